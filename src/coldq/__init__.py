@@ -1,0 +1,80 @@
+"""Constrained online learning: decide now, learn the cost and the constraints after.
+
+>>> import coldq
+>>> problem = coldq.problems.TimeVarying(horizon=100)
+>>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
+>>> coldq.hard_violation(trace).shape
+(3,)
+"""
+
+from coldq import problems, schedules
+from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.domains import Box
+from coldq.errors import (
+    Error,
+    Infeasible,
+    InvalidInput,
+    NotRevealed,
+    NotSaveable,
+    PastHorizon,
+    StepFailed,
+)
+from coldq.feedback import Feedback
+from coldq.learners import COLDQ
+from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
+from coldq.metrics import (
+    ConstraintVariation,
+    accumulated_loss,
+    constraint_variation,
+    dynamic_regret,
+    growth_exponent,
+    hard_violation,
+    path_length,
+    soft_violation,
+    static_regret,
+)
+from coldq.simulate import Trace, simulate
+from coldq.step import Step, penalised_step
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "COLDQ",
+    "Affine",
+    "Box",
+    "Comparator",
+    "ConstraintVariation",
+    "Error",
+    "Feedback",
+    "GradientAt",
+    "Infeasible",
+    "InvalidInput",
+    "LeastSquares",
+    "Linear",
+    "LogCapacity",
+    "NotRevealed",
+    "NotSaveable",
+    "PastHorizon",
+    "Quadratic",
+    "Smooth",
+    "Step",
+    "StepFailed",
+    "Trace",
+    "Unconstrained",
+    "__version__",
+    "accumulated_loss",
+    "constraint_variation",
+    "dynamic_comparator",
+    "dynamic_regret",
+    "growth_exponent",
+    "hard_violation",
+    "path_length",
+    "penalised_step",
+    "problems",
+    "schedules",
+    "simulate",
+    "soft_violation",
+    "static_comparator",
+    "static_regret",
+]

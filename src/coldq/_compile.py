@@ -1,0 +1,56 @@
+"""Compile a kernel as a NumPy generalised ufunc, cached on disk where that is possible."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+_building = threading.RLock()
+
+
+@cache
+def _warn_uncached() -> None:
+    warnings.warn(
+        "coldq found no writable folder for its compiled kernels, so they are compiled anew in "
+        "every process (some seconds). Set NUMBA_CACHE_DIR to a writable folder to keep them.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def gufunc(signatures: list[Any], layout: str, **options: Any) -> Callable[[Any], Any]:
+    """Decorate a function as a serial generalised ufunc that releases the GIL.
+
+    Core arrays are declared contiguous (``float64[::1]``), which Numba takes at its word: callers
+    pass contiguous core axes. Leading axes broadcast with any strides.
+    """
+    from numba import guvectorize
+
+    def compile_kernel(function: Any) -> Any:
+        try:
+            return guvectorize(signatures, layout, nopython=True, cache=True, **options)(function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            _warn_uncached()
+            return guvectorize(signatures, layout, nopython=True, **options)(function)
+
+    return compile_kernel
+
+
+def build_once(build: Callable[[], Any]) -> Callable[[], Any]:
+    """A function that builds a kernel on its first call, whichever thread makes it."""
+    built: list[Any] = []
+
+    @wraps(build)
+    def get() -> Any:
+        if not built:
+            with _building:
+                if not built:
+                    built.append(build())
+        return built[0]
+
+    return get

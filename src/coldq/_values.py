@@ -1,0 +1,130 @@
+"""What the library's values share: checked data, equality and hash by content, a short repr."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coldq.errors import InvalidInput
+
+Array = NDArray[np.float64]
+
+
+def first_index(bad: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(bad)[0])
+
+
+def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -> Array:
+    """A read-only float64 array whose last `core` axes are contiguous, checked.
+
+    A read-only input is shared, anything else is copied: a value cannot be changed from outside.
+    """
+    given = np.asarray(value)
+    if given.dtype.kind not in "fiub":
+        raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
+    if given.ndim < core:
+        axes = {1: "one axis", 2: "two axes"}[core]
+        raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
+    if given.dtype != np.float64 or given.flags.writeable or not core_contiguous(given, core):
+        given = np.array(given, dtype=np.float64, order="C")
+        given.flags.writeable = False
+    if finite and not np.isfinite(given).all():
+        where = first_index(~np.isfinite(given))
+        place = f" at index {where}" if where else ""
+        raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
+    return given
+
+
+def core_contiguous(array: np.ndarray, core: int) -> bool:
+    """Whether the last `core` axes lie in memory without gaps, as the kernels need them."""
+    expected = array.itemsize
+    for axis in range(1, core + 1):
+        length = array.shape[-axis]
+        if length > 1 and array.strides[-axis] != expected:
+            return False
+        expected *= length
+    return True
+
+
+def point(x: ArrayLike, dim: int) -> Array:
+    """A decision as the kernels take it: float64, last axis contiguous and of length `dim`."""
+    if (
+        type(x) is np.ndarray
+        and x.dtype == np.float64
+        and x.ndim
+        and x.shape[-1] == dim
+        and (x.strides[-1] == 8 or dim < 2)
+    ):
+        return x
+    array = np.ascontiguousarray(x, dtype=np.float64)
+    if np.ndim(x) == 0 or array.shape[-1] != dim:
+        raise InvalidInput(
+            f"x must have {dim} coordinates on its last axis, but has shape {np.shape(x)}"
+        )
+    return array
+
+
+def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common leading shape of several arrays, or an error that names them."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        given = ", ".join(f"{name} has {shape}" for name, shape in shapes.items())
+        raise InvalidInput(f"leading axes do not fit together: {given}") from None
+
+
+def positive(name: str, value: ArrayLike) -> Array:
+    """A positive number, or an array of them over leading axes."""
+    array = real_array(name, value, 0)
+    if not (array > 0.0).all():
+        raise InvalidInput(f"{name} must be positive, but is {_shown(array)}")
+    return array
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInput(f"{name} must be a whole number, at least {least}, but is {value!r}")
+    return int(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        if value.size > 12:
+            return f"<array {'x'.join(map(str, value.shape))}>"
+        return str(value.tolist())
+    return repr(value)
+
+
+def _content(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    return value
+
+
+class Value:
+    """A frozen dataclass that compares and hashes by content, arrays included."""
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def _contents(self) -> tuple[Any, ...]:
+        return tuple(_content(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self._contents() == other._contents()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._contents()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{f.name}={_shown(getattr(self, f.name))}"
+            for f in fields(self)  # type: ignore[arg-type]
+        )
+        return f"{type(self).__name__}({shown})"

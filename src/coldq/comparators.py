@@ -1,0 +1,380 @@
+"""The benchmarks of regret: the best decision of every slot, and the best one for all of them.
+
+Both are found with the per-slot solver itself, no CVXPY needed. A quadratic loss enters the step as
+compliant rows, and the smallest minimiser-preserving proximal term picks one among several: with
+center c and a small alpha, ``min f(x) + alpha |x - c|^2`` tends to the minimiser of f nearest to c,
+and repeating it from its own answer removes what alpha left of an error.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.domains import Box
+from coldq.errors import Error, Infeasible, InvalidInput
+from coldq.feedback import Feedback
+from coldq.simulate import replay, seed_tuple
+from coldq.step import penalised_step
+from coldq.step.affine import TOLERANCE, raise_if_failed, rescue, run_affine
+
+SMALL = 1e-6  # the proximal term, relative to the size of the loss
+SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
+CACHE_BYTES = 500_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparator:
+    """A benchmark sequence: decisions `x` (S, T, p), their `loss` (S, T), and what exists.
+
+    `feasible` (S, T) is False where a slot has no feasible decision (dynamic), or where no decision
+    is feasible in every slot (static, for the whole seed). There x and loss are NaN, and so is any
+    regret against them.
+
+    >>> import coldq
+    >>> coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
+    Comparator(2 seeds, 20 slots)
+    """
+
+    x: Array
+    loss: Array
+    feasible: np.ndarray
+
+    def __repr__(self) -> str:
+        seeds, slots = self.loss.shape
+        lacking = int((~self.feasible).sum())
+        return (
+            f"Comparator({seeds} seed{'s' if seeds != 1 else ''}, {slots} slots"
+            + (f", {lacking} of them without a feasible decision)" if lacking else ")")
+        )
+
+
+class _Cache:
+    """The latest comparators, one entry a (kind, problem, seed), up to a number of bytes."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[Any, tuple[np.ndarray, ...]] = OrderedDict()
+        self.bytes = 0
+
+    def get(self, key: Any) -> tuple[np.ndarray, ...] | None:
+        if key in self.entries:
+            self.entries.move_to_end(key)
+        return self.entries.get(key)
+
+    def put(self, key: Any, arrays: tuple[np.ndarray, ...]) -> None:
+        self.entries[key] = arrays
+        self.bytes += sum(a.nbytes for a in arrays)
+        while self.bytes > CACHE_BYTES and len(self.entries) > 1:
+            _, old = self.entries.popitem(last=False)
+            self.bytes -= sum(a.nbytes for a in old)
+
+
+_cache = _Cache()
+
+
+def _cached(
+    kind: str, solve: Any, problem: Any, seeds: tuple[int, ...], decisions: Array | None
+) -> Comparator:
+    """Solve the seeds not solved before. Seeds do not depend on each other, so bits do not change."""
+    try:
+        hash(problem)
+        usable = not getattr(problem, "adaptive", False)
+    except TypeError:
+        usable = False
+    if not usable:
+        return Comparator(*solve(problem, seeds, decisions))
+    found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
+    missing = tuple(seed for seed in found if found[seed] is None)
+    if missing:
+        x, loss, feasible = solve(problem, missing, None)
+        for k, seed in enumerate(missing):
+            found[seed] = (x[k], loss[k], feasible[k])
+            _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
+    return Comparator(*(np.stack(parts) for parts in zip(*found.values(), strict=True)))  # type: ignore[arg-type]
+
+
+def dynamic_comparator(
+    problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
+) -> Comparator:
+    """``x*_t``, a minimiser of f_t over ``{x in X : g_t(x) <= 0}``, for every slot.
+
+    Among several minimisers the one nearest to the previous comparator is taken (at first: to the
+    domain's start). Any selection is valid in Theorem 1; this one makes for a short path. Answers
+    are cached by problem and seed. `decisions` (S, T, p) are needed for a problem that answers to
+    them.
+
+    >>> import coldq
+    >>> best = coldq.dynamic_comparator(coldq.problems.TimeVarying(horizon=20), seeds=[0])
+    >>> best.x.shape, bool(best.feasible.all())
+    ((1, 20, 10), True)
+    """
+    return _cached("dynamic", _solve_dynamic, problem, seed_tuple(seeds), decisions)
+
+
+def static_comparator(
+    problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
+) -> Comparator:
+    """``x*``, a minimiser of ``sum_t f_t`` over ``{x in X : g_t(x) <= 0 for all t}``.
+
+    Rows are added to the problem as they turn out to be violated, until none is.
+
+    >>> import coldq
+    >>> best = coldq.static_comparator(coldq.problems.OnlineQuadratic(horizon=20), seeds=[0])
+    >>> best.x[0, 0].round(3).shape
+    (2,)
+    """
+    return _cached("static", _solve_static, problem, seed_tuple(seeds), decisions)
+
+
+def _solve_dynamic(
+    problem: Any, seeds: tuple[int, ...], decisions: Array | None
+) -> tuple[Array, Array, np.ndarray]:
+    S, T, p = len(seeds), problem.horizon, problem.domain.dim
+    x, loss, feasible = np.full((S, T, p), np.nan), np.full((S, T), np.nan), np.zeros((S, T), bool)
+    near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
+    for t, revealed in replay(problem, seeds, decisions):
+        best, exists = nearest_minimiser(revealed, problem.domain, near)
+        near = np.where(exists[:, None], best, near)
+        feasible[:, t - 1] = exists
+        x[:, t - 1] = np.where(exists[:, None], best, np.nan)
+        loss[:, t - 1] = np.where(exists, revealed.loss.value(near), np.nan)
+    return x, loss, feasible
+
+
+def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Array, np.ndarray]:
+    """For each instance a minimiser of the loss where the constraint holds, and whether one exists."""
+    loss, constraint = revealed.loss, revealed.constraint
+    quadratic = hasattr(loss, "quadratic")
+    if quadratic and isinstance(constraint, Affine | Unconstrained) and isinstance(domain, Box):
+        rows, targets, slope = quadratic_rows(loss)
+        if isinstance(constraint, Affine):
+            _require_whole(constraint)
+            return minimise_on_rows(rows, targets, slope, constraint.A, constraint.b, domain, near)
+        none = np.zeros((0, domain.dim)), np.zeros(0)
+        return minimise_on_rows(rows, targets, slope, *none, domain, near)
+    return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
+
+
+def _require_whole(constraint: Affine) -> None:
+    if constraint.measured is not None:
+        raise InvalidInput(
+            "a comparator needs the whole constraint, but it was revealed as a measurement"
+        )
+
+
+def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
+    """Rows H, targets y and a slope c with ``f(x) = |H x - y|^2 / 2 + <c, x>`` up to a constant."""
+    if hasattr(loss, "H"):
+        return loss.H, loss.y, np.zeros(loss.dim)
+    P, q, _ = loss.quadratic()
+    if not P.any():
+        return np.zeros((0, loss.dim)), np.zeros(0), q
+    values, vectors = np.linalg.eigh(P)
+    roots = np.sqrt(np.maximum(values, 0.0))
+    rows = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
+    return rows, np.zeros(rows.shape[:-1]), q
+
+
+def minimise_on_rows(
+    H: Array, y: Array, c: Array, A: Array, b: Array, domain: Box, near: Array
+) -> tuple[Array, np.ndarray]:
+    """Minimise ``|H x - y|^2 / 2 + <c, x>`` over ``A x <= b`` in a box; also, whether x exists."""
+    batch, p = near.shape[:-1], near.shape[-1]
+    m, n = H.shape[-2], A.shape[-2]
+    rows = np.concatenate(
+        [np.broadcast_to(H, (*batch, m, p)), np.broadcast_to(A, (*batch, n, p))], axis=-2
+    )
+    targets = np.concatenate(
+        [np.broadcast_to(y, (*batch, m)), np.broadcast_to(b, (*batch, n))], axis=-1
+    )
+    floor = np.concatenate([np.full(m, -np.inf), np.zeros(n)])
+    weights, compliance = np.full(m + n, np.inf), np.concatenate([np.ones(m), np.zeros(n)])
+    size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1)
+    alpha = SMALL * np.where(size > 0.0, size, 1.0)
+    slope = np.broadcast_to(c, (*batch, p))
+    x = np.ascontiguousarray(near)
+    exists = np.ones(batch, bool)
+    for _ in range(100):
+        problem = (
+            x, slope, alpha, floor, weights, compliance, rows, targets, domain.lower, domain.upper,
+        )  # fmt: skip
+        answer = run_affine(problem)
+        if not (answer[2] <= TOLERANCE).all():
+            answer, clash = rescue(problem, answer)
+            answer[2][clash | ~exists] = 0.0
+            raise_if_failed(answer, np.zeros(batch, bool))
+            exists &= ~clash
+        moved = np.where(exists[..., None], np.abs(answer[0] - x), 0.0)
+        x = np.where(exists[..., None], answer[0], x)
+        if (moved <= SETTLED * (1.0 + np.abs(x))).all():
+            break
+    return x, exists
+
+
+def minimise_smooth(
+    value: Any, gradient: Any, constraint: Any, domain: Any, near: Array
+) -> tuple[Array, np.ndarray]:
+    """Minimise any smooth convex loss over the constraint, instance by instance.
+
+    Projected gradient steps with backtracking and momentum; each projection is a per-slot problem
+    with hard rows. Slower, and right for whatever the step can solve.
+    """
+    batch = near.shape[:-1]
+    best, exists = np.array(near), np.ones(batch, bool)
+    for where in np.ndindex(*batch):
+        part = _member(constraint, where, batch)
+
+        def at(function: Any, x: Array, where: Any = where) -> Array:
+            whole = np.array(best)
+            whole[where] = x
+            return function(whole)[where]
+
+        try:
+            best[where] = _descend(
+                lambda x: at(value, x), lambda x: at(gradient, x), part, domain, near[where]
+            )
+        except Infeasible:
+            exists[where] = False
+    return best, exists
+
+
+def _member(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """One instance of a batched constraint."""
+    if isinstance(constraint, Affine):
+        _require_whole(constraint)
+        A = np.broadcast_to(constraint.A, (*batch, *constraint.A.shape[-2:]))
+        return Affine(A[where], np.broadcast_to(constraint.b, (*batch, A.shape[-2]))[where])
+    if isinstance(constraint, LogCapacity):
+        p = constraint.dim
+        return LogCapacity(
+            np.broadcast_to(constraint.demand, batch)[where],
+            np.broadcast_to(constraint.scale, (*batch, p))[where],
+            np.broadcast_to(constraint.rate, (*batch, p))[where],
+        )
+    return constraint
+
+
+def _descend(value: Any, gradient: Any, constraint: Any, domain: Any, near: Array) -> Array:
+    """Accelerated projected gradient with backtracking and restart."""
+
+    def project(x: Array) -> Array:
+        return penalised_step(x, np.zeros(x.size), 0.5, np.inf, constraint, domain).x
+
+    x = project(near)
+    ahead, momentum, curvature = x, 1.0, 1.0
+    for _ in range(20_000):
+        slope, level = gradient(ahead), value(ahead)
+        while True:
+            trial = project(ahead - slope / curvature)
+            step = trial - ahead
+            model = level + slope @ step + 0.5 * curvature * (step @ step)
+            if value(trial) <= model + 1e-12 * (1.0 + abs(level)) or curvature > 1e16:
+                break
+            curvature *= 2.0
+        moved = trial - x
+        if np.abs(step).max() <= SETTLED * (1.0 + np.abs(trial).max()):
+            return trial
+        if step @ moved < 0.0:
+            momentum = 1.0
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        ahead = trial + (momentum - 1.0) / following * moved
+        x, momentum, curvature = trial, following, 0.9 * curvature
+    raise Error("the comparator of a smooth loss did not settle in 20,000 projected steps")
+
+
+def _solve_static(
+    problem: Any, seeds: tuple[int, ...], decisions: Array | None
+) -> tuple[Array, Array, np.ndarray]:
+    slots = [revealed for _, revealed in replay(problem, seeds, decisions)]
+    S, T, p = len(seeds), problem.horizon, problem.domain.dim
+    near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
+    losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
+    if all(hasattr(loss, "quadratic") for loss in losses) and all(
+        isinstance(g, Affine | Unconstrained) for g in constraints
+    ):
+        best, exists = _static_on_rows(losses, constraints, problem.domain, near)
+    else:
+        best, exists = minimise_smooth(
+            lambda x: np.sum([f.value(x) for f in losses], axis=0),
+            lambda x: np.sum([f.gradient(x) for f in losses], axis=0),
+            _strictest(constraints),
+            problem.domain,
+            near,
+        )
+    loss = np.stack([f.value(best) for f in losses], axis=1)
+    x = np.array(np.broadcast_to(best[:, None, :], (S, T, p)))
+    feasible = np.broadcast_to(exists[:, None], (S, T)).copy()
+    return np.where(feasible[..., None], x, np.nan), np.where(feasible, loss, np.nan), feasible
+
+
+def _strictest(constraints: list[Any]) -> Any:
+    """One constraint that stands for all slots, where there is one."""
+    first = constraints[0]
+    if isinstance(first, LogCapacity) and all(
+        isinstance(g, LogCapacity)
+        and np.array_equal(g.scale, first.scale)
+        and np.array_equal(g.rate, first.rate)
+        for g in constraints
+    ):
+        demand = np.maximum.reduce([g.demand for g in constraints])
+        return LogCapacity(demand, first.scale, first.rate)
+    if all(isinstance(g, Affine) for g in constraints):
+        return Affine(
+            np.concatenate([g.A for g in constraints], axis=-2),
+            np.concatenate([g.b for g in constraints], axis=-1),
+        )
+    raise InvalidInput(
+        "the static comparator knows affine constraints, and capacities whose scale and rate stay "
+        f"the same, but the first slot's is a {type(first).__name__}"
+    )
+
+
+def _static_on_rows(
+    losses: list[Any], constraints: list[Any], domain: Box, near: Array
+) -> tuple[Array, np.ndarray]:
+    S, p = near.shape
+    P, q = np.zeros((S, p, p)), np.zeros((S, p))
+    for loss in losses:
+        more_P, more_q, _ = loss.quadratic()
+        P += more_P
+        q += more_q
+    values, vectors = np.linalg.eigh(P)
+    roots = np.sqrt(np.maximum(values, 0.0))
+    H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
+    rows = [g for g in constraints if isinstance(g, Affine)]
+    for g in rows:
+        _require_whole(g)
+    A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
+    b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
+    A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (
+        np.zeros((S, 0, p)), np.zeros((S, 0)))  # fmt: skip
+    best, exists = np.array(near), np.ones(S, bool)
+    for s in range(S):
+        best[s], exists[s] = _add_violated_rows(H[s], q[s], A[s], b[s], domain, near[s])
+    return best, exists
+
+
+def _add_violated_rows(
+    H: Array, c: Array, A: Array, b: Array, domain: Box, near: Array
+) -> tuple[Array, bool]:
+    """Minimise over very many rows by solving for few of them, the worst violated ones."""
+    y = np.zeros(H.shape[0])
+    working = np.zeros(len(b), bool)
+    while True:
+        chosen = np.flatnonzero(working)
+        x, exists = minimise_on_rows(H, y, c, A[chosen], b[chosen], domain, near)
+        if not exists:
+            return x, False
+        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), 1e-3)
+        excess = np.where(working, 0.0, (A @ x - b) / np.where(scale > 0.0, scale, 1.0))
+        worst = np.argsort(-excess)[: max(8, near.size)]
+        worst = worst[excess[worst] > TOLERANCE]
+        if worst.size == 0:
+            return x, True
+        working[worst] = True

@@ -1,0 +1,249 @@
+"""Constraints g_t(x) <= 0: what a decision should have respected.
+
+Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(..., N, p)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq.contractions import log_capacity, matvec
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.losses import require_measured_at
+
+VERTEX_LIMIT = 12  # up to 2^12 vertices are tried for the exact maximum of a convex function
+
+
+class Constraint(Protocol):
+    """What a learner may ask of a constraint."""
+
+    def value(self, x: ArrayLike) -> Array:
+        """g(x), of shape ``(..., N)``."""
+        ...
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """The derivative of g at x, of shape ``(..., N, p)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unconstrained:
+    """No constraint at all: N = 0.
+
+    >>> import coldq
+    >>> coldq.Unconstrained().value([1.0, 2.0]).shape
+    (0,)
+    """
+
+    def value(self, x: ArrayLike) -> Array:
+        """An empty row of values."""
+        return np.zeros((*np.shape(x)[:-1], 0))
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """An empty matrix."""
+        shape = np.shape(x)
+        return np.zeros((*shape[:-1], 0, shape[-1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Affine(Value):
+    """``g(x) = A x - b`` with A of shape ``(..., N, p)`` and b of shape ``(..., N)``.
+
+    >>> import coldq
+    >>> g = coldq.Affine([[1.0, 1.0]], [1.0])  # x_1 + x_2 <= 1
+    >>> g.value([1.0, 1.0])
+    array([1.])
+    """
+
+    A: Array
+    b: Array
+    measured_at: Array | None = None
+    measured: Array | None = None
+
+    def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
+        self._set(A=real_array("A", A, 2), b=real_array("b", b, 1))
+        if self.A.shape[-2] != self.b.shape[-1]:
+            raise InvalidInput(
+                f"A of shape {self.A.shape} needs b with {self.A.shape[-2]} entries on its last "
+                f"axis, but b has shape {self.b.shape}"
+            )
+        joint_batch(A=self.A.shape[:-2], b=self.b.shape[:-1])
+
+    @classmethod
+    def from_measurement(cls, x: ArrayLike, value: ArrayLike, jacobian: ArrayLike) -> Affine:
+        """The linear model of a constraint that is known only at the decision played.
+
+        A learner gets ``value + jacobian (. - x)`` as the whole function of its step, which is
+        the constraint itself only if that is affine. ``value(x)`` returns what was measured and
+        refuses any other point.
+
+        >>> import coldq
+        >>> g = coldq.Affine.from_measurement(x=[2.0], value=[4.0], jacobian=[[4.0]])  # x^2
+        >>> g.value([2.0]), g.b
+        (array([4.]), array([4.]))
+        """
+        at = real_array("x", x, 1)
+        slope = real_array("jacobian", jacobian, 2)
+        level = real_array("value", value, 1)
+        if slope.shape != (*level.shape, at.shape[-1]) or level.shape[:-1] != at.shape[:-1]:
+            raise InvalidInput(
+                f"x of shape {at.shape} and value of shape {level.shape} need a jacobian of shape "
+                f"{(*level.shape, at.shape[-1])}, but it has {slope.shape}"
+            )
+        model = cls(slope, matvec(slope, at) - level)
+        model._set(measured_at=at, measured=level)
+        return model
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.A.shape[-1]
+
+    @property
+    def n_constraints(self) -> int:
+        """The number of rows N."""
+        return self.A.shape[-2]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(self.A.shape[:-2], self.b.shape[:-1])
+
+    def value(self, x: ArrayLike) -> Array:
+        """``A x - b``."""
+        if self.measured is not None:
+            require_measured_at("value", "constraint", self.measured_at, x)  # type: ignore[arg-type]
+            return self.measured
+        return matvec(self.A, point(x, self.dim)) - self.b
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """``A``."""
+        if self.measured is not None:
+            require_measured_at("jacobian", "constraint", self.measured_at, x)  # type: ignore[arg-type]
+        batch = joint_batch(A=self.A.shape[:-2], x=np.shape(x)[:-1])
+        return np.broadcast_to(self.A, batch + self.A.shape[-2:])
+
+    def max_difference(self, other: Affine, domain: Box) -> tuple[Array, bool]:
+        """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
+
+        Exact for one row, and by vertices while there are at most 2^12 of them.
+        """
+        A, b = self.A - other.A, self.b - other.b
+        low, high = domain.lower[..., None, :], domain.upper[..., None, :]
+        with np.errstate(invalid="ignore"):
+            ends = np.stack([A * low, A * high])
+        ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
+        top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
+        rows = np.maximum(np.abs(top), np.abs(bottom))
+        n, p = A.shape[-2:]
+        if n == 1:
+            return rows[..., 0], True
+        moving = np.flatnonzero((A != 0.0).reshape(-1, p).any(axis=0))
+        if moving.size > VERTEX_LIMIT or not np.isfinite(rows).all():
+            return np.sqrt(np.square(rows).sum(axis=-1)), not np.isfinite(rows).any()
+        corners = (np.arange(2**moving.size)[:, None] >> np.arange(moving.size)) & 1 == 1
+        x = np.where(corners, domain.upper[..., None, moving], domain.lower[..., None, moving])
+        values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
+        return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LogCapacity(Value):
+    """``g(x) = demand - sum_i scale_i log(1 + rate_i x_i)``: capacity with falling returns.
+
+    One row (N = 1). `demand` has the batch's shape, `scale` and `rate` have ``(..., p)`` and are
+    not negative. It is defined where ``rate_i x_i > -1``; a domain must stay inside that.
+
+    >>> import coldq
+    >>> g = coldq.LogCapacity(demand=2.0, scale=[1.0, 1.0], rate=[1.0, 1.0])
+    >>> g.value([0.0, 0.0])
+    array([2.])
+    """
+
+    demand: Array
+    scale: Array
+    rate: Array
+
+    def __init__(self, demand: ArrayLike, scale: ArrayLike, rate: ArrayLike) -> None:
+        self._set(
+            demand=real_array("demand", demand, 0),
+            scale=real_array("scale", scale, 1),
+            rate=real_array("rate", rate, 1),
+        )
+        for name in ("scale", "rate"):
+            array = getattr(self, name)
+            if (array < 0.0).any():
+                where = first_index(array < 0.0)
+                raise InvalidInput(
+                    f"{name} must not be negative, but is {array[where]} at index {where}"
+                )
+        if self.scale.shape[-1] != self.rate.shape[-1]:
+            raise InvalidInput(
+                f"scale and rate need equally many coordinates, but have shapes "
+                f"{self.scale.shape} and {self.rate.shape}"
+            )
+        joint_batch(
+            demand=self.demand.shape, scale=self.scale.shape[:-1], rate=self.rate.shape[:-1]
+        )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.scale.shape[-1]
+
+    @property
+    def n_constraints(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(
+            self.demand.shape, self.scale.shape[:-1], self.rate.shape[:-1]
+        )
+
+    def value(self, x: ArrayLike) -> Array:
+        """``demand - sum_i scale_i log(1 + rate_i x_i)``."""
+        x = self._defined(x)
+        return (self.demand - log_capacity(self.scale, self.rate, x))[..., None]
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """``-scale_i rate_i / (1 + rate_i x_i)``."""
+        x = self._defined(x)
+        slope = -self.scale * self.rate / (1.0 + self.rate * x)
+        batch = joint_batch(demand=self.demand.shape, x=slope.shape[:-1])
+        return np.broadcast_to(slope, batch + slope.shape[-1:])[..., None, :]
+
+    def _defined(self, x: ArrayLike) -> Array:
+        x = point(x, self.dim)
+        outside = self.rate * x <= -1.0
+        if outside.any():
+            where = first_index(outside)
+            raise InvalidInput(
+                f"the capacity is defined where rate x > -1, but rate x is "
+                f"{(self.rate * x)[where]} at index {where}"
+            )
+        return x
+
+    def max_difference(self, other: LogCapacity, domain: Box) -> tuple[Array, bool]:
+        """``max over the domain of |g - other|``; exact, coordinate by coordinate."""
+        # The difference of two capacities has at most one stationary point a coordinate.
+        (s, r), (v, w) = (self.scale, self.rate), (other.scale, other.rate)
+        s, r, v, w, low, high = np.broadcast_arrays(s, r, v, w, domain.lower, domain.upper)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = (v * w - s * r) / (r * w * (s - v))
+            turn = np.where((turn > low) & (turn < high), turn, low)
+            places = np.stack([low, high, turn])
+            gap = np.where(v == 0.0, 0.0, v * np.log1p(w * places))
+            gap = gap - np.where(s == 0.0, 0.0, s * np.log1p(r * places))
+            gap = np.where((s == v) & (r == w), 0.0, gap)
+        shift = self.demand - other.demand
+        top, bottom = gap.max(axis=0).sum(axis=-1) + shift, gap.min(axis=0).sum(axis=-1) + shift
+        return np.maximum(np.abs(top), np.abs(bottom)), True

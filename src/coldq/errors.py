@@ -1,0 +1,101 @@
+"""What coldq raises, so that callers can tell its errors from everything else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from coldq.step import Step
+
+
+class Error(Exception):
+    """The base of every error that coldq raises on purpose.
+
+    >>> import coldq
+    >>> try:
+    ...     coldq.Box(1.0, 0.0, dim=2)
+    ... except coldq.Error as error:
+    ...     print(error)
+    the domain is empty: lower = 1.0 is above upper = 0.0 at index (0,)
+    """
+
+
+class InvalidInput(Error, ValueError):
+    """An argument cannot be used; nothing has changed.
+
+    >>> import coldq
+    >>> coldq.Linear([1.0, float("nan")])
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: c must be finite, but is nan at index (1,)
+    """
+
+
+class NotRevealed(Error):
+    """A loss or constraint was asked for at a point where nothing is known about it.
+
+    >>> import coldq
+    >>> coldq.GradientAt(x=[0.0], gradient=[1.0]).gradient([2.0])
+    Traceback (most recent call last):
+    ...
+    coldq.errors.NotRevealed: the gradient of this loss is known only at x = [0.], ...
+    """
+
+
+class NotSaveable(Error):
+    """A value holds a plain Python function, which cannot be written down.
+
+    >>> import pickle, coldq
+    >>> pickle.dumps(coldq.schedules.Custom(lambda t: t))
+    Traceback (most recent call last):
+    ...
+    coldq.errors.NotSaveable: a schedule that is a plain function cannot be saved; ...
+    """
+
+
+class PastHorizon(UserWarning):
+    """A learner goes on beyond the horizon it was tuned for: its guarantee has ended.
+
+    >>> issubclass(PastHorizon, UserWarning)
+    True
+    """
+
+
+class StepFailed(Error):
+    """Some per-slot problems of a batch have no answer that passes its own check.
+
+    `indices` names them within the batch, `step` carries all answers, the good ones included.
+
+    >>> import coldq
+    >>> issubclass(coldq.StepFailed, coldq.Error)
+    True
+    """
+
+    def __init__(self, message: str, indices: list[tuple[int, ...]], step: Step | None) -> None:
+        super().__init__(message)
+        self.indices = indices
+        self.step = step
+
+
+class Infeasible(StepFailed):
+    """Hard rows (infinite weight) have no common point in the domain.
+
+    >>> import coldq
+    >>> hard = coldq.Affine([[1.0]], [-1.0])  # x <= -1, on [0, 1]
+    >>> coldq.penalised_step([0.5], [0.0], 1.0, float("inf"), hard, coldq.Box(0.0, 1.0, dim=1))
+    Traceback (most recent call last):
+    ...
+    coldq.errors.Infeasible: the hard rows have no common point in the domain
+    """
+
+
+def name_indices(bad: np.ndarray) -> tuple[str, list[tuple[int, ...]]]:
+    """Words for the places where `bad` is true, and the places; no words without a batch."""
+    indices = [tuple(int(i) for i in index) for index in np.argwhere(bad)]
+    if bad.ndim == 0:
+        return "", indices
+    shown = ", ".join(str(i[0] if len(i) == 1 else i) for i in indices[:8])
+    more = f" and {len(indices) - 8} more" if len(indices) > 8 else ""
+    return f" in instance{'s' if len(indices) > 1 else ''} {shown}{more} of the batch", indices

@@ -1,0 +1,5 @@
+"""Algorithms, one a file: a frozen value with ``init`` and a pure ``update``."""
+
+from coldq.learners.coldq import COLDQ
+
+__all__ = ["COLDQ"]

@@ -1,0 +1,237 @@
+"""COLDQ: Constrained Online Learning with Doubly-bounded Queue (AAAI 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive, real_array, whole_number
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.learner import Learner, State, horizon_of
+from coldq.schedules import Power, Schedule, as_schedule
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class COLDQState(State):
+    """The state of :class:`COLDQ`: t, x_t, the queue Q_{t-1} and the multipliers that gave x_t."""
+
+    queue: Array
+    multipliers: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class COLDQ(Learner):
+    """A per-slot convex step, weighted by a virtual queue bounded from below and from above.
+
+    At the end of slot t, with f_t and g_t revealed (Algorithm 1 of the paper):
+
+        Q_t     = max{ (1 - eta) Q_{t-1} + [g_t(x_t)]_+ , gamma }        for t > 1, and Q_1 = gamma
+        x_{t+1} = argmin over x in X of
+                  <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n Q_t^n [g_t^n(x)]_+
+
+    With Corollary 1's parameters, alpha_t = t^((1 - V_x) / 2), eta = 1/T, gamma = epsilon T, its
+    dynamic regret is O(T^((1 + V_x) / 2)) and its hard violation O(T^V_g), with no Slater condition.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    horizon
+        The number of slots T; eta and gamma follow from it unless given.
+    epsilon
+        The queue's floor per slot; Corollary 1 takes it below G, the bound on |g|.
+    path_exponent
+        V_x, how fast the best decision moves: 0 if it stays, 1 if it never stops.
+    alpha, eta, gamma
+        Any other parameters: alpha a positive number or a function of t, eta in (0, 1),
+        gamma > 0. They may be arrays over leading axes.
+
+    Notes
+    -----
+    Lemma 1's upper bound G / eta on the queue assumes gamma <= G / eta. With gamma = epsilon T and
+    an exact G below epsilon the bound that holds is max(G, eta gamma) / eta; nothing is refused.
+    A loss known only at x_t (``GradientAt``) changes nothing: no other point is asked for. The step
+    uses g_t as a whole function. With ``Affine.from_measurement`` it gets the linear model at x_t,
+    which lies below a convex g_t: the per-slot inequality then holds for the model, so the violation
+    guarantee is lost unless g_t is affine. The regret guarantee is kept.
+
+    References
+    ----------
+    Wang, Yan and Liu, "Doubly-Bounded Queue for Constrained Online Learning: Keeping Pace with
+    Dynamics of Both Loss and Constraint", AAAI 2025: Algorithm 1, Corollaries 1 and 2.
+
+    >>> import coldq
+    >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
+    >>> state = learner.init(n_constraints=1)
+    >>> revealed = coldq.Feedback(coldq.Linear([-1.0, -2.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
+    >>> for _ in range(20):
+    ...     state = learner.update(state, revealed)
+    >>> state.x.round(6)
+    array([0., 1.])
+    """
+
+    domain: Any
+    alpha: Schedule
+    eta: Array
+    gamma: Array
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int | None = None,
+        epsilon: float | None = None,
+        path_exponent: float | None = None,
+        *,
+        alpha: Any = None,
+        eta: ArrayLike | None = None,
+        gamma: ArrayLike | None = None,
+    ) -> None:
+        if not hasattr(domain, "dim"):
+            raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+        if horizon is None:
+            if alpha is None or eta is None or gamma is None:
+                raise InvalidInput("COLDQ needs a horizon, or all of alpha, eta and gamma")
+        else:
+            horizon = horizon_of(horizon)
+        if alpha is None:
+            v = 0.0 if path_exponent is None else path_exponent
+            if not 0.0 <= v <= 1.0:
+                raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+            alpha = Power((1.0 - v) / 2.0)
+        elif path_exponent is not None:
+            raise InvalidInput("path_exponent sets alpha, so give one of them, not both")
+        if gamma is None:
+            gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(horizon)  # type: ignore[arg-type]
+        elif epsilon is not None:
+            raise InvalidInput("epsilon sets gamma, so give one of them, not both")
+        rate = real_array("eta", 1.0 / horizon if eta is None else eta, 0)  # type: ignore[operator]
+        if not ((rate > 0.0) & (rate < 1.0)).all():
+            raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {rate}")
+        self._set(
+            domain=domain,
+            alpha=as_schedule("alpha", alpha),
+            eta=rate,
+            gamma=positive("gamma", gamma),
+            horizon=horizon,
+        )
+
+    @classmethod
+    def strongly_convex(
+        cls, domain: Any, horizon: int, mu: float, epsilon: float | None = None
+    ) -> COLDQ:
+        """Corollary 2: alpha_t = mu t, for O(log T) static regret.
+
+        `mu` is the paper's constant, ``f(y) >= f(x) + <grad f(x), y - x> + mu |y - x|^2``, which
+        has no 1/2: it is half of what is usually called the modulus of strong convexity.
+
+        >>> import coldq
+        >>> coldq.COLDQ.strongly_convex(coldq.Box(0.0, 1.0, dim=2), horizon=10, mu=0.5).alpha
+        Power(exponent=1.0, scale=0.5)
+        """
+        return cls(domain, horizon, epsilon, alpha=Power(1.0, positive("mu", mu)))
+
+    @classmethod
+    def scaled(
+        cls,
+        domain: Any,
+        horizon: int,
+        gradient_bound: float,
+        constraint_bound: float,
+        path_length: float = 0.0,
+    ) -> COLDQ:
+        """Parameters in the problem's own units: alpha_t = c sqrt(t) and epsilon = G / 2.
+
+        The c that minimises Theorem 1's bound for alpha_t = c sqrt(t) is
+        ``D / sqrt(2 R^2 + 4 R path_length)``, that is ``D / (sqrt(2) R)`` if the best decision
+        does not move.
+
+        >>> import coldq
+        >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
+        np.float64(2.828427)
+        """
+        D = positive("gradient_bound", gradient_bound)
+        G = positive("constraint_bound", constraint_bound)
+        R = domain.diameter
+        if not np.isfinite(R).all():
+            raise InvalidInput(f"scaled parameters need a bounded domain, but it is {domain}")
+        path = real_array("path_length", path_length, 0)
+        if (path < 0.0).any():
+            raise InvalidInput(f"path_length must not be negative, but is {path}")
+        c = D / np.sqrt(2.0 * R * R + 4.0 * R * path)
+        return cls(domain, horizon, alpha=Power(0.5, c), gamma=0.5 * G * horizon_of(horizon))
+
+    @classmethod
+    def for_problem(cls, problem: Any, *, scaled: bool = False, **parameters: Any) -> COLDQ:
+        """COLDQ for a problem's domain and horizon; `scaled` takes D and G from it as well.
+
+        >>> import coldq
+        >>> coldq.COLDQ.for_problem(coldq.problems.TimeVarying(horizon=100)).horizon
+        100
+        """
+        if scaled:
+            known = problem.constants
+            parameters.setdefault("gradient_bound", known.gradient_bound)
+            parameters.setdefault("constraint_bound", known.constraint_bound)
+            return cls.scaled(problem.domain, problem.horizon, **parameters)
+        return cls(problem.domain, problem.horizon, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> COLDQState:
+        """The state before slot 1: x_1 = `start`, or the point of X nearest to the origin.
+
+        >>> import coldq
+        >>> state = coldq.COLDQ(coldq.Box(1.0, 2.0, dim=2), horizon=10).init(3, batch=(4,))
+        >>> state.x.shape, state.queue.shape, state.x[0]
+        ((4, 2), (4, 3), array([1., 1.]))
+        """
+        rows = whole_number("n_constraints", n_constraints, 0)
+        t, x = self._first(start, batch)
+        gamma = np.broadcast_to(self.gamma[..., None], (*t.shape, rows))
+        return COLDQState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
+
+    def update(self, state: COLDQState, feedback: Feedback) -> COLDQState:
+        """The state of the next slot, from what slot t revealed. The old state stays as it was.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), alpha=1.0, eta=0.5, gamma=1.0)
+        >>> state = learner.init(0)
+        >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
+        array([0.5])
+        """
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape[-1])
+
+        decayed = (1.0 - self.eta[..., None]) * state.queue
+        queue = np.maximum(decayed + np.maximum(g, 0.0), self.gamma[..., None])
+        queue = np.where(t[..., None] > 1, queue, state.queue)
+
+        step = solve(x, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
+        return COLDQState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> COLDQState:
+        """The state that ``state.to_arrays()`` wrote down, bit for bit.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10)
+        >>> learner.from_arrays(learner.init(2).to_arrays()).queue
+        array([5., 5.])
+        """
+        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1}
+        state = self._restore(COLDQState, arrays, cores)
+        if state.queue.shape != state.multipliers.shape:
+            raise InvalidInput("queue and multipliers must have the same shape")
+        if (state.queue < self.gamma[..., None]).any():
+            raise InvalidInput(f"queue must be at least gamma = {self.gamma}")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        alpha = np.shape(self.alpha(np.ones(())))
+        return np.broadcast_shapes(self.domain.batch, alpha, self.eta.shape, self.gamma.shape)

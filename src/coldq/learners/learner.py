@@ -1,0 +1,124 @@
+"""What every learner shares: where it starts, what it reads of a feedback, how state is stored."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, real_array, whole_number
+from coldq.errors import InvalidInput, PastHorizon
+from coldq.feedback import Feedback
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class State:
+    """All that a learner remembers: arrays over the batch, and nothing else.
+
+    `t` is the slot about to be played, `x` the decision to play in it.
+    """
+
+    t: np.ndarray
+    x: Array
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Copies of all arrays by name; ``learner.from_arrays`` takes them back."""
+        return {f.name: np.array(getattr(self, f.name)) for f in fields(self)}
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.x.shape[:-1]
+
+
+class Learner(Value):
+    """The base of the library's learners; a learner of your own need not inherit it."""
+
+    domain: Any
+    horizon: int | None
+
+    def _batch(self) -> tuple[int, ...]:
+        """The leading axes that the learner's own parameters carry."""
+        return self.domain.batch
+
+    def _first(self, start: ArrayLike | None, batch: tuple[int, ...]) -> tuple[np.ndarray, Array]:
+        """The slot 1 and the decision x_1 for a batch."""
+        dim = self.domain.dim
+        given = self.domain.start() if start is None else real_array("start", start, 1)
+        if given.shape[-1] != dim:
+            raise InvalidInput(f"start must have {dim} coordinates, but has shape {given.shape}")
+        if not self.domain.contains(given).all():
+            raise InvalidInput(f"start must lie in the domain {self.domain}, but is {given}")
+        whole = _fit("start", given.shape[:-1], _fit("batch", tuple(batch), self._batch()))
+        x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
+        return np.ones(whole, np.int64), x
+
+    def _observe(self, state: Any, feedback: Feedback, rows: int) -> tuple[Array, Array]:
+        """The gradient of f_t and the value of g_t at x_t, checked against the state."""
+        x = state.x
+        if feedback.slot is not None and np.any(feedback.slot != state.t):
+            raise InvalidInput(
+                f"the feedback is about slot {feedback.slot}, but the learner is in slot {state.t}"
+            )
+        gradient = feedback.loss.gradient(x)
+        g = feedback.constraint.value(x)
+        if gradient.shape != x.shape:
+            raise InvalidInput(
+                f"the loss's gradient has shape {gradient.shape}, but the decisions have {x.shape}; "
+                "feedback may broadcast to the state's batch, not enlarge it"
+            )
+        expected = (*x.shape[:-1], rows)
+        if g.shape != expected:
+            raise InvalidInput(
+                f"the constraint's values have shape {g.shape}, but the learner was started for "
+                f"{rows} constraint{'s' if rows != 1 else ''} and needs {expected}; "
+                "feedback may broadcast to the state's batch, not enlarge it"
+            )
+        if self.horizon is not None and np.any(state.t == self.horizon + 1):
+            warnings.warn(
+                f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
+                "was tuned for; it goes on, without its guarantee",
+                PastHorizon,
+                stacklevel=3,
+            )
+        return gradient, g
+
+    def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
+        """A state from arrays, each checked: `cores` gives the core axes of every field."""
+        if set(arrays) != set(cores):
+            raise InvalidInput(
+                f"the arrays must be {sorted(cores)}, but are {sorted(arrays)}: "
+                f"were they saved by another learner than {type(self).__name__}?"
+            )
+        found = {}
+        for name, core in cores.items():
+            array = np.array(arrays[name], dtype=np.int64 if name == "t" else np.float64, order="C")
+            if name == "t" and not np.array_equal(array, arrays[name]):
+                raise InvalidInput("t must be whole numbers")
+            if array.ndim < core or not np.isfinite(array).all():
+                raise InvalidInput(f"{name} must be finite with at least {core} axes")
+            found[name] = array
+        batches = {name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()}
+        if len(set(batches.values())) != 1:
+            raise InvalidInput(f"the arrays belong to different batches: {batches}")
+        x = found["x"]
+        if x.shape[-1] != self.domain.dim or not self.domain.contains(x).all():
+            raise InvalidInput(f"x must lie in the domain {self.domain}")
+        if (found["t"] < 1).any():
+            raise InvalidInput("t must be at least 1")
+        return cls(**found)
+
+
+def horizon_of(horizon: Any) -> int:
+    return whole_number("horizon", horizon, 2)
+
+
+def _fit(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(given, own)
+    except ValueError:
+        raise InvalidInput(f"{name} of shape {given} does not fit the batch {own}") from None

@@ -1,0 +1,254 @@
+"""Losses f_t: what a decision cost. Each has ``value(x)`` and ``gradient(x)``.
+
+Data may carry leading axes, ``(..., p)``, and broadcasts against those of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._user_functions import call_at
+from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq.contractions import dot, matvec, vecmat
+from coldq.errors import InvalidInput, NotRevealed
+
+
+class Loss(Protocol):
+    """What a learner may ask of a loss."""
+
+    def value(self, x: ArrayLike) -> Array:
+        """f(x), of the batch's shape."""
+        ...
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The gradient of f at x, of x's shape."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Linear(Value):
+    """``f(x) = <c, x>``.
+
+    >>> import coldq
+    >>> coldq.Linear([1.0, 2.0]).value([3.0, 4.0])
+    np.float64(11.0)
+    """
+
+    c: Array
+
+    def __init__(self, c: ArrayLike) -> None:
+        self._set(c=real_array("c", c, 1))
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.c.shape[-1]
+
+    def value(self, x: ArrayLike) -> Array:
+        """``<c, x>``."""
+        return dot(self.c, point(x, self.dim))
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """``c``."""
+        x = point(x, self.dim)
+        if x.shape == self.c.shape:
+            return self.c
+        return np.broadcast_to(self.c, np.broadcast_shapes(self.c.shape, x.shape))
+
+    def quadratic(self) -> tuple[Array, Array, Array]:
+        """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""
+        p = self.dim
+        return np.zeros((*self.c.shape, p)), self.c, np.zeros(self.c.shape[:-1])
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LeastSquares(Value):
+    """``f(x) = |H x - y|^2 / 2``, with H of shape ``(..., m, p)`` and y of shape ``(..., m)``.
+
+    >>> import coldq
+    >>> f = coldq.LeastSquares([[1.0, 1.0]], [1.0])
+    >>> f.value([1.0, 1.0]), f.gradient([1.0, 1.0])
+    (np.float64(0.5), array([1., 1.]))
+    """
+
+    H: Array
+    y: Array
+
+    def __init__(self, H: ArrayLike, y: ArrayLike) -> None:
+        self._set(H=real_array("H", H, 2), y=real_array("y", y, 1))
+        if self.H.shape[-2] != self.y.shape[-1]:
+            raise InvalidInput(
+                f"H of shape {self.H.shape} needs y with {self.H.shape[-2]} entries on its last "
+                f"axis, but y has shape {self.y.shape}"
+            )
+        joint_batch(H=self.H.shape[:-2], y=self.y.shape[:-1])
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.H.shape[-1]
+
+    def value(self, x: ArrayLike) -> Array:
+        """``|H x - y|^2 / 2``."""
+        error = matvec(self.H, point(x, self.dim)) - self.y
+        return 0.5 * dot(error, error)
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """``H'(H x - y)``."""
+        return vecmat(self.H, matvec(self.H, point(x, self.dim)) - self.y)
+
+    def quadratic(self) -> tuple[Array, Array, Array]:
+        """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""
+        transposed = np.ascontiguousarray(np.swapaxes(self.H, -1, -2))
+        P = matvec(transposed[..., None, :, :], transposed)
+        return P, -vecmat(self.H, self.y), 0.5 * dot(self.y, self.y)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Quadratic(Value):
+    """``f(x) = x'Px / 2 + <q, x> + r`` with P symmetric and positive semidefinite.
+
+    >>> import coldq
+    >>> f = coldq.Quadratic([[2.0, 0.0], [0.0, 2.0]], [1.0, 0.0])
+    >>> f.value([1.0, 1.0]), f.gradient([1.0, 1.0])
+    (np.float64(3.0), array([3., 2.]))
+    """
+
+    P: Array
+    q: Array
+    r: Array
+
+    def __init__(self, P: ArrayLike, q: ArrayLike, r: ArrayLike = 0.0) -> None:
+        self._set(P=real_array("P", P, 2), q=real_array("q", q, 1), r=real_array("r", r, 0))
+        p = self.q.shape[-1]
+        if self.P.shape[-2:] != (p, p):
+            raise InvalidInput(
+                f"q of shape {self.q.shape} needs P of shape (..., {p}, {p}), "
+                f"but P has shape {self.P.shape}"
+            )
+        joint_batch(P=self.P.shape[:-2], q=self.q.shape[:-1], r=self.r.shape)
+        # A broadcast P is checked once, not once for every member of the batch.
+        distinct = self.P[tuple(0 if s == 0 else slice(None) for s in self.P.strides[:-2])]
+        size = np.abs(distinct).max(initial=0.0)
+        skew = np.abs(distinct - np.swapaxes(distinct, -1, -2)).max(initial=0.0)
+        if skew > 1e-12 * size:
+            raise InvalidInput(f"P must be symmetric, but differs from its transpose by {skew:.3g}")
+        least = np.linalg.eigvalsh(distinct)[..., 0]
+        if (least < -1e-12 * p * size).any():
+            where = first_index(least < -1e-12 * p * size)
+            raise InvalidInput(
+                "P must be positive semidefinite for the loss to be convex, but has the "
+                f"eigenvalue {least[where]:.3g}"
+            )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.q.shape[-1]
+
+    def value(self, x: ArrayLike) -> Array:
+        """``x'Px / 2 + <q, x> + r``."""
+        x = point(x, self.dim)
+        return dot(0.5 * matvec(self.P, x) + self.q, x) + self.r
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """``P x + q``."""
+        return matvec(self.P, point(x, self.dim)) + self.q
+
+    def quadratic(self) -> tuple[Array, Array, Array]:
+        """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""
+        return self.P, self.q, self.r
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """Any convex loss, given by functions for its value and its gradient.
+
+    The functions get one point of shape ``(p,)`` at a time, unless `vectorised` says that they
+    take points of shape ``(..., p)`` and return shapes ``(...)`` and ``(..., p)``.
+
+    >>> import numpy as np, coldq
+    >>> f = coldq.Smooth(lambda x: np.exp(x).sum(), np.exp)
+    >>> f.value([0.0, 0.0]), f.gradient([0.0, 0.0])
+    (array(2.), array([1., 1.]))
+    """
+
+    value_function: Callable[[Array], Any]
+    gradient_function: Callable[[Array], Any]
+    vectorised: bool = False
+
+    def value(self, x: ArrayLike) -> Array:
+        """The user's value, checked."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        return call_at("the loss", self.value_function, x, (), self.vectorised)
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The user's gradient, checked."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        core = x.shape[-1:]
+        return call_at("the loss's gradient", self.gradient_function, x, core, self.vectorised)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class GradientAt(Value):
+    """A loss of which only the gradient at the decision played is known, and perhaps the value.
+
+    This is what a running system usually measures. Every learner that uses the gradient at x_t
+    alone works with it unchanged; asking for another point is an error, never a guess.
+
+    >>> import coldq
+    >>> f = coldq.GradientAt(x=[1.0, 2.0], gradient=[0.5, -0.5], value=3.0)
+    >>> f.gradient([1.0, 2.0])
+    array([ 0.5, -0.5])
+    """
+
+    x: Array
+    slope: Array
+    level: Array | None
+
+    def __init__(self, x: ArrayLike, gradient: ArrayLike, value: ArrayLike | None = None) -> None:
+        self._set(
+            x=real_array("x", x, 1),
+            slope=real_array("gradient", gradient, 1),
+            level=None if value is None else real_array("value", value, 0),
+        )
+        if self.x.shape != self.slope.shape:
+            raise InvalidInput(
+                f"gradient must have the shape of x, {self.x.shape}, but has {self.slope.shape}"
+            )
+        if self.level is not None and self.level.shape != self.x.shape[:-1]:
+            raise InvalidInput(
+                f"value must have the shape {self.x.shape[:-1]} of x without its last axis, "
+                f"but has {self.level.shape}"
+            )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.x.shape[-1]
+
+    def value(self, x: ArrayLike) -> Array:
+        """The measured value; only where it was measured."""
+        require_measured_at("value", "loss", self.x, x)
+        if self.level is None:
+            raise NotRevealed("this loss was revealed without its value: pass value= to GradientAt")
+        return self.level
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The measured gradient; only where it was measured."""
+        require_measured_at("gradient", "loss", self.x, x)
+        return self.slope
+
+
+def require_measured_at(what: str, of: str, known: Array, asked: ArrayLike) -> None:
+    """Raise unless the point asked for is the one measured."""
+    if known is not asked and not np.array_equal(known, asked):
+        raise NotRevealed(
+            f"the {what} of this {of} is known only at x = {known}, where it was measured, "
+            f"but was asked for at x = {np.asarray(asked)}"
+        )

@@ -1,0 +1,200 @@
+"""Measures of a run: loss, violation, regret, and how much the problem moved.
+
+All take a :class:`~coldq.Trace` and return one number a seed, or with ``cumulative=True`` the
+running total, of shape (S, T).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.errors import InvalidInput
+from coldq.simulate import Trace, replay, seed_tuple
+
+
+def _totals(series: Array, cumulative: bool) -> Array:
+    running = np.add.accumulate(series, axis=1)
+    return running if cumulative else running[:, -1]
+
+
+def accumulated_loss(trace: Trace, *, cumulative: bool = False) -> Array:
+    """``sum_t f_t(x_t)``.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=20)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0, 1])
+    >>> coldq.accumulated_loss(trace).shape
+    (2,)
+    """
+    return _totals(trace.loss, cumulative)
+
+
+def hard_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -> Array:
+    """``sum_t |[g_t(x_t)]_+|``: no slot makes up for another one.
+
+    The paper's measure is the sum over the constraints, norm 1; any other vector norm of NumPy
+    may be taken over them instead.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=20)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    >>> coldq.hard_violation(trace) <= 1e-9
+    array([ True])
+    """
+    return _totals(_norm(trace.violation, norm), cumulative)
+
+
+def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -> Array:
+    """``|[sum_t g_t(x_t)]_+|``: slack in one slot pays for violation in another.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=20)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    >>> coldq.soft_violation(trace) <= coldq.hard_violation(trace)
+    array([ True])
+    """
+    running = np.add.accumulate(trace.constraint, axis=1)
+    if not cumulative:
+        running = running[:, -1:]
+    totals = _norm(np.maximum(running, 0.0), norm)
+    return totals if cumulative else totals[:, 0]
+
+
+def _norm(rows: Array, norm: float) -> Array:
+    if rows.shape[-1] == 0:
+        return np.zeros(rows.shape[:-1])
+    if not norm >= 1:
+        raise InvalidInput(f"norm must be at least 1, but is {norm}")
+    return np.linalg.norm(rows, ord=norm, axis=-1)
+
+
+def dynamic_regret(
+    trace: Trace, comparator: Comparator | None = None, *, cumulative: bool = False
+) -> Array:
+    """``sum_t f_t(x_t) - f_t(x*_t)``; NaN for a seed with a slot that has no feasible decision.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineQuadratic(horizon=20)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    >>> coldq.dynamic_regret(trace) > coldq.static_regret(trace)
+    array([ True])
+    """
+    best = comparator or dynamic_comparator(trace.problem, trace.seeds, trace.decisions)
+    return _totals(trace.loss - best.loss, cumulative)
+
+
+def static_regret(
+    trace: Trace, comparator: Comparator | None = None, *, cumulative: bool = False
+) -> Array:
+    """``sum_t f_t(x_t) - f_t(x*)``; NaN for a seed without a decision feasible in every slot.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=20)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    >>> coldq.static_regret(trace).shape
+    (1,)
+    """
+    best = comparator or static_comparator(trace.problem, trace.seeds, trace.decisions)
+    return _totals(trace.loss - best.loss, cumulative)
+
+
+def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:
+    """``sum_t |x*_t - x*_{t-1}|``, the first slot counting zero.
+
+    >>> import coldq
+    >>> best = coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0])
+    >>> bool(coldq.path_length(best)[0] > 0.0)
+    True
+    """
+    moves = np.zeros(comparator.x.shape[:2])
+    moves[:, 1:] = np.sqrt(np.square(np.diff(comparator.x, axis=1)).sum(axis=-1))
+    return _totals(moves, cumulative)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintVariation:
+    """How much the constraint function moved: one number a seed, and how it was found.
+
+    `exact` is False where ``max over X of |g_t - g_{t-1}|`` was replaced by an upper bound.
+
+    >>> import coldq
+    >>> coldq.constraint_variation(coldq.problems.OnlineLinear(horizon=20), seeds=[0])
+    ConstraintVariation(1 seed, exact)
+    """
+
+    steps: Array
+    exact: bool
+
+    @property
+    def total(self) -> Array:
+        """``sum_t max over X of |g_t(x) - g_{t-1}(x)|``, one number a seed."""
+        return _totals(self.steps, False)
+
+    @property
+    def cumulative(self) -> Array:
+        """The running total, of shape (S, T)."""
+        return _totals(self.steps, True)
+
+    def __repr__(self) -> str:
+        count = len(self.steps)
+        kind = "exact" if self.exact else "an upper bound"
+        return f"ConstraintVariation({count} seed{'s' if count != 1 else ''}, {kind})"
+
+
+def constraint_variation(
+    problem: Any, seeds: Iterable[int], decisions: Array | None = None
+) -> ConstraintVariation:
+    """``sum_t max over X of |g_t(x) - g_{t-1}(x)|_2``.
+
+    Exact for one constraint and, by vertices, for few coordinates; otherwise a safe upper bound,
+    and the answer says which.
+
+    >>> import coldq
+    >>> coldq.constraint_variation(coldq.problems.TimeVarying(horizon=20), seeds=[0]).exact
+    True
+    """
+    seeds = seed_tuple(seeds)
+    steps = np.zeros((len(seeds), problem.horizon))
+    exact = True
+    previous = None
+    for t, revealed in replay(problem, seeds, decisions):
+        constraint = revealed.constraint
+        if previous is not None and problem.n_constraints > 0 and constraint is not previous:
+            if type(previous) is not type(constraint) or not hasattr(constraint, "max_difference"):
+                raise InvalidInput(
+                    f"the variation from a {type(previous).__name__} to a "
+                    f"{type(constraint).__name__} is not known"
+                )
+            steps[:, t - 1], sharp = constraint.max_difference(previous, problem.domain)
+            exact = exact and sharp
+        previous = constraint
+    return ConstraintVariation(steps, exact)
+
+
+def growth_exponent(running_total: Array) -> Array:
+    """The exponent v in ``total(t) ~ t^v``, fitted to the second half of a running total.
+
+    Of :func:`path_length` it gives V_x, of :func:`constraint_variation` V_g. A total that stays
+    zero has exponent 0.
+
+    >>> import numpy as np, coldq
+    >>> t = np.arange(1.0, 1001.0)
+    >>> coldq.growth_exponent(3.0 * np.sqrt(t)).round(6)
+    np.float64(0.5)
+    """
+    running = np.asarray(running_total, float)
+    T = running.shape[-1]
+    first = T // 2
+    tail = running[..., first:]
+    t = np.log(np.arange(first + 1.0, T + 1.0))
+    t = t - t.mean()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(tail)
+    slope = (logs * t).sum(axis=-1) / (t * t).sum()
+    return np.where(running[..., -1] == 0.0, 0.0, slope)[()]

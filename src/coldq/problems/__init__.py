@@ -1,0 +1,7 @@
+"""Problems: what a learner plays against. Each is a frozen value; its randomness is its seed."""
+
+from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
+from coldq.problems.problem import Constants, Problem
+from coldq.problems.time_varying import TimeVarying
+
+__all__ = ["Constants", "OnlineLinear", "OnlineQuadratic", "Problem", "TimeVarying"]

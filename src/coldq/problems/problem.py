@@ -1,0 +1,92 @@
+"""What a problem is: a domain, a horizon, and a stream that reveals one slot after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from coldq._values import Array, Value
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of the paper's assumptions, and how far each can be trusted.
+
+    `diameter` R, `gradient_bound` D and `constraint_bound` G hold for every seed;
+    `constraint_lipschitz` bounds the norm of the jacobian's rows; `strong_convexity` is the paper's
+    mu, without the 1/2. `note` says of every constant that is not exact what it is.
+
+    >>> import coldq
+    >>> coldq.problems.OnlineLinear().constants.constraint_bound
+    1.0
+    """
+
+    diameter: float
+    gradient_bound: float
+    constraint_bound: float
+    constraint_lipschitz: float
+    strong_convexity: float = 0.0
+    note: Mapping[str, str] = field(default_factory=dict)
+
+
+class Stream(Protocol):
+    """One run of a problem, or several side by side."""
+
+    def reveal(self, t: int, x: Array) -> Feedback:
+        """The loss and constraint of slot t, after x (S, p) was played in it."""
+        ...
+
+
+class Problem(Value):
+    """The base of the library's problems; a problem of your own need not inherit it.
+
+    A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``.
+    """
+
+    domain: Any
+    horizon: int
+    n_constraints: int
+    adaptive = False
+
+    @property
+    def constants(self) -> Constants:
+        """R, D, G and the Lipschitz constants."""
+        raise NotImplementedError
+
+    def start(self, seeds: Iterable[int]) -> Stream:
+        """A stream for these seeds. A seed's data is the same whatever seeds run beside it."""
+        raise NotImplementedError
+
+
+def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.random.Generator]]:
+    """For each kind of draw one generator a seed.
+
+    A generator for each kind keeps a seed's numbers the same however many slots are drawn at once.
+    """
+    return [
+        [np.random.default_rng(np.random.SeedSequence(s, spawn_key=(tag, k))) for s in seeds]
+        for k in range(kinds)
+    ]
+
+
+def require_bounded(domain: Any, dim: int | None = None) -> Any:
+    """A domain that a problem can use: bounded, one box for all seeds."""
+    if domain.batch:
+        raise InvalidInput("a problem has one domain for all seeds, without leading axes")
+    if dim is not None and domain.dim != dim:
+        raise InvalidInput(f"this problem has {dim} coordinates, but the domain has {domain.dim}")
+    if not np.isfinite(domain.diameter):
+        raise InvalidInput(f"a problem needs a bounded domain, but it is {domain}")
+    return domain
+
+
+def row_range(domain: Any, low: float, high: float) -> tuple[float, float]:
+    """The least and greatest ``<a, x>`` with every a_i in [low, high] and x in the box."""
+    products = np.stack([low * domain.lower, low * domain.upper, high * domain.lower])
+    products = np.concatenate([products, [high * domain.upper]])
+    return float(products.min(axis=0).sum()), float(products.max(axis=0).sum())

@@ -1,0 +1,122 @@
+"""The paper's experiment on time-varying constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, whole_number
+from coldq.constraints import Affine
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.losses import LeastSquares
+from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
+
+CHUNK = 128  # slots drawn at once
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class TimeVarying(Problem):
+    """Least squares under affine constraints, both drawn anew in every slot.
+
+    ``f_t(x) = |H_t x - y_t|^2 / 2`` with H_t in R^(4 x 10) of U(-1, 1) entries and
+    ``y_t = H_t 1 + noise``, the noise standard normal; ``g_t(x) = A_t x - b_t`` with A_t in
+    R^(2 x 10) and b_t of U(0, 1) entries. The origin is feasible in every slot.
+
+    The paper prints the domain [0, 5]^10; its figure agrees with [-5, 5]^10, so it is a parameter.
+
+    References
+    ----------
+    Wang, Yan and Liu, AAAI 2025, section "Experiment on Time-Varying Constraints".
+
+    >>> import coldq
+    >>> problem = coldq.problems.TimeVarying(horizon=10)
+    >>> problem.start([0]).reveal(1, problem.domain.start()).constraint.A.shape
+    (1, 2, 10)
+    """
+
+    horizon: int
+    domain: Any
+    n_measurements: int
+    n_constraints: int
+
+    def __init__(
+        self,
+        horizon: int = 5000,
+        domain: Any = None,
+        n_measurements: int = 4,
+        n_constraints: int = 2,
+    ) -> None:
+        domain = Box(0.0, 5.0, dim=10) if domain is None else domain
+        self._set(
+            horizon=whole_number("horizon", horizon, 2),
+            domain=require_bounded(domain),
+            n_measurements=whole_number("n_measurements", n_measurements, 1),
+            n_constraints=whole_number("n_constraints", n_constraints, 0),
+        )
+
+    @property
+    def constants(self) -> Constants:
+        """R exact, G a bound that is approached; D holds but for a chance of 1e-9 a run."""
+        from scipy.special import chdtri
+
+        m, p = self.n_measurements, self.domain.dim
+        least, greatest = row_range(self.domain, 0.0, 1.0)
+        reach = np.maximum(np.abs(self.domain.lower - 1.0), np.abs(self.domain.upper - 1.0))
+        noise = np.sqrt(chdtri(m, 1e-9 / self.horizon))
+        size = np.sqrt(m * p)
+        return Constants(
+            diameter=float(self.domain.diameter),
+            gradient_bound=float(size * (size * np.sqrt(np.square(reach).sum()) + noise)),
+            constraint_bound=max(greatest, 1.0 - least),
+            constraint_lipschitz=float(np.sqrt(p)),
+            note={
+                "gradient_bound": "the noise is normal, so this holds with probability 1 - 1e-9 "
+                "for a whole run; |H| is bounded by its largest Frobenius norm",
+                "constraint_bound": "the supremum over all draws",
+                "constraint_lipschitz": "the supremum over all draws",
+            },
+        )
+
+    def start(self, seeds: Iterable[int]) -> TimeVaryingStream:
+        """One stream for all seeds."""
+        return TimeVaryingStream(self, tuple(seeds))
+
+
+class TimeVaryingStream:
+    """Draws a chunk of slots at a time, for each seed from its own generators."""
+
+    def __init__(self, problem: TimeVarying, seeds: tuple[int, ...]) -> None:
+        self.problem = problem
+        self.uniform, self.normal = generators(1, seeds, 2)
+        self.begin, self.end = 1, 1
+        self.data: tuple[Array, ...] = ()
+
+    def reveal(self, t: int, x: Array) -> Feedback:
+        """The draw of slot t, whatever was played."""
+        while t >= self.end:
+            self._draw()
+        if t < self.begin:
+            raise InvalidInput(f"slot {t} has passed; start a new stream to see it again")
+        H, y, A, b = (array[t - self.begin] for array in self.data)
+        return Feedback(LeastSquares(H, y), Affine(A, b), slot=t)
+
+    def _draw(self) -> None:
+        m, N, p = self.problem.n_measurements, self.problem.n_constraints, self.problem.domain.dim
+        sizes = np.cumsum([m * p, N * p])
+        u = np.stack([rng.random((CHUNK, m * p + N * p + N)) for rng in self.uniform], axis=1)
+        noise = np.stack([rng.standard_normal((CHUNK, m)) for rng in self.normal], axis=1)
+        shape = u.shape[:2]
+        H = (2.0 * u[..., : sizes[0]] - 1.0).reshape(*shape, m, p)
+        A = u[..., sizes[0] : sizes[1]].reshape(*shape, N, p).copy()
+        b = u[..., sizes[1] :].copy()
+        # np.add.accumulate adds in order, so that a seed's y does not depend on the batch.
+        y = np.add.accumulate(H, axis=-1)[..., -1] + noise
+        self.data = (H, y, A, b)
+        for array in self.data:
+            array.flags.writeable = False
+        self.begin, self.end = self.end, self.end + CHUNK

@@ -1,0 +1,96 @@
+"""Parameters that change with the slot: small frozen callables of t.
+
+They are evaluated by NumPy on arrays of float64, always: Python's ``t ** 0.25`` and NumPy's differ
+in the last bit, and a run must not depend on who evaluated its step size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, positive, real_array
+from coldq.errors import InvalidInput, NotSaveable
+
+Schedule = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Power(Value):
+    """``scale * t ** exponent``; both may be arrays over leading axes.
+
+    >>> from coldq.schedules import Power
+    >>> Power(0.5)(4.0)
+    np.float64(2.0)
+    """
+
+    exponent: Array
+    scale: Array
+
+    def __init__(self, exponent: ArrayLike, scale: ArrayLike = 1.0) -> None:
+        self._set(exponent=real_array("exponent", exponent, 0), scale=positive("scale", scale))
+
+    def __call__(self, t: ArrayLike) -> Array:
+        return self.scale * np.power(np.asarray(t, np.float64), self.exponent)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Constant(Value):
+    """The same positive number in every slot.
+
+    >>> from coldq.schedules import Constant
+    >>> Constant(3.0)(17)
+    array(3.)
+    """
+
+    level: Array
+
+    def __init__(self, value: ArrayLike) -> None:
+        self._set(level=positive("value", value))
+
+    def __call__(self, t: ArrayLike) -> Array:
+        return np.broadcast_to(self.level, np.broadcast_shapes(self.level.shape, np.shape(t)))
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A plain function of t as a schedule. It works everywhere, but cannot be saved.
+
+    >>> from coldq.schedules import Custom
+    >>> Custom(lambda t: 1.0 + t)(2.0)
+    array(3.)
+    """
+
+    function: Callable[[Array], Any]
+
+    def __call__(self, t: ArrayLike) -> Array:
+        slots = np.asarray(t, np.float64)
+        level = np.asarray(self.function(slots), np.float64)
+        if not (np.isfinite(level).all() and (level > 0.0).all()):
+            raise InvalidInput(f"a schedule must be positive and finite, but is {level} at t = {t}")
+        return level
+
+    def __reduce__(self) -> Any:
+        raise NotSaveable(
+            "a schedule that is a plain function cannot be saved; use coldq.schedules.Power or "
+            "Constant, or a frozen dataclass of your own with __call__"
+        )
+
+
+def as_schedule(name: str, given: Any) -> Schedule:
+    """A number becomes a constant, a plain function is wrapped, a schedule stays what it is."""
+    if isinstance(given, Power | Constant | Custom):
+        return given
+    if callable(given):
+        plain = getattr(given, "__name__", None) is not None
+        return Custom(given) if plain else given
+    try:
+        return Constant(given)
+    except InvalidInput:
+        raise InvalidInput(
+            f"{name} must be a positive number or a function of t, but is {given!r}"
+        ) from None

@@ -1,0 +1,175 @@
+"""The per-slot problem, solved exactly: one solver a file, one entry that picks.
+
+    min over x in X of  <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))
+
+A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, exactly w the linear
+``w g``, in [-w, w] the equality penalty ``w |g|``; an infinite bound makes the row hard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive, real_array
+from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.step.affine import HINGE, solve_affine
+from coldq.step.log_capacity import solve_log_capacity
+
+__all__ = ["Step", "penalised_step", "solve"]
+
+
+class Step(NamedTuple):
+    """The answer of a per-slot problem, with the evidence that it is one.
+
+    >>> import coldq
+    >>> X, g = coldq.Box(0.0, 5.0, dim=2), coldq.Affine([[1.0, 1.0]], [1.0])
+    >>> step = coldq.penalised_step([0.0, 0.0], [-4.0, -4.0], 1.0, 100.0, g, X)
+    >>> step.x, step.multipliers, float(step.residual) < 1e-9
+    (array([0.5, 0.5]), array([3.]), True)
+    """
+
+    x: Array
+    multipliers: Array
+    residual: Array
+
+
+def solve_unconstrained(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Unconstrained,
+    domain: Box,
+) -> tuple[Array, Array, Array]:
+    """A gradient step, projected: affine rows, none of them."""
+    p = domain.dim
+    none = Affine(np.zeros((0, p)), np.zeros(0))
+    return solve_affine(center, gradient, alpha, np.zeros(0), np.zeros(0), none, domain)
+
+
+SOLVERS: dict[tuple[type, type], Callable[..., tuple[Array, Array, Array]]] = {
+    (Affine, Box): solve_affine,
+    (LogCapacity, Box): solve_log_capacity,
+    (Unconstrained, Box): solve_unconstrained,
+}
+
+
+def solve(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    constraint: Constraint,
+    domain: Any,
+    floor: Any = HINGE,
+) -> Step:
+    """:func:`penalised_step` for learners, whose arrays are known to be sound."""
+    solver = SOLVERS.get((type(constraint), type(domain)))
+    if solver is None:
+        pairs = ", ".join(f"{c.__name__} on a {d.__name__}" for c, d in SOLVERS)
+        raise InvalidInput(
+            f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; "
+            f"there is one for {pairs}"
+        )
+    return Step(*solver(center, gradient, alpha, weights, floor, constraint, domain))
+
+
+def penalised_step(
+    center: ArrayLike,
+    gradient: ArrayLike,
+    alpha: ArrayLike,
+    weights: ArrayLike,
+    constraint: Constraint | None,
+    domain: Any,
+    *,
+    floor: ArrayLike = 0.0,
+) -> Step:
+    """Solve ``min over x in X of <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))``.
+
+    Parameters
+    ----------
+    center, gradient
+        Of shape ``(..., p)``.
+    alpha
+        Positive, of the batch's shape.
+    weights, floor
+        The bounds of the multipliers, of shape ``(..., N)`` or numbers: floor 0 is a hinge,
+        floor = weights linear, floor = -weights an equality penalty, an infinite bound a hard
+        row. A finite weight has no infeasible case: the multiplier just reaches it.
+    constraint, domain
+        An :class:`~coldq.Affine` or :class:`~coldq.LogCapacity` constraint, or None, on a
+        :class:`~coldq.Box`. A capacity takes floor >= 0: it is convex one way only.
+
+    Returns
+    -------
+    Step
+        The minimiser `x`, the `multipliers` in [floor, weights], and the relative KKT `residual`,
+        at most 1e-9. Leading axes of all arguments broadcast.
+
+    Raises
+    ------
+    Infeasible
+        If hard rows have no common point in the domain.
+    StepFailed
+        If no solver found an answer whose residual is at most 1e-9.
+
+    >>> import coldq
+    >>> X, g = coldq.Box(0.0, 5.0, dim=1), coldq.Affine([[1.0]], [1.0])  # x <= 1
+    >>> coldq.penalised_step([0.0], [-8.0], 1.0, 2.0, g, X).x  # the weight is too small to stop it
+    array([3.])
+    >>> coldq.penalised_step([0.0], [-8.0], 1.0, 9.0, g, X).x
+    array([1.])
+    """
+    if not hasattr(domain, "dim"):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+    if constraint is None:
+        constraint = Unconstrained()
+    center = real_array("center", center, 1)
+    gradient = real_array("gradient", gradient, 1)
+    for name, array in (("center", center), ("gradient", gradient)):
+        if array.shape[-1] != domain.dim:
+            raise InvalidInput(
+                f"{name} must have {domain.dim} coordinates, as the domain has, "
+                f"but has shape {array.shape}"
+            )
+    dim = getattr(constraint, "dim", domain.dim)
+    if dim != domain.dim:
+        raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {domain.dim}")
+    alpha = positive("alpha", alpha)
+    n = getattr(constraint, "n_constraints", 0)
+    low = _bounds("floor", floor, n)
+    high = _bounds("weights", weights, n)
+    if np.any(high < 0.0) or np.isnan(high).any():
+        raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
+    if np.isnan(low).any() or np.any(low > high) or np.any(low == np.inf):
+        raise InvalidInput(f"floor must be at most weights, but is {low} against {high}")
+    batch = joint_batch(
+        center=center.shape[:-1],
+        gradient=gradient.shape[:-1],
+        alpha=alpha.shape,
+        weights=high.shape[:-1],
+        floor=low.shape[:-1],
+        domain=domain.batch,
+        constraint=getattr(constraint, "batch", ()),
+    )
+    center = np.broadcast_to(center, (*batch, domain.dim))
+    return solve(center, gradient, alpha, high, constraint, domain, low)
+
+
+def _bounds(name: str, value: ArrayLike, n: int) -> Array:
+    array = real_array(name, value, 0, finite=False)
+    if array.ndim == 0:
+        return real_array(name, np.full(n, array), 1, finite=False)
+    if array.shape[-1] != n:
+        raise InvalidInput(
+            f"{name} needs one entry for each of the {n} rows on its last axis, "
+            f"but has shape {array.shape}"
+        )
+    return real_array(name, array, 1, finite=False)

@@ -1,0 +1,693 @@
+"""The compiled solvers of the per-slot problem on a box, and the residual that judges them.
+
+Divide the per-slot problem by ``2 alpha`` and put ``y = center - gradient / (2 alpha)``. Its dual,
+
+    max over mu in [lo, hi] of  min over x in X of  |x - y|^2 / 2 + mu' g(x) - c |mu|^2 / 2,
+
+is concave and has as many variables as there are rows. With affine rows its gradient
+``A x(mu) - b - c mu``, where ``x(mu) = clip(y - A'mu)``, is piecewise affine: each Newton step
+maximises the quadratic piece at ``mu`` over the box [lo, hi] and is followed by a line search along
+the whole piecewise quadratic. ``z = y - A'mu`` is carried along by increments and never formed
+afresh: when ``y`` is huge (a small alpha) the increments shrink as the iteration converges, so that
+``g(x)`` is driven to zero at the accuracy of ``x``, not of ``y``. With one capacity row x(mu) has a
+closed form and the dual is a monotone root in one variable.
+
+The compliance c turns a row's penalty into a quadratic one where its multiplier is not at a bound:
+rows with infinite bounds and c = 1 / (2 alpha) add ``|A x - b|^2 / 2``, a least-squares loss.
+
+This module imports Numba, so it is imported where a kernel is first needed. All compiled callees of
+a kernel live here with it, because Numba's cache does not notice changes in other files.
+"""
+
+import math
+
+from numba import carray, float64, njit, types, void
+from numba.extending import intrinsic
+
+from coldq._compile import build_once, gufunc
+
+# Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
+# depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
+# keep their meaning: hard rows have infinite bounds.
+SAFE_FAST = {"reassoc", "contract", "nsz"}
+compiled = njit(fastmath=SAFE_FAST, error_model="numpy")
+inlined = njit(fastmath=SAFE_FAST, error_model="numpy", forceinline=True)
+
+ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hundred roundings
+X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
+REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
+SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
+TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
+
+# Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
+# (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
+Y, Z, W, FREE, COLUMNS = range(5)
+MU, LO, HI, G, SCALE, NORM, SOFT, GAIN, DOWN, UP, D, RHS, SLOPE, STEP = range(14)
+CHOSEN, SIDE, OPEN, HESSIAN = range(14, 18)
+
+
+def scratch_size(n: int, p: int) -> int:
+    """How many floats an instance needs to work in; instances solved in turn share them."""
+    return COLUMNS * p + (HESSIAN + 2 * n) * n
+
+
+@inlined
+def set_row_values(A, b, x, rows):
+    """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
+    n, p = A.shape
+    for k in range(n):
+        value = 0.0
+        size = 0.0
+        for i in range(p):
+            value += A[k, i] * x[i]
+            size += abs(A[k, i]) * max(abs(x[i]), X_FLOOR)
+        soft = rows[SOFT, k] * rows[MU, k]
+        rows[G, k] = value - b[k] - soft
+        rows[SCALE, k] = size + abs(b[k]) + abs(soft)
+
+
+@inlined
+def kkt_residual(n, p, x, lower, upper, columns, rows):
+    """The relative KKT residual of (x, mu); NaN where anything is NaN.
+
+    Stationarity: ``|x - clip(y - J'mu)| / (1 + |y| + |J|'|mu|)``, coordinate by coordinate, for
+    the jacobian J of g at x; the caller leaves ``y - J'mu`` in Z and the divisor in W.
+    Complementarity, relative to the row's scale: ``|g|`` strictly between the bounds, the wrong
+    sign of g at a bound. A multiplier outside its bounds counts relative to itself.
+    """
+    worst = 0.0
+    broken = 0.0
+    for i in range(p):
+        r = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i])) / columns[W, i]
+        worst = max(worst, r)
+        broken += r
+    for k in range(n):
+        mu, lo, hi, g = rows[MU, k], rows[LO, k], rows[HI, k], rows[G, k]
+        r = 0.0
+        if (mu > lo and g < 0.0) or (mu < hi and g > 0.0):
+            r = abs(g) / max(rows[SCALE, k], TINY)
+        r = max(r, max(lo - mu, mu - hi) / (1.0 + abs(mu)))
+        worst = max(worst, r)
+        broken += r + g
+    return worst if broken - broken == 0.0 else math.nan
+
+
+@inlined
+def affine_residual(x, A, lower, upper, columns, rows):
+    """The residual for affine rows; rows[G] and rows[SCALE] belong to x already."""
+    n, p = A.shape
+    for i in range(p):
+        columns[Z, i] = columns[Y, i]
+        columns[W, i] = 1.0 + abs(columns[Y, i])
+    for k in range(n):
+        mu = rows[MU, k]
+        if mu != 0.0:
+            for i in range(p):
+                term = A[k, i] * mu
+                columns[Z, i] -= term
+                columns[W, i] += abs(term)
+    return kkt_residual(n, p, x, lower, upper, columns, rows)
+
+
+@compiled
+def solve_open(rows, n, count):
+    """Solve ``H d = RHS`` over the open rows of the piece by LDL'; H is positive definite."""
+    factor = HESSIAN + n
+    for a in range(count):
+        i = int(rows[OPEN, a])
+        for c in range(a + 1):
+            s = rows[HESSIAN + i, int(rows[OPEN, c])]
+            for e in range(c):
+                s -= rows[factor + a, e] * rows[factor + c, e] * rows[factor + e, e]
+            if c < a:
+                rows[factor + a, c] = s / rows[factor + c, c]
+            else:
+                rows[factor + a, a] = max(s, 1e-14 * rows[HESSIAN + i, i])
+        s = rows[RHS, i]
+        for e in range(a):
+            s -= rows[factor + a, e] * rows[D, int(rows[OPEN, e])]
+        rows[D, i] = s
+    for a in range(count - 1, -1, -1):
+        i = int(rows[OPEN, a])
+        s = rows[D, i] / rows[factor + a, a]
+        for e in range(a + 1, count):
+            s -= rows[factor + e, a] * rows[D, int(rows[OPEN, e])]
+        rows[D, i] = s
+
+
+@compiled
+def climb_piece(rows, n, m):
+    """The same maximum by the primal active-set method from d = 0: every step goes up.
+
+    RHS holds the slope GAIN - H d, STEP the Newton step over the open entries.
+    """
+    for k in range(m):
+        rows[D, k] = 0.0
+        rows[SLOPE, k] = rows[GAIN, k]
+        rows[SIDE, k] = 0
+        if rows[UP, k] <= 0.0 and rows[GAIN, k] >= 0.0:
+            rows[SIDE, k] = 1
+        elif rows[DOWN, k] >= 0.0 and rows[GAIN, k] <= 0.0:
+            rows[SIDE, k] = -1
+    for _ in range(30 + 6 * m):
+        count = 0
+        for k in range(m):
+            rows[STEP, k] = rows[D, k]
+            if rows[SIDE, k] == 0:
+                rows[OPEN, count] = k
+                count += 1
+                rows[RHS, k] = rows[SLOPE, k]
+        solve_open(rows, n, count)
+        reach = 1.0
+        block = -1
+        for a in range(count):
+            k = int(rows[OPEN, a])
+            step = rows[D, k]
+            rows[D, k] = rows[STEP, k]
+            rows[STEP, k] = step
+            room = rows[UP, k] - rows[D, k] if step > 0.0 else rows[DOWN, k] - rows[D, k]
+            if abs(step) * reach > abs(room):
+                reach = abs(room) / max(abs(step), TINY)
+                block = k
+        for a in range(count):
+            k = int(rows[OPEN, a])
+            move = reach * rows[STEP, k]
+            rows[D, k] = min(max(rows[D, k] + move, rows[DOWN, k]), rows[UP, k])
+            for j in range(m):
+                rows[SLOPE, j] -= rows[HESSIAN + j, k] * move
+        if block >= 0:
+            rows[SIDE, block] = 1 if rows[STEP, block] > 0.0 else -1
+            rows[D, block] = rows[UP, block] if rows[STEP, block] > 0.0 else rows[DOWN, block]
+            continue
+        worst = 0.0
+        for k in range(m):
+            if rows[SIDE, k] != 0 and rows[DOWN, k] < rows[UP, k]:
+                size = abs(rows[GAIN, k])
+                for j in range(m):
+                    size += abs(rows[HESSIAN + k, j] * rows[D, j])
+                wrong = -rows[SIDE, k] * rows[SLOPE, k]
+                if wrong > 1e-14 * size and wrong > worst * size:
+                    worst = wrong / max(size, TINY)
+                    block = k
+        if block < 0:
+            return
+        rows[SIDE, block] = 0
+
+
+@compiled
+def maximise_piece(rows, n, m):
+    """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP``.
+
+    Block principal pivoting guesses which entries are at a bound and corrects all wrong guesses
+    at once: a few rounds are nearly always enough. It is not monotone, so where it does not end
+    soon (more rows than coordinates, say) the slower climb takes over.
+    """
+    for k in range(m):
+        rows[SIDE, k] = 0
+    for _ in range(6):
+        count = 0
+        for k in range(m):
+            if rows[SIDE, k] == 0:
+                rows[OPEN, count] = k
+                count += 1
+            else:
+                rows[D, k] = rows[DOWN, k] if rows[SIDE, k] < 0 else rows[UP, k]
+        for a in range(count):
+            i = int(rows[OPEN, a])
+            s = rows[GAIN, i]
+            for k in range(m):
+                if rows[SIDE, k] != 0:
+                    s -= rows[HESSIAN + i, k] * rows[D, k]
+            rows[RHS, i] = s
+        solve_open(rows, n, count)
+        ended = True
+        for k in range(m):
+            side = rows[SIDE, k]
+            rows[RHS, k] = side
+            if side == 0:
+                if rows[D, k] < rows[DOWN, k]:
+                    rows[RHS, k] = -1.0
+                elif rows[D, k] > rows[UP, k]:
+                    rows[RHS, k] = 1.0
+            else:
+                slope = rows[GAIN, k]
+                for a in range(m):
+                    slope -= rows[HESSIAN + k, a] * rows[D, a]
+                if side * slope < 0.0:
+                    rows[RHS, k] = 0.0
+            ended = ended and rows[RHS, k] == side
+        if ended:
+            return
+        for k in range(m):
+            rows[SIDE, k] = rows[RHS, k]
+    climb_piece(rows, n, m)
+
+
+@compiled
+def beyond_breakpoints(t, lower, upper, columns):
+    """A place beyond t where the last coordinate has left its bounds; t if there is none."""
+    far = t
+    for i in range(lower.size):
+        w = columns[W, i]
+        if w != 0.0:
+            enter, leave = (upper[i], lower[i]) if w > 0.0 else (lower[i], upper[i])
+            if abs(leave) < math.inf:
+                far = max(far, (columns[Z, i] - leave) / w)
+            else:
+                far = max(far, 2.0 * (columns[Z, i] - enter) / w)
+    return far
+
+
+@inlined
+def line_search(lower, upper, columns, start, offset, bend, limit):
+    """Where the dual stops rising along d: a safeguarded Newton iteration on its slope.
+
+    The slope at t is ``w'clip(z - t w) - offset - bend t`` and falls from `start`. Infinity is
+    returned when the dual rises for ever, that is when hard rows have no common point.
+    """
+    left = 0.0
+    right = math.inf
+    t = 1.0
+    for _ in range(100):
+        slope = 0.0
+        curvature = bend
+        for i in range(lower.size):
+            w = columns[W, i]
+            s = columns[Z, i] - t * w
+            inside = min(max(s, lower[i]), upper[i])
+            slope += w * inside
+            curvature += w * w if s == inside else 0.0
+        slope -= offset + bend * t
+        if not (abs(slope) > SEARCH_TOLERANCE * start):
+            return t
+        if slope > 0.0:
+            if t >= limit:
+                return limit
+            left = t
+            t = t + slope / max(curvature, TINY) if curvature > 0.0 else math.inf
+            if t >= right:
+                t = 0.5 * (left + right)
+            t = min(t, limit)
+            if t == math.inf:
+                t = beyond_breakpoints(left, lower, upper, columns)
+                if t <= left:
+                    return math.inf
+        else:
+            right = t
+            t = t + slope / max(curvature, TINY) if curvature > 0.0 else left
+            if t <= left:
+                t = 0.5 * (left + right)
+        if not (left < t):
+            return t
+    return t
+
+
+@intrinsic
+def pointer_to(typingctx, array, offset):
+    """The address of an array's entry.
+
+    Passing some fifteen array descriptors by value costs several times the quiet path itself.
+    """
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.gep(data, [args[1]])
+
+    return types.CPointer(array.dtype)(array, types.intp), codegen
+
+
+@compiled
+def solve_instance(
+    n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, strict,
+    columns_, rows_, x_, multipliers_,
+):  # fmt: skip
+    center, gradient = carray(center_, p), carray(gradient_, p)
+    lower, upper, x = carray(lower_, p), carray(upper_, p), carray(x_, p)
+    floor, weights, compliance = carray(floor_, n), carray(weights_, n), carray(compliance_, n)
+    A, b, multipliers = carray(A_, (n, p)), carray(b_, n), carray(multipliers_, n)
+    columns, rows = carray(columns_, (COLUMNS, p)), carray(rows_, (HESSIAN + 2 * n, n))
+
+    half = 0.5 / alpha
+    finite = 0.0
+    for i in range(p):
+        y = center[i] - gradient[i] * half
+        columns[Y, i] = y
+        x[i] = min(max(y, lower[i]), upper[i])
+        finite += 0.0 * y
+    if not (finite == 0.0):
+        return math.nan
+    quiet = True
+    for k in range(n):
+        g = 0.0
+        for i in range(p):
+            g += A[k, i] * x[i]
+        g -= b[k]
+        rows[G, k] = g
+        quiet = quiet and (
+            (g <= 0.0 and floor[k] == 0.0)
+            or (g >= 0.0 and weights[k] == 0.0)
+            or (g == 0.0 and floor[k] <= 0.0 and weights[k] >= 0.0)
+        )
+    if quiet:
+        for k in range(n):
+            multipliers[k] = 0.0
+        return 0.0
+
+    for i in range(p):
+        columns[Z, i] = columns[Y, i]
+        columns[FREE, i] = 1.0 if lower[i] < upper[i] else 0.0
+    for k in range(n):
+        rows[LO, k] = floor[k] * half
+        rows[HI, k] = weights[k] * half
+        rows[SOFT, k] = compliance[k] * (2.0 * alpha)
+        norm = 0.0
+        for i in range(p):
+            norm += columns[FREE, i] * A[k, i] * A[k, i]
+        rows[NORM, k] = norm + rows[SOFT, k]
+        mu = min(max(0.0, rows[LO, k]), rows[HI, k])
+        if rows[NORM, k] == 0.0:
+            # The row is constant on X: its multiplier is at a bound, once and for all.
+            if rows[G, k] != 0.0:
+                mu = rows[HI, k] if rows[G, k] > 0.0 else rows[LO, k]
+            if abs(mu) == math.inf:
+                return math.inf
+        rows[MU, k] = mu
+        if mu != 0.0:
+            for i in range(p):
+                columns[Z, i] -= mu * A[k, i]
+    for i in range(p):
+        x[i] = min(max(columns[Z, i], lower[i]), upper[i])
+    set_row_values(A, b, x, rows)
+
+    for _ in range(40 + 10 * n):
+        # The rows whose multiplier should move. In strict mode a row leaves its bound only when
+        # all others are settled, one at a time: then no face is visited twice.
+        m = 0
+        settled = True
+        worst = 0.0
+        pick = -1
+        for k in range(n):
+            mu, g = rows[MU, k], rows[G, k]
+            tolerance = ROW_TOLERANCE * rows[SCALE, k]
+            at_lo = mu <= rows[LO, k]
+            at_hi = mu >= rows[HI, k]
+            if (at_lo and g <= tolerance) or (at_hi and g >= -tolerance) or rows[NORM, k] == 0.0:
+                continue
+            if strict > 0.0 and (at_lo or at_hi):
+                if abs(g) > worst * rows[SCALE, k]:
+                    worst = abs(g) / max(rows[SCALE, k], TINY)
+                    pick = k
+                continue
+            rows[CHOSEN, m] = k
+            m += 1
+            settled = settled and abs(g) <= tolerance
+        if settled:
+            if pick < 0:
+                break
+            rows[CHOSEN, m] = pick
+            m += 1
+
+        # Maximise the quadratic piece that holds here: x moves in its free coordinates.
+        for i in range(p):
+            z = columns[Z, i]
+            columns[FREE, i] = 1.0 if lower[i] < z and z < upper[i] else 0.0
+        for a in range(m):
+            k = int(rows[CHOSEN, a])
+            rows[GAIN, a] = rows[G, k]
+            rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+            rows[UP, a] = rows[HI, k] - rows[MU, k]
+            for c in range(a + 1):
+                j = int(rows[CHOSEN, c])
+                s = 0.0
+                for i in range(p):
+                    s += columns[FREE, i] * A[k, i] * A[j, i]
+                if j == k:
+                    s += rows[SOFT, k] + REGULARISATION * rows[NORM, k]
+                rows[HESSIAN + a, c] = s
+                rows[HESSIAN + c, a] = s
+        if m == 1:
+            d = rows[GAIN, 0] / rows[HESSIAN, 0]
+            rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+        else:
+            maximise_piece(rows, n, m)
+
+        # Go along d as far as the dual rises.
+        start = 0.0
+        offset = 0.0
+        bend = 0.0
+        limit = math.inf
+        for a in range(m):
+            k = int(rows[CHOSEN, a])
+            d = rows[D, a]
+            start += d * rows[GAIN, a]
+            offset += d * (b[k] + rows[SOFT, k] * rows[MU, k])
+            bend += rows[SOFT, k] * d * d
+            if d > 0.0:
+                limit = min(limit, rows[UP, a] / max(d, TINY))
+            elif d < 0.0:
+                limit = min(limit, rows[DOWN, a] / min(d, -TINY))
+            if a == 0:
+                for i in range(p):
+                    columns[W, i] = d * A[k, i]
+            else:
+                for i in range(p):
+                    columns[W, i] += d * A[k, i]
+        if not (start > 0.0):
+            break
+        t = line_search(lower, upper, columns, start, offset, bend, max(limit, 1.0))
+        if t == math.inf:
+            return math.inf
+        for a in range(m):
+            k = int(rows[CHOSEN, a])
+            step = t * rows[D, a]
+            if step >= rows[UP, a]:
+                rows[MU, k] = rows[HI, k]
+            elif step <= rows[DOWN, a]:
+                rows[MU, k] = rows[LO, k]
+            else:
+                rows[MU, k] += step
+        for i in range(p):
+            z = columns[Z, i] - t * columns[W, i]
+            columns[Z, i] = z
+            x[i] = min(max(z, lower[i]), upper[i])
+        set_row_values(A, b, x, rows)
+
+    for k in range(n):
+        if rows[MU, k] >= rows[HI, k]:
+            multipliers[k] = weights[k]
+        elif rows[MU, k] <= rows[LO, k]:
+            multipliers[k] = floor[k]
+        else:
+            multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
+    return affine_residual(x, A, lower, upper, columns, rows)
+
+
+_number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]
+
+
+@build_once
+def affine_step():
+    """The gufunc for affine rows, compiled on the first call."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector,
+                _vector, _vector, float64, _vector, _vector, _vector, _number,
+            )
+        ],
+        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()",
+    )  # fmt: skip
+    def kernel(
+        center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, strict, scratch,
+        x, multipliers, residual,
+    ):  # fmt: skip
+        n, p = A.shape
+        residual[0] = solve_instance(
+            n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
+            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(compliance, 0),
+            pointer_to(A, 0), pointer_to(b, 0), pointer_to(lower, 0), pointer_to(upper, 0), strict,
+            pointer_to(scratch, 0), pointer_to(scratch, COLUMNS * p),
+            pointer_to(x, 0), pointer_to(multipliers, 0),
+        )  # fmt: skip
+
+    return kernel.ufunc
+
+
+@build_once
+def affine_check():
+    """The gufunc that gives the residual of any (x, multipliers) for affine rows."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, _vector, _vector, float64, _vector, _vector, _vector, _matrix,
+                _vector, _vector, _vector, _vector, _number,
+            )
+        ],
+        "(p),(n),(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(s)->()",
+    )  # fmt: skip
+    def kernel(
+        x, multipliers, center, gradient, alpha, floor, weights, compliance, A, b, lower, upper,
+        scratch, residual,
+    ):  # fmt: skip
+        n, p = A.shape
+        half = 0.5 / alpha
+        columns = carray(pointer_to(scratch, 0), (COLUMNS, p))
+        rows = carray(pointer_to(scratch, COLUMNS * p), (HESSIAN + 2 * n, n))
+        for i in range(p):
+            columns[Y, i] = center[i] - gradient[i] * half
+        for k in range(n):
+            rows[LO, k] = floor[k] * half
+            rows[HI, k] = weights[k] * half
+            rows[MU, k] = multipliers[k] * half
+            rows[SOFT, k] = compliance[k] * (2.0 * alpha)
+        set_row_values(A, b, x, rows)
+        residual[0] = affine_residual(x, A, lower, upper, columns, rows)
+
+    return kernel.ufunc
+
+
+# One capacity row. Its few numbers sit in the same named lines, for the same residual.
+
+
+@compiled
+def capacity_at(mu, scale, rate, lower, upper, columns, x):
+    """Set x(mu); return the capacity there and its derivative in mu.
+
+    Where x_i is free, ``x - y = mu s r / (1 + r x)``, a quadratic whose larger root is meant.
+    Equal neighbouring scales share one logarithm: a sum of logs is the log of a product.
+    """
+    total = 0.0
+    rise = 0.0
+    product = 1.0
+    weight = 0.0
+    for i in range(x.size):
+        s, r, y = scale[i], rate[i], columns[Y, i]
+        base = 1.0 + r * y
+        push = mu * s * r
+        root = math.sqrt(base * base + 4.0 * push * r)
+        if base > 0.0:
+            value = y + 2.0 * push / (base + root)
+        elif r > 0.0:
+            value = (2.0 * push * r / max(root - base, TINY) - 1.0) / r
+        else:
+            value = y
+        inside = min(max(value, lower[i]), upper[i])
+        x[i] = inside
+        level = 1.0 + r * inside
+        if s != weight or not (product < 1e150 and level < 1e150):
+            total += weight * math.log(product)
+            product = 1.0
+            weight = s
+        product *= level
+        if lower[i] < value and value < upper[i]:
+            slope = s * r / level
+            rise += slope * slope / (1.0 + mu * slope * r / level)
+    return total + weight * math.log(product), rise
+
+
+@compiled
+def solve_capacity(
+    center, gradient, alpha, floor, weight, demand, scale, rate, lower, upper, columns, rows, x
+):
+    p = x.size
+    half = 0.5 / alpha
+    lo, hi = floor * half, weight * half
+    finite = 0.0
+    for i in range(p):
+        columns[Y, i] = center[i] - gradient[i] * half
+        finite += 1.0 if abs(columns[Y, i]) < math.inf else 0.0
+    if finite < p:
+        return math.nan, math.nan
+    mu = lo
+    capacity, rise = capacity_at(mu, scale, rate, lower, upper, columns, x)
+    if capacity < demand and lo < hi:
+        # g falls as mu grows; look for its root between left (g > 0) and right (g <= 0).
+        left, right = lo, hi
+        reachable = 0.0
+        for i in range(p):
+            if scale[i] * rate[i] > 0.0:
+                reachable += scale[i] * math.log1p(rate[i] * upper[i])
+        if hi == math.inf and reachable < demand:
+            return math.inf, math.inf
+        mu = lo + (demand - capacity) / rise if rise > 0.0 else max(2.0 * lo, 1.0)
+        for _ in range(200):
+            mu = min(mu, hi)
+            capacity, rise = capacity_at(mu, scale, rate, lower, upper, columns, x)
+            gap = demand - capacity
+            if abs(gap) <= 1e-14 * (abs(demand) + abs(capacity)):
+                break
+            if gap > 0.0:
+                if mu >= hi:
+                    break
+                left = mu
+            else:
+                right = mu
+            # Capacity grows like the logarithm of mu, so Newton's method runs in log(mu).
+            ratio = gap / max(rise * mu, TINY)
+            proposal = mu * math.exp(min(max(ratio, -50.0), 50.0))
+            if left < proposal and proposal < right:
+                mu = proposal
+            elif right < math.inf:
+                mu = math.sqrt(left * right) if left > 1e-12 * right else 0.5 * (left + right)
+            else:
+                mu = 1e3 * mu
+            if not (left < mu and mu < right):
+                if right >= hi and hi < math.inf and gap > 0.0:
+                    mu = hi
+                else:
+                    break
+    rows[MU, 0], rows[LO, 0], rows[HI, 0] = mu, lo, hi
+    return mu, capacity_residual(demand, scale, rate, lower, upper, columns, rows, x)
+
+
+@compiled
+def capacity_residual(demand, scale, rate, lower, upper, columns, rows, x):
+    """The residual for the capacity row, from x and rows[MU], rows[LO], rows[HI]."""
+    total = 0.0
+    size = abs(demand)
+    for i in range(x.size):
+        pull = rows[MU, 0] * scale[i] * rate[i] / (1.0 + rate[i] * x[i])
+        columns[Z, i] = columns[Y, i] + pull
+        columns[W, i] = 1.0 + abs(columns[Y, i]) + abs(pull)
+        total += scale[i] * math.log1p(rate[i] * x[i])
+        size += scale[i] * math.log1p(rate[i] * max(abs(x[i]), X_FLOOR))
+    rows[G, 0] = demand - total
+    rows[SCALE, 0] = size
+    return kkt_residual(1, x.size, x, lower, upper, columns, rows)
+
+
+@build_once
+def capacity_step():
+    """The gufunc for one capacity row, compiled on the first call."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, float64, float64, float64, float64, _vector, _vector,
+                _vector, _vector, _vector, _vector, _number, _number,
+            )
+        ],
+        "(p),(p),(),(),(),(),(p),(p),(p),(p),(s)->(p),(),()",
+    )  # fmt: skip
+    def kernel(
+        center, gradient, alpha, floor, weight, demand, scale, rate, lower, upper, scratch,
+        x, multiplier, residual,
+    ):  # fmt: skip
+        p = scale.size
+        columns = carray(pointer_to(scratch, 0), (COLUMNS, p))
+        rows = carray(pointer_to(scratch, COLUMNS * p), (HESSIAN + 2, 1))
+        mu, r = solve_capacity(
+            center, gradient, alpha, floor, weight, demand, scale, rate, lower, upper,
+            columns, rows, x,
+        )  # fmt: skip
+        if mu >= rows[HI, 0]:
+            multiplier[0] = weight
+        elif mu <= rows[LO, 0]:
+            multiplier[0] = floor
+        else:
+            multiplier[0] = min(max(mu * (2.0 * alpha), floor), weight)
+        residual[0] = r
+
+    return kernel.ufunc

@@ -1,0 +1,69 @@
+"""One capacity row on a box: a monotone root in one variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, first_index
+from coldq.constraints import LogCapacity
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.step.affine import HINGE, TOLERANCE, raise_if_failed
+from coldq.step.threads import run_batch
+
+CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
+
+
+def solve_log_capacity(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: LogCapacity,
+    domain: Box,
+) -> tuple[Array, Array, Array]:
+    """``(x, multipliers, residual)``; raises if any instance of the batch has no answer."""
+    outside = constraint.rate * domain.lower <= -1.0
+    if outside.any():
+        where = first_index(outside)
+        raise InvalidInput(
+            "the capacity is defined where rate x > -1, but the domain's lower bound makes "
+            f"rate x = {(constraint.rate * domain.lower)[where]} at index {where}"
+        )
+    low = np.zeros(1) if floor is HINGE else np.asarray(floor)
+    if (low < 0.0).any():
+        raise InvalidInput(
+            f"a capacity is convex one way only: floor must not be negative, but is {low}"
+        )
+    x, multiplier, residual = run_log_capacity(
+        center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain
+    )
+    residual = np.asarray(residual)
+    answer = x, np.asarray(multiplier)[..., None], residual
+    if not (residual <= TOLERANCE).all():
+        raise_if_failed(answer, np.isinf(residual))
+    return answer
+
+
+def run_log_capacity(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    floor: Array,
+    weight: Array,
+    constraint: LogCapacity,
+    domain: Box,
+) -> tuple[Array, Any, Any]:
+    """The kernel alone; infinite residuals mean that a hard demand cannot be met."""
+    from coldq.step import kernels
+
+    p = domain.dim
+    inputs = (
+        center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
+        constraint.rate, domain.lower, domain.upper,
+    )  # fmt: skip
+    size = kernels.scratch_size(1, p)
+    return run_batch(kernels.capacity_step(), inputs, CORES, ((p,), (), ()), size)  # type: ignore[return-value]

@@ -1,0 +1,105 @@
+"""Run a generalised ufunc over a batch, split over threads where that pays.
+
+The kernels are serial and release the GIL, so every thread runs the same compiled code on its part
+of the batch and the answers have the same bits however they were split.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import InvalidInput
+
+LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+
+_local = threading.local()
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _forget_pool() -> None:
+    """A forked child inherits the pool object, but none of its threads."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def thread_count() -> int:
+    """How many threads share a large batch: ``COLDQ_THREADS``, else the cores we may use."""
+    given = os.environ.get("COLDQ_THREADS")
+    if given is not None:
+        if not given.isdigit() or int(given) < 1:
+            raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def scratch(size: int) -> Array:
+    """Memory of this thread's own for a kernel to work in."""
+    memory = getattr(_local, "memory", None)
+    if memory is None or memory.size < size:
+        memory = np.empty(max(size, 1024))
+        if size <= 1_000_000:
+            _local.memory = memory
+    return memory
+
+
+def _workers() -> ThreadPoolExecutor:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(64, thread_name_prefix="coldq")
+        return _pool
+
+
+def run_batch(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    out_cores: Sequence[tuple[int, ...]],
+    scratch_size: int,
+) -> tuple[Array, ...]:
+    """``kernel(*inputs, scratch)``, whose outputs have the core shapes `out_cores`.
+
+    `cores` is the number of core axes of each input. The first input, a vector, carries the whole
+    batch; the others broadcast to it.
+    """
+    batch = inputs[0].shape[:-1]
+    # Scratch memory is about as large as the data of one instance.
+    count = inputs[0].size // max(inputs[0].shape[-1], 1)
+    if count < 2 or count * scratch_size < 2 * LEAST_WORK:
+        return kernel(*inputs, scratch(scratch_size))
+    axis = int(np.argmax(batch))
+    parts = min(thread_count(), count * scratch_size // LEAST_WORK, batch[axis])
+    if parts < 2:
+        return kernel(*inputs, scratch(scratch_size))
+    spread = [
+        np.broadcast_to(a, batch + a.shape[a.ndim - c :])
+        for a, c in zip(inputs, cores, strict=True)
+    ]
+    outputs = tuple(np.empty(batch + core) for core in out_cores)
+    edges = np.linspace(0, batch[axis], parts + 1).astype(int)
+
+    def run(part: int) -> None:
+        here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
+        kernel(
+            *(a[here] for a in spread), scratch(scratch_size), out=tuple(o[here] for o in outputs)
+        )
+
+    futures = [_workers().submit(run, part) for part in range(1, parts)]
+    run(0)
+    for future in futures:
+        future.result()
+    return outputs
