@@ -36,6 +36,7 @@ from coldq.metrics import (
 )
 from coldq.simulate import Trace, simulate
 from coldq.step import Step, penalised_step
+from coldq.warmup import warmup
 
 __version__ = "0.1.0"
 
@@ -77,4 +78,5 @@ __all__ = [
     "soft_violation",
     "static_comparator",
     "static_regret",
+    "warmup",
 ]

@@ -36,6 +36,7 @@ inlined = njit(fastmath=SAFE_FAST, error_model="numpy", forceinline=True)
 ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hundred roundings
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
+REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
@@ -302,6 +303,28 @@ def line_search(lower, upper, columns, start, offset, bend, limit):
     return t
 
 
+@compiled
+def keep_flat_rows(A, columns, rows, m):
+    """Choose only the rows that no free coordinate enters, if such a row should move.
+
+    The dual is linear along them up to a breakpoint that may be very far. Moved together with
+    the others they would share one step length with them, and creep.
+    """
+    flat = 0
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        curvature = rows[SOFT, k]
+        for i in range(A.shape[1]):
+            curvature += columns[FREE, i] * A[k, i] * A[k, i]
+        moves = abs(rows[G, k]) > ROW_TOLERANCE * rows[SCALE, k]
+        if moves and curvature <= 1e-14 * rows[NORM, k]:
+            rows[OPEN, flat] = k
+            flat += 1
+    for a in range(flat):
+        rows[CHOSEN, a] = rows[OPEN, a]
+    return flat if flat > 0 else m
+
+
 @intrinsic
 def pointer_to(typingctx, array, offset):
     """The address of an array's entry.
@@ -379,7 +402,9 @@ def solve_instance(
         x[i] = min(max(columns[Z, i], lower[i]), upper[i])
     set_row_values(A, b, x, rows)
 
-    for _ in range(40 + 10 * n):
+    residual = math.inf
+    refreshed = 0
+    for iteration in range(40 + 10 * n):
         # The rows whose multiplier should move. In strict mode a row leaves its bound only when
         # all others are settled, one at a time: then no face is visited twice.
         m = 0
@@ -401,16 +426,26 @@ def solve_instance(
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled:
-            if pick < 0:
-                break
+        if settled and pick >= 0:
             rows[CHOSEN, m] = pick
             m += 1
+        elif settled:
+            # Long detours leave rounding in z. Form it afresh (the residual just did), and go on.
+            residual = affine_residual(x, A, lower, upper, columns, rows)
+            if residual <= REFRESH_ABOVE or refreshed == 2:
+                break
+            refreshed += 1
+            for i in range(p):
+                x[i] = min(max(columns[Z, i], lower[i]), upper[i])
+            set_row_values(A, b, x, rows)
+            continue
 
         # Maximise the quadratic piece that holds here: x moves in its free coordinates.
         for i in range(p):
             z = columns[Z, i]
             columns[FREE, i] = 1.0 if lower[i] < z and z < upper[i] else 0.0
+        if iteration > 5:
+            m = keep_flat_rows(A, columns, rows, m)
         for a in range(m):
             k = int(rows[CHOSEN, a])
             rows[GAIN, a] = rows[G, k]
@@ -453,6 +488,7 @@ def solve_instance(
                 for i in range(p):
                     columns[W, i] += d * A[k, i]
         if not (start > 0.0):
+            residual = affine_residual(x, A, lower, upper, columns, rows)
             break
         t = line_search(lower, upper, columns, start, offset, bend, max(limit, 1.0))
         if t == math.inf:
@@ -472,6 +508,8 @@ def solve_instance(
             x[i] = min(max(z, lower[i]), upper[i])
         set_row_values(A, b, x, rows)
 
+    else:
+        residual = affine_residual(x, A, lower, upper, columns, rows)
     for k in range(n):
         if rows[MU, k] >= rows[HI, k]:
             multipliers[k] = weights[k]
@@ -479,7 +517,7 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    return affine_residual(x, A, lower, upper, columns, rows)
+    return residual
 
 
 _number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]

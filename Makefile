@@ -1,0 +1,47 @@
+# Two commands do everything: `make reproduce` runs the main job, `make test` checks the project.
+# Both set up a virtual environment in .venv first. Only Python 3.11+ and make are needed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Set up again when the requirements change, not when the code does: the install is editable.
+SETUP := $(VENV)/.ready
+
+.PHONY: reproduce test lint types unit stress bench clean
+
+reproduce: $(SETUP)
+	$(BIN)/coldq reproduce
+
+test: lint types unit
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(SETUP)
+	$(BIN)/pyright
+
+unit: $(SETUP)
+	$(BIN)/python -m pytest
+
+# The full count of random and degenerate steps; the tests run a share of it.
+stress: $(SETUP)
+	$(BIN)/python -m tests.stress --steps 200000
+
+bench: $(VENV)/.ready-bench
+	$(BIN)/python -m benchmarks
+
+$(SETUP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("coldq needs Python 3.11 or later, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $(SETUP)
+
+$(VENV)/.ready-bench: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

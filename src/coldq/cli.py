@@ -1,0 +1,54 @@
+"""The command: every subcommand is one call of a public function."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import coldq
+
+app = typer.Typer(
+    help="Constrained online learning: decide now, learn the cost and the constraints after.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"coldq {coldq.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Constrained online learning: decide now, learn the cost and the constraints after."""
+
+
+@app.command()
+def reproduce(
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.", min=1)] = 20,
+    horizon: Annotated[int, typer.Option(help="How many slots; the paper has 5000.", min=2)] = 5000,
+) -> None:
+    """Run the paper's experiment on time-varying constraints with COLDQ and print its table."""
+    from coldq.experiments.time_varying import print_table
+
+    print_table(seeds=range(seeds), horizon=horizon)
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels now, so that the first decision does not have to."""
+    import time
+
+    from coldq.warmup import warmup as compile_all
+
+    begun = time.perf_counter()
+    compile_all()
+    typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")
