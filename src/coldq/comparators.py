@@ -49,9 +49,8 @@ class Comparator:
     def __repr__(self) -> str:
         seeds, slots = self.loss.shape
         lacking = int((~self.feasible).sum())
-        return (
-            f"Comparator({seeds} seed{'s' if seeds != 1 else ''}, {slots} slots"
-            + (f", {lacking} of them without a feasible decision)" if lacking else ")")
+        return f"Comparator({seeds} seed{'s' if seeds != 1 else ''}, {slots} slots" + (
+            f", {lacking} of them without a feasible decision)" if lacking else ")"
         )
 
 
@@ -81,7 +80,7 @@ _cache = _Cache()
 def _cached(
     kind: str, solve: Any, problem: Any, seeds: tuple[int, ...], decisions: Array | None
 ) -> Comparator:
-    """Solve the seeds not solved before. Seeds do not depend on each other, so bits do not change."""
+    """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
     try:
         hash(problem)
         usable = not getattr(problem, "adaptive", False)
@@ -148,7 +147,7 @@ def _solve_dynamic(
 
 
 def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Array, np.ndarray]:
-    """For each instance a minimiser of the loss where the constraint holds, and whether one exists."""
+    """A minimiser of the loss where the constraint holds, and whether one exists."""
     loss, constraint = revealed.loss, revealed.constraint
     quadratic = hasattr(loss, "quadratic")
     if quadratic and isinstance(constraint, Affine | Unconstrained) and isinstance(domain, Box):

@@ -205,9 +205,7 @@ class LogCapacity(Value):
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
-        return np.broadcast_shapes(
-            self.demand.shape, self.scale.shape[:-1], self.rate.shape[:-1]
-        )
+        return np.broadcast_shapes(self.demand.shape, self.scale.shape[:-1], self.rate.shape[:-1])
 
     def value(self, x: ArrayLike) -> Array:
         """``demand - sum_i scale_i log(1 + rate_i x_i)``."""

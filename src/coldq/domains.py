@@ -26,8 +26,8 @@ class Box(Value):
     >>> X = coldq.Box(0.0, 5.0, dim=3)
     >>> X.project([-1.0, 2.0, 9.0])
     array([0., 2., 5.])
-    >>> X.diameter
-    array(8.66025404)
+    >>> X.diameter.round(6)
+    np.float64(8.660254)
     """
 
     lower: Array

@@ -25,7 +25,8 @@ class Feedback:
         that a late or repeated message is noticed. Left out, nothing is checked.
 
     >>> import coldq
-    >>> revealed = coldq.Feedback(coldq.Linear([1.0, 2.0]), coldq.Affine([[1.0, 1.0]], [1.0]), slot=1)
+    >>> budget = coldq.Affine([[1.0, 1.0]], [1.0])
+    >>> revealed = coldq.Feedback(coldq.Linear([1.0, 2.0]), budget, slot=1)
     >>> revealed.loss.gradient([0.0, 0.0])
     array([1., 2.])
     """

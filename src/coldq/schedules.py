@@ -86,8 +86,8 @@ def as_schedule(name: str, given: Any) -> Schedule:
     if isinstance(given, Power | Constant | Custom):
         return given
     if callable(given):
-        plain = getattr(given, "__name__", None) is not None
-        return Custom(given) if plain else given
+        # A function has a name; an object with __call__ is a schedule of the user's own.
+        return Custom(given) if hasattr(given, "__name__") else given  # type: ignore[return-value]
     try:
         return Constant(given)
     except InvalidInput:

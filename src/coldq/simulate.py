@@ -161,7 +161,9 @@ def simulate(
     )
 
 
-def replay(problem: Any, seeds: tuple[int, ...], decisions: Array | None = None) -> Iterator[tuple[int, Any]]:
+def replay(
+    problem: Any, seeds: tuple[int, ...], decisions: Array | None = None
+) -> Iterator[tuple[int, Any]]:
     """Every slot's feedback once more; an adversary needs the decisions it answered to."""
     if getattr(problem, "adaptive", False) and decisions is None:
         raise InvalidInput(

@@ -35,8 +35,8 @@ class COLDQ(Learner):
         x_{t+1} = argmin over x in X of
                   <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n Q_t^n [g_t^n(x)]_+
 
-    With Corollary 1's parameters, alpha_t = t^((1 - V_x) / 2), eta = 1/T, gamma = epsilon T, its
-    dynamic regret is O(T^((1 + V_x) / 2)) and its hard violation O(T^V_g), with no Slater condition.
+    With Corollary 1's parameters, alpha_t = t^((1 - V_x) / 2), eta = 1/T and gamma = epsilon T, its
+    dynamic regret is O(T^((1 + V_x) / 2)) and its hard violation O(T^V_g). No Slater condition.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class COLDQ(Learner):
     an exact G below epsilon the bound that holds is max(G, eta gamma) / eta; nothing is refused.
     A loss known only at x_t (``GradientAt``) changes nothing: no other point is asked for. The step
     uses g_t as a whole function. With ``Affine.from_measurement`` it gets the linear model at x_t,
-    which lies below a convex g_t: the per-slot inequality then holds for the model, so the violation
-    guarantee is lost unless g_t is affine. The regret guarantee is kept.
+    which lies below a convex g_t: the per-slot inequality then holds for the model alone. The
+    violation guarantee (Theorem 2) is lost unless g_t is affine, the regret's (Theorem 1) is kept.
 
     References
     ----------

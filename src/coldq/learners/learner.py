@@ -68,7 +68,7 @@ class Learner(Value):
         g = feedback.constraint.value(x)
         if gradient.shape != x.shape:
             raise InvalidInput(
-                f"the loss's gradient has shape {gradient.shape}, but the decisions have {x.shape}; "
+                f"the loss's gradient has shape {gradient.shape}, but the decisions {x.shape}; "
                 "feedback may broadcast to the state's batch, not enlarge it"
             )
         expected = (*x.shape[:-1], rows)
@@ -102,7 +102,9 @@ class Learner(Value):
             if array.ndim < core or not np.isfinite(array).all():
                 raise InvalidInput(f"{name} must be finite with at least {core} axes")
             found[name] = array
-        batches = {name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()}
+        batches = {
+            name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()
+        }
         if len(set(batches.values())) != 1:
             raise InvalidInput(f"the arrays belong to different batches: {batches}")
         x = found["x"]

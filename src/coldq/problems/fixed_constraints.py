@@ -56,10 +56,10 @@ class FixedConstraints(Problem):
             constraint_bound=max(greatest, 0.3 - least),
             constraint_lipschitz=float(np.sqrt(0.5)),
             strong_convexity=mu,
-            note={
-                name: "the supremum over all draws"
-                for name in ("gradient_bound", "constraint_bound", "constraint_lipschitz")
-            },
+            note=dict.fromkeys(
+                ("gradient_bound", "constraint_bound", "constraint_lipschitz"),
+                "the supremum over all draws",
+            ),
         )
 
 
@@ -119,7 +119,7 @@ class FixedConstraintsStream:
         self.problem = problem
         T = problem.horizon
         t = np.arange(1.0, T + 1.0)
-        negative = (t <= 0.3 * T) | ((0.4 * T <= t) & (t <= 0.7 * T)) | (t >= 0.8 * T)
+        negative = (t <= 0.3 * T) | ((t >= 0.4 * T) & (t <= 0.7 * T)) | (t >= 0.8 * T)
         thetas, matrices, limits = [], [], []
         rows, wide, shifted, order = generators(2, seeds, 4)
         for k in range(len(seeds)):

@@ -19,6 +19,9 @@ This module imports Numba, so it is imported where a kernel is first needed. All
 a kernel live here with it, because Numba's cache does not notice changes in other files.
 """
 
+# pyright: reportCallIssue=false, reportPrivateImportUsage=false
+# (Numba gives an intrinsic another signature than its definition has.)
+
 import math
 
 from numba import carray, float64, njit, types, void

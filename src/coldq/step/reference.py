@@ -65,7 +65,7 @@ def reference_step(
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     if x.value is None:
         raise InvalidInput(f"the reference solver ended with {problem.status}")
-    return np.clip(x.value, domain.lower, domain.upper), float(problem.value)
+    return np.clip(x.value, domain.lower, domain.upper), float(problem.value)  # type: ignore[arg-type]
 
 
 def _rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:

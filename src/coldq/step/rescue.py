@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,15 +37,17 @@ def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
     return affine_check()(x, multipliers, *instance, scratch(size))
 
 
-def clarabel_answers(instance: Instance) -> Any:
+def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answer, and its polished versions.
 
     Each row is split as ``A x - b = up - down`` with up, down >= 0 priced at the row's bounds;
-    an infinite price removes the variable, and a compliant row has one more, squared. Polishing fixes what sits at a bound, solves the
-    equations that remain, and lets the sets correct themselves a few times.
+    an infinite price removes the variable, and a compliant row has one more, squared. Polishing
+    fixes what sits at a bound, solves the equations that remain, and lets the sets correct
+    themselves a few times.
     """
-    import clarabel
     from scipy import sparse
+
+    clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
     center, gradient, alpha, floor, weights, compliance, A, b, lower, upper = instance
     n, p = A.shape
@@ -51,16 +55,16 @@ def clarabel_answers(instance: Instance) -> Any:
     up, down = np.flatnonzero(weights < np.inf), np.flatnonzero(floor > -np.inf)
     m = p + up.size + down.size
     soft = np.flatnonzero(compliance > 0.0)
-    rows = sparse.identity(n, format="csc")
-    P = sparse.diags(
+    rows = sparse.csc_array(np.eye(n))
+    P = sparse.diags_array(
         np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p), 1.0 / compliance[soft]]),
         format="csc",
     )
     q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down], np.zeros(soft.size)])
     split = sparse.hstack(
-        [sparse.csc_matrix(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csc"
+        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csc"
     )
-    eye = sparse.identity(m + soft.size, format="csc")
+    eye = sparse.csc_array(np.eye(m + soft.size))
     below = np.flatnonzero(np.concatenate([lower, np.zeros(m - p)]) > -np.inf)
     above = np.flatnonzero(upper < np.inf)
     G = sparse.vstack([split, -eye[below], eye[above]], format="csc")
@@ -77,11 +81,12 @@ def clarabel_answers(instance: Instance) -> Any:
     lam = np.clip(np.array(solution.z[:n]), floor, weights)
     yield x, lam
     for slack in (1e-6, 1e-4, 1e-8):
-        for answer in polish(instance, y, x, lam, slack):
-            yield answer
+        yield from polish(instance, y, x, lam, slack)
 
 
-def polish(instance: Instance, y: Array, x: Array, lam: Array, slack: float) -> Any:
+def polish(
+    instance: Instance, y: Array, x: Array, lam: Array, slack: float
+) -> Iterator[tuple[Array, Array]]:
     """Newton's method on the active set that an approximate answer suggests."""
     _, _, alpha, floor, weights, compliance, A, b, lower, upper = instance
     for _ in range(10):
