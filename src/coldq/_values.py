@@ -73,7 +73,7 @@ def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         given = ", ".join(f"{name} has {shape}" for name, shape in shapes.items())
-        raise InvalidInput(f"leading axes do not fit together: {given}") from None
+        raise InvalidInput(f"shapes do not fit together: {given}") from None
 
 
 def positive(name: str, value: ArrayLike) -> Array:

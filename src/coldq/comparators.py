@@ -195,23 +195,26 @@ def minimise_on_rows(
     floor = np.concatenate([np.full(m, -np.inf), np.zeros(n)])
     weights, compliance = np.full(m + n, np.inf), np.concatenate([np.ones(m), np.zeros(n)])
     size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1)
-    alpha = SMALL * np.where(size > 0.0, size, 1.0)
+    alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, (*batch, p))
-    x = np.ascontiguousarray(near)
-    exists = np.ones(batch, bool)
+    x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
     for _ in range(100):
+        # Each instance ends by itself, so that its bits do not depend on those beside it.
         problem = (
-            x, slope, alpha, floor, weights, compliance, rows, targets, domain.lower, domain.upper,
+            x[open_], slope[open_], alpha[open_], floor, weights, compliance, rows[open_],
+            targets[open_], domain.lower, domain.upper,
         )  # fmt: skip
         answer = run_affine(problem)
         if not (answer[2] <= TOLERANCE).all():
             answer, clash = rescue(problem, answer)
-            answer[2][clash | ~exists] = 0.0
-            raise_if_failed(answer, np.zeros(batch, bool))
-            exists &= ~clash
-        moved = np.where(exists[..., None], np.abs(answer[0] - x), 0.0)
-        x = np.where(exists[..., None], answer[0], x)
-        if (moved <= SETTLED * (1.0 + np.abs(x))).all():
+            answer[2][clash] = 0.0
+            raise_if_failed(answer, np.zeros(clash.shape, bool))
+            exists[open_] = ~clash
+            answer = (np.where(clash[:, None], x[open_], answer[0]), *answer[1:])
+        settled = np.abs(answer[0] - x[open_]) <= SETTLED * (1.0 + np.abs(answer[0]))
+        x[open_] = answer[0]
+        open_[open_] = ~settled.all(axis=-1)
+        if not open_.any():
             break
     return x, exists
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from coldq._values import Array
+from coldq.errors import InvalidInput
 
 
 @cache
@@ -20,21 +21,29 @@ def _kernels() -> Any:
     return _contraction_kernels
 
 
+def _run(kernel: Any, *arrays: Array) -> Array:
+    try:
+        return kernel.ufunc(*arrays)
+    except ValueError:
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None
+
+
 def dot(a: Array, b: Array) -> Array:
     """``sum_i a_i b_i`` over the last axis."""
-    return _kernels().dot.ufunc(a, b)
+    return _run(_kernels().dot, a, b)
 
 
 def matvec(A: Array, x: Array) -> Array:
     """``A x``."""
-    return _kernels().matvec.ufunc(A, x)
+    return _run(_kernels().matvec, A, x)
 
 
 def vecmat(A: Array, v: Array) -> Array:
     """``A' v``."""
-    return _kernels().vecmat.ufunc(A, v)
+    return _run(_kernels().vecmat, A, v)
 
 
 def log_capacity(scale: Array, rate: Array, x: Array) -> Array:
     """``sum_i scale_i log(1 + rate_i x_i)``."""
-    return _kernels().log_capacity.ufunc(scale, rate, x)
+    return _run(_kernels().log_capacity, scale, rate, x)

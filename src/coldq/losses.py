@@ -58,7 +58,7 @@ class Linear(Value):
         x = point(x, self.dim)
         if x.shape == self.c.shape:
             return self.c
-        return np.broadcast_to(self.c, np.broadcast_shapes(self.c.shape, x.shape))
+        return np.broadcast_to(self.c, joint_batch(c=self.c.shape, x=x.shape))
 
     def quadratic(self) -> tuple[Array, Array, Array]:
         """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""

@@ -195,6 +195,5 @@ def growth_exponent(running_total: Array) -> Array:
     t = np.log(np.arange(first + 1.0, T + 1.0))
     t = t - t.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(tail)
-    slope = (logs * t).sum(axis=-1) / (t * t).sum()
+        slope = (np.log(tail) * t).sum(axis=-1) / (t * t).sum()
     return np.where(running[..., -1] == 0.0, 0.0, slope)[()]

@@ -1,0 +1,178 @@
+"""Comparators, against CVXPY and closed forms."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import coldq
+from coldq.comparators import nearest_minimiser
+
+
+def cvxpy_minimum(loss, rows: list, box: coldq.Box, x: cp.Variable) -> float:
+    constraints = [x >= box.lower, x <= box.upper, *[A @ x <= b for A, b in rows]]
+    problem = cp.Problem(cp.Minimize(loss), constraints)
+    problem.solve(solver=cp.CLARABEL)
+    return float(problem.value)  # type: ignore[arg-type]
+
+
+def test_dynamic_comparators_are_feasible_and_optimal() -> None:
+    for box in (coldq.Box(0.0, 5.0, dim=10), coldq.Box(-5.0, 5.0, dim=10)):
+        problem = coldq.problems.TimeVarying(horizon=25, domain=box)
+        best = coldq.dynamic_comparator(problem, [0, 1])
+        stream, x = problem.start([0, 1]), cp.Variable(10)
+        for t in range(1, 26):
+            revealed = stream.reveal(t, box.start())
+            f, g = revealed.loss, revealed.constraint
+            assert (g.value(best.x[:, t - 1]) <= 1e-9 * 50).all()
+            assert box.contains(best.x[:, t - 1]).all()
+            assert isinstance(f, coldq.LeastSquares)
+            assert isinstance(g, coldq.Affine)
+            for s in range(2):
+                loss = 0.5 * cp.sum_squares(f.H[s] @ x - f.y[s])
+                value = cvxpy_minimum(loss, [(g.A[s], g.b[s])], box, x)
+                np.testing.assert_allclose(best.loss[s, t - 1], value, atol=1e-5)
+
+
+def test_among_several_minimisers_the_nearest_is_taken() -> None:
+    # f = (x_1 + x_2 - 2)^2 / 2 is least on a line; from (2, 1) the nearest point is (1.5, 0.5).
+    revealed = coldq.Feedback(coldq.LeastSquares([[1.0, 1.0]], [2.0]), None)
+    box = coldq.Box(0.0, 5.0, dim=2)
+    x, exists = nearest_minimiser(revealed, box, np.array([2.0, 1.0]))
+    np.testing.assert_allclose(x, [1.5, 0.5], atol=1e-5)
+    assert exists
+    # A linear loss that does not depend on x_2 leaves it where it was.
+    revealed = coldq.Feedback(coldq.Linear([1.0, 0.0]), coldq.Affine([[-1.0, 0.0]], [-1.0]))
+    x, _ = nearest_minimiser(revealed, box, np.array([3.0, 4.0]))
+    np.testing.assert_allclose(x, [1.0, 4.0], atol=1e-9)
+
+
+def test_static_comparators_are_feasible_in_every_slot_and_optimal() -> None:
+    problem = coldq.problems.TimeVarying(horizon=40, domain=coldq.Box(-1.0, 1.0, dim=4))
+    best = coldq.static_comparator(problem, [0, 1])
+    stream, x = problem.start([0, 1]), cp.Variable(4)
+    slots = [stream.reveal(t, problem.domain.start()) for t in range(1, 41)]
+    for s in range(2):
+        rows = [(r.constraint.A[s], r.constraint.b[s]) for r in slots]  # type: ignore[attr-defined]
+        for A, b in rows:
+            assert (A @ best.x[s, 0] <= b + 1e-8).all()
+        loss = sum(0.5 * cp.sum_squares(r.loss.H[s] @ x - r.loss.y[s]) for r in slots)  # type: ignore[attr-defined]
+        value = cvxpy_minimum(loss, rows, problem.domain, x)
+        np.testing.assert_allclose(best.loss[s].sum(), value, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [coldq.problems.OnlineQuadratic, coldq.problems.OnlineLinear])
+def test_fixed_constraint_problems_have_exact_comparators(kind: type) -> None:
+    problem, x = kind(horizon=30), cp.Variable(2)
+    dynamic, static = coldq.dynamic_comparator(problem, [4]), coldq.static_comparator(problem, [4])
+    stream = problem.start([4])
+    total = 0.0
+    for t in range(1, 31):
+        revealed = stream.reveal(t, None)
+        theta = stream.theta[t - 1, 0]
+        loss = theta @ x
+        if kind is coldq.problems.OnlineQuadratic:
+            loss = cp.sum_squares(x - theta) + 20.0 * loss
+        total = total + loss
+        rows = [(revealed.constraint.A[0], revealed.constraint.b[0])]
+        value = cvxpy_minimum(loss, rows, problem.domain, x)
+        np.testing.assert_allclose(dynamic.loss[0, t - 1], value, atol=1e-6)
+    value = cvxpy_minimum(total, rows, problem.domain, x)
+    np.testing.assert_allclose(static.loss.sum(), value, atol=1e-5)
+
+
+class Scripted(coldq.problems.Problem):
+    """A problem that reveals given functions."""
+
+    def __init__(self, domain, slots, n_constraints=1, adaptive=False):
+        self.domain, self.slots, self.horizon = domain, slots, len(slots)
+        self.n_constraints, self.adaptive = n_constraints, adaptive
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def start(self, seeds):
+        return self
+
+    def reveal(self, t, x):
+        slot = self.slots[t - 1]
+        return slot(x) if callable(slot) else slot
+
+
+LINE = coldq.Box(0.0, 1.0, dim=1)
+DOWN = coldq.Linear([1.0])
+
+
+def rows(a: float, b: float) -> coldq.Affine:
+    return coldq.Affine([[a]], [b])
+
+
+def test_a_slot_without_a_feasible_decision_is_named_and_its_regret_is_nan() -> None:
+    slots = [coldq.Feedback(DOWN, rows(1.0, 1.0)), coldq.Feedback(DOWN, rows(1.0, -1.0)),
+             coldq.Feedback(DOWN, rows(-1.0, -0.5))]  # fmt: skip
+    problem = Scripted(LINE, slots)
+    best = coldq.dynamic_comparator(problem, [0])
+    assert best.feasible.tolist() == [[True, False, True]]
+    assert "1 of them without a feasible decision" in repr(best)
+    np.testing.assert_array_equal(best.loss, [[0.0, np.nan, 0.5]])
+    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=3), problem, seeds=[0])
+    assert np.isnan(coldq.dynamic_regret(trace)).all()
+    assert np.isnan(coldq.static_regret(trace)).all()
+
+
+def test_slots_without_a_common_decision_have_no_static_comparator() -> None:
+    slots = [coldq.Feedback(DOWN, rows(1.0, 0.2)), coldq.Feedback(DOWN, rows(-1.0, -0.8))]
+    problem = Scripted(LINE, slots)
+    assert not coldq.static_comparator(problem, [0]).feasible.any()
+    assert coldq.dynamic_comparator(problem, [0]).feasible.all()
+    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=2), problem, seeds=[0])
+    assert np.isnan(coldq.static_regret(trace)).all()
+    assert np.isfinite(coldq.dynamic_regret(trace)).all()
+
+
+def test_smooth_losses_and_capacities_have_comparators_too() -> None:
+    box = coldq.Box(0.0, 3.0, dim=2)
+    loss = coldq.Smooth(lambda x: np.exp(x).sum() - 4.0 * x[0], lambda x: np.exp(x) - [4.0, 0.0])
+    slots = [coldq.Feedback(loss, coldq.Affine([[1.0, -1.0]], [0.5])), coldq.Feedback(loss, None)]
+    problem = Scripted(box, slots)
+    best = coldq.dynamic_comparator(problem, [0])
+    # Unconstrained: (log 4, 0). With x_1 <= x_2 + 1/2: exp(x_2)(1 + sqrt(e)) = 4.
+    x2 = np.log(4.0 / (1.0 + np.sqrt(np.e)))
+    np.testing.assert_allclose(best.x[0], [[x2 + 0.5, x2], [np.log(4.0), 0.0]], atol=1e-6)
+    g = coldq.LogCapacity(1.0, [1.0, 1.0], [1.0, 1.0])
+    cost = coldq.Linear([1.0, 2.0])
+    served = coldq.dynamic_comparator(Scripted(box, [coldq.Feedback(cost, g)] * 2), [0])
+    # min x_1 + 2 x_2 with (1 + x_1)(1 + x_2) = e: there 1 + x_1 = 2 (1 + x_2) = 2 sqrt(e / 2).
+    expected = np.array([2.0, 1.0]) * np.sqrt(np.e / 2.0) - 1.0
+    np.testing.assert_allclose(served.x[0, 0], expected, atol=1e-5)
+    static = coldq.static_comparator(Scripted(box, [coldq.Feedback(cost, g)] * 2), [0])
+    np.testing.assert_allclose(static.x[0, 0], expected, atol=1e-5)
+
+
+def test_adversaries_need_the_decisions_they_answered_to() -> None:
+    def answer(x):
+        return coldq.Feedback(coldq.Linear(np.where(x > 0.5, 1.0, -1.0)), rows(1.0, 1.0))
+
+    problem = Scripted(LINE, [answer] * 20, adaptive=True)
+    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=20), problem, seeds=[0])
+    with pytest.raises(coldq.InvalidInput, match=r"keep=\['decisions'\]"):
+        coldq.dynamic_regret(trace)
+    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=20), problem, seeds=[0], keep=["decisions"])
+    assert coldq.dynamic_regret(trace) > 0.0
+
+
+def test_measured_constraints_have_no_comparator() -> None:
+    g = coldq.Affine.from_measurement([0.0], [1.0], [[1.0]])
+    with pytest.raises(coldq.InvalidInput, match="needs the whole constraint"):
+        coldq.dynamic_comparator(Scripted(LINE, [coldq.Feedback(DOWN, g)] * 2), [0])
+
+
+def test_answers_are_cached_and_do_not_depend_on_the_seeds_beside() -> None:
+    problem = coldq.problems.TimeVarying(horizon=30)
+    together = coldq.dynamic_comparator(problem, [11, 12, 13])
+    fresh = coldq.problems.TimeVarying(horizon=31)
+    alone = coldq.dynamic_comparator(fresh, [12])
+    assert together.x[1].tobytes() == alone.x[0, :30].tobytes()
+    again = coldq.dynamic_comparator(problem, [13, 14, 11])
+    assert again.x[2].tobytes() == together.x[0].tobytes()
+    assert again.x[0].tobytes() == together.x[2].tobytes()

@@ -1,0 +1,110 @@
+"""Measures, against their definitions written out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import coldq
+
+PROBLEM = coldq.problems.TimeVarying(horizon=60, domain=coldq.Box(0.0, 2.0, dim=3), n_constraints=2)
+TRACE = coldq.simulate(coldq.COLDQ.for_problem(PROBLEM), PROBLEM, seeds=range(4))
+
+
+def test_loss_and_violations_are_the_sums_of_their_definitions() -> None:
+    for s in range(4):
+        hard = soft = euclidean = 0.0
+        for n in range(2):
+            hard += sum(max(g, 0.0) for g in TRACE.constraint[s, :, n])
+            soft += max(sum(TRACE.constraint[s, :, n]), 0.0)
+        for g in TRACE.constraint[s]:
+            euclidean += np.sqrt(sum(max(v, 0.0) ** 2 for v in g))
+        np.testing.assert_allclose(coldq.accumulated_loss(TRACE)[s], sum(TRACE.loss[s]))
+        np.testing.assert_allclose(coldq.hard_violation(TRACE)[s], hard)
+        np.testing.assert_allclose(coldq.soft_violation(TRACE)[s], soft, atol=1e-12)
+        np.testing.assert_allclose(coldq.hard_violation(TRACE, norm=2)[s], euclidean)
+
+
+def test_running_totals_end_at_the_totals() -> None:
+    for measure in (coldq.accumulated_loss, coldq.hard_violation, coldq.soft_violation,
+                    coldq.dynamic_regret, coldq.static_regret):  # fmt: skip
+        running = measure(TRACE, cumulative=True)
+        assert running.shape == (4, 60)
+        np.testing.assert_array_equal(running[:, -1], measure(TRACE))
+
+
+def test_soft_violation_never_exceeds_hard_violation() -> None:
+    for norm in (1, 2, np.inf):
+        soft = coldq.soft_violation(TRACE, norm=norm, cumulative=True)
+        assert (soft <= coldq.hard_violation(TRACE, norm=norm, cumulative=True) + 1e-12).all()
+    with pytest.raises(coldq.InvalidInput, match="norm must be at least 1"):
+        coldq.hard_violation(TRACE, norm=0.5)
+
+
+def test_dynamic_regret_is_never_below_static_regret() -> None:
+    # The per-slot best decision has at most the loss of any decision feasible in every slot.
+    assert (coldq.dynamic_regret(TRACE) >= coldq.static_regret(TRACE) - 1e-7).all()
+
+
+def test_path_length_is_the_sum_of_moves() -> None:
+    best = coldq.dynamic_comparator(PROBLEM, range(4))
+    moves = [sum(np.linalg.norm(b - a) for a, b in zip(x, x[1:], strict=False)) for x in best.x]
+    np.testing.assert_allclose(coldq.path_length(best), moves)
+    assert (coldq.path_length(coldq.static_comparator(PROBLEM, range(4))) == 0.0).all()
+
+
+def test_constraint_variation_is_the_maximum_over_all_corners() -> None:
+    variation = coldq.constraint_variation(PROBLEM, range(2))
+    assert variation.exact
+    stream = PROBLEM.start(range(2))
+    rows = [stream.reveal(t, None).constraint for t in range(1, 61)]  # type: ignore[arg-type]
+    corners = np.array(list(product([0.0, 2.0], repeat=3)))
+    for s in range(2):
+        total = 0.0
+        for old, new in zip(rows, rows[1:], strict=False):
+            A, b = new.A[s] - old.A[s], new.b[s] - old.b[s]  # type: ignore[attr-defined]
+            total += max(np.linalg.norm(A @ x - b) for x in corners)
+        np.testing.assert_allclose(variation.total[s], total)
+
+
+def test_constraint_variation_in_many_coordinates_is_a_safe_bound_and_says_so() -> None:
+    rng, box = np.random.default_rng(0), coldq.Box(-1.0, 3.0, dim=14)
+    one = coldq.Affine(rng.standard_normal((2, 14)), rng.standard_normal(2))
+    two = coldq.Affine(rng.standard_normal((2, 14)), rng.standard_normal(2))
+    bound, exact = two.max_difference(one, box)
+    x = np.where(rng.random((20000, 14)) < 0.5, -1.0, 3.0)
+    assert not exact
+    assert bound >= np.linalg.norm(two.value(x) - one.value(x), axis=-1).max()
+    row, exact = coldq.Affine(two.A[:1], two.b[:1]).max_difference(
+        coldq.Affine(one.A[:1], one.b[:1]), box
+    )
+    a, c = (two.A - one.A)[0], (two.b - one.b)[0]
+    top = np.where(a > 0.0, 3.0 * a, -a).sum() - c
+    bottom = np.where(a > 0.0, -a, 3.0 * a).sum() - c
+    assert exact
+    np.testing.assert_allclose(row, max(abs(top), abs(bottom)))
+
+
+def test_capacity_variation_is_exact() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        s, r, v, w = rng.uniform(0.1, 4.0, (4, 2))
+        one, two = coldq.LogCapacity(1.0, s, r), coldq.LogCapacity(2.5, v, w)
+        value, exact = two.max_difference(one, coldq.Box(0.0, 5.0, dim=2))
+        grid = np.linspace(0.0, 5.0, 401)
+        x = np.stack(np.meshgrid(grid, grid), axis=-1)
+        sampled = np.abs(two.value(x) - one.value(x)).max()
+        assert exact
+        assert sampled <= value + 1e-12
+        np.testing.assert_allclose(value, sampled, rtol=1e-3)
+
+
+def test_exponents_of_known_growth() -> None:
+    t = np.arange(1.0, 4001.0)
+    np.testing.assert_allclose(coldq.growth_exponent(np.stack([t, 7.0 * t**0.3])), [1.0, 0.3])
+    assert coldq.growth_exponent(np.zeros(100)) == 0.0
+    assert coldq.growth_exponent(np.full(100, 3.0)) == pytest.approx(0.0)
+    fixed = coldq.constraint_variation(coldq.problems.OnlineLinear(horizon=30), [0])
+    assert coldq.growth_exponent(fixed.cumulative) == 0.0

@@ -1,0 +1,126 @@
+"""The loop: what it records, what it refuses, and the numbers of the paper's experiments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coldq
+
+SMALL = coldq.problems.TimeVarying(horizon=40)
+LEARNER = coldq.COLDQ.for_problem(SMALL)
+
+
+def test_a_trace_is_what_a_plain_loop_records() -> None:
+    trace = coldq.simulate(
+        LEARNER, SMALL, seeds=[3, 5], keep=["decisions", "queue", "multipliers"]
+    )
+    stream, state = SMALL.start([3, 5]), LEARNER.init(2, batch=(2,))
+    for t in range(1, 41):
+        revealed = stream.reveal(t, state.x)
+        assert trace.decisions is not None
+        assert trace.queue is not None
+        assert trace.multipliers is not None
+        np.testing.assert_array_equal(trace.decisions[:, t - 1], state.x)
+        np.testing.assert_array_equal(trace.queue[:, t - 1], state.queue)
+        np.testing.assert_array_equal(trace.multipliers[:, t - 1], state.multipliers)
+        np.testing.assert_array_equal(trace.loss[:, t - 1], revealed.loss.value(state.x))
+        np.testing.assert_array_equal(trace.constraint[:, t - 1], revealed.constraint.value(state.x))
+        state = LEARNER.update(state, revealed)
+    assert trace.state.x.tobytes() == state.x.tobytes()
+    assert trace.state.t.tolist() == [41, 41]
+
+
+def test_nothing_is_kept_unless_asked_for() -> None:
+    trace = coldq.simulate(LEARNER, SMALL, seeds=[0])
+    assert trace.decisions is trace.queue is trace.multipliers is None
+
+
+def test_late_feedback_reaches_the_learner_that_many_slots_later() -> None:
+    trace = coldq.simulate(LEARNER, SMALL, seeds=[0], delay=3, keep=["decisions"])
+    assert trace.decisions is not None
+    assert (trace.decisions[0, :4] == trace.decisions[0, 0]).all()
+    stream, state = SMALL.start([0]), LEARNER.init(2, batch=(1,))
+    revealed = [stream.reveal(t, state.x) for t in range(1, 41)]
+    for t in range(5, 41):
+        state = LEARNER.update(state, revealed[t - 5])
+        np.testing.assert_array_equal(trace.decisions[0, t - 1], state.x[0])
+    assert trace.state.t == 38
+
+
+def test_a_start_can_be_given() -> None:
+    trace = coldq.simulate(LEARNER, SMALL, seeds=[0], start=np.full(10, 2.0), keep=["decisions"])
+    assert trace.decisions is not None
+    assert (trace.decisions[0, 0] == 2.0).all()
+
+
+def test_a_problem_without_constraints_runs() -> None:
+    problem = coldq.problems.TimeVarying(horizon=10, n_constraints=0)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    assert trace.constraint.shape == (1, 10, 0)
+    assert coldq.hard_violation(trace) == coldq.soft_violation(trace) == [0.0]
+    assert coldq.dynamic_regret(trace) >= 0.0
+
+
+def test_decisions_cannot_be_changed_by_the_problem() -> None:
+    class Meddler(coldq.problems.TimeVarying):
+        def start(self, seeds):  # type: ignore[override]
+            stream = super().start(seeds)
+            reveal = stream.reveal
+
+            def meddle(t: int, x: np.ndarray) -> coldq.Feedback:
+                x[:] = 0.0
+                return reveal(t, x)
+
+            stream.reveal = meddle  # type: ignore[method-assign]
+            return stream
+
+    with pytest.raises(ValueError, match="read-only"):
+        coldq.simulate(LEARNER, Meddler(horizon=40), seeds=[0])
+
+
+def test_what_does_not_fit_is_refused_with_a_sentence() -> None:
+    wide = coldq.Box(-5.0, 5.0, dim=10)
+    for learner, arguments, words in [
+        (coldq.COLDQ(wide, horizon=40), {}, "the learner's domain is Box"),
+        (coldq.COLDQ(SMALL.domain, horizon=41), {}, "horizon is 41, but the problem's is 40"),
+        (LEARNER, {"seeds": []}, "at least one seed"),
+        (LEARNER, {"seeds": [-1]}, "a seed must be a whole number, at least 0"),
+        (LEARNER, {"seeds": [0.5]}, "a seed must be a whole number"),
+        (LEARNER, {"delay": -1}, "delay must be a whole number, at least 0"),
+        (LEARNER, {"keep": ["everything"]}, "keep may name decisions, queue, multipliers"),
+        (
+            coldq.COLDQ(SMALL.domain, horizon=40, gamma=np.ones((4, 1))),
+            {"seeds": [0, 1]},
+            "own parameters make a batch",
+        ),
+    ]:
+        with pytest.raises(coldq.InvalidInput, match=words):
+            coldq.simulate(learner, SMALL, **arguments)
+
+
+def test_the_paper_s_time_varying_experiment() -> None:
+    # Independent simulations gave a loss of 40,524 and a violation of 377 on [0, 5].
+    box = coldq.Box(0.0, 5.0, dim=10)
+    problem = coldq.problems.TimeVarying(horizon=5000)
+    trace = coldq.simulate(coldq.COLDQ(box, horizon=5000), problem, range(20), keep=["queue"])
+    assert 40_000 <= coldq.accumulated_loss(trace).mean() <= 41_000
+    assert 360 <= coldq.hard_violation(trace).mean() <= 400
+    # The queue leaves its floor only where a violation exceeds epsilon = 0.5 (a few slots in 100).
+    assert trace.queue is not None
+    moved = (trace.queue > 2500.0).any(axis=-1).mean()
+    assert 0.0 < moved < 0.05
+
+
+def test_the_same_on_the_domain_of_the_paper_s_figure() -> None:
+    box = coldq.Box(-5.0, 5.0, dim=10)
+    problem = coldq.problems.TimeVarying(horizon=5000, domain=box)
+    trace = coldq.simulate(coldq.COLDQ(box, horizon=5000), problem, range(20))
+    assert 380 <= coldq.hard_violation(trace).mean() <= 410
+
+
+@pytest.mark.parametrize("kind", [coldq.problems.OnlineQuadratic, coldq.problems.OnlineLinear])
+def test_fixed_constraints_are_never_violated_from_the_origin(kind: type) -> None:
+    problem = kind(horizon=2000)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem)
+    assert (coldq.hard_violation(trace) <= 1e-9).all()
