@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_dynamic_regret_is_never_below_static_regret() -> None:
 
 def test_path_length_is_the_sum_of_moves() -> None:
     best = coldq.dynamic_comparator(PROBLEM, range(4))
-    moves = [sum(np.linalg.norm(b - a) for a, b in zip(x, x[1:], strict=False)) for x in best.x]
+    moves = [sum(np.linalg.norm(b - a) for a, b in pairwise(x)) for x in best.x]
     np.testing.assert_allclose(coldq.path_length(best), moves)
     assert (coldq.path_length(coldq.static_comparator(PROBLEM, range(4))) == 0.0).all()
 
@@ -63,7 +63,7 @@ def test_constraint_variation_is_the_maximum_over_all_corners() -> None:
     corners = np.array(list(product([0.0, 2.0], repeat=3)))
     for s in range(2):
         total = 0.0
-        for old, new in zip(rows, rows[1:], strict=False):
+        for old, new in pairwise(rows):
             A, b = new.A[s] - old.A[s], new.b[s] - old.b[s]  # type: ignore[attr-defined]
             total += max(np.linalg.norm(A @ x - b) for x in corners)
         np.testing.assert_allclose(variation.total[s], total)

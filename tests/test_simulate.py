@@ -12,9 +12,7 @@ LEARNER = coldq.COLDQ.for_problem(SMALL)
 
 
 def test_a_trace_is_what_a_plain_loop_records() -> None:
-    trace = coldq.simulate(
-        LEARNER, SMALL, seeds=[3, 5], keep=["decisions", "queue", "multipliers"]
-    )
+    trace = coldq.simulate(LEARNER, SMALL, seeds=[3, 5], keep=["decisions", "queue", "multipliers"])
     stream, state = SMALL.start([3, 5]), LEARNER.init(2, batch=(2,))
     for t in range(1, 41):
         revealed = stream.reveal(t, state.x)
@@ -25,7 +23,9 @@ def test_a_trace_is_what_a_plain_loop_records() -> None:
         np.testing.assert_array_equal(trace.queue[:, t - 1], state.queue)
         np.testing.assert_array_equal(trace.multipliers[:, t - 1], state.multipliers)
         np.testing.assert_array_equal(trace.loss[:, t - 1], revealed.loss.value(state.x))
-        np.testing.assert_array_equal(trace.constraint[:, t - 1], revealed.constraint.value(state.x))
+        np.testing.assert_array_equal(
+            trace.constraint[:, t - 1], revealed.constraint.value(state.x)
+        )
         state = LEARNER.update(state, revealed)
     assert trace.state.x.tobytes() == state.x.tobytes()
     assert trace.state.t.tolist() == [41, 41]

@@ -1,4 +1,4 @@
-"""The per-slot problem with affine rows: exact, whatever the input, and the same bits in a batch."""
+"""The per-slot problem with affine rows: exact on any input, the same bits in any batch."""
 
 from __future__ import annotations
 

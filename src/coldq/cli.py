@@ -16,6 +16,15 @@ app = typer.Typer(
 )
 
 
+def run() -> None:
+    """The entry point: an error of ours is a sentence, not a traceback."""
+    try:
+        app()
+    except coldq.Error as error:
+        typer.echo(f"coldq: {error}", err=True)
+        raise SystemExit(1) from None
+
+
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"coldq {coldq.__version__}")

@@ -1,0 +1,93 @@
+"""What a fresh process does: light imports, the command, and no writable cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import coldq
+
+DECIDE = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import coldq
+    learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10)
+    rows = coldq.Affine([[1.0, 1.0]], [1.0])
+    state = learner.update(learner.init(1), coldq.Feedback(coldq.LeastSquares([[1, 1]], [2]), rows))
+    print(coldq.__file__, state.x.tolist())
+    for warning in caught:
+        print(warning.category.__name__, warning.message)
+"""
+
+
+def run(*command: str, **environment: str) -> str:
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    heavy = "numba scipy.optimize scipy.stats cvxpy typer rich clarabel matplotlib"
+    script = f"import coldq, sys; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    assert run(sys.executable, "-c", script) == "[]\n"
+
+
+def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "coldq"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(coldq.__file__).parent, package, ignore=ignored)
+    for folder in [package, *(f for f in package.rglob("*") if f.is_dir())]:
+        (folder / "__pycache__").write_text("a file where a cache folder would go")
+    blocked = tmp_path / "blocked"
+    blocked.write_text("not a folder")
+    out = run(
+        sys.executable, "-c", DECIDE,
+        PYTHONPATH=str(package.parent), PYTHONDONTWRITEBYTECODE="1",
+        HOME=str(blocked), XDG_CACHE_HOME=str(blocked), NUMBA_CACHE_DIR="",
+    )  # fmt: skip
+    lines = out.splitlines()
+    assert lines[0].startswith(str(package))
+    assert lines[0].endswith("[0.5, 0.5]")
+    assert len(lines) == 2
+    assert lines[1].startswith("RuntimeWarning coldq found no writable folder")
+
+
+def test_the_command_explains_itself() -> None:
+    command = str(Path(sys.executable).parent / "coldq")
+    assert run(command, "--version") == f"coldq {coldq.__version__}\n"
+    help_text = run(command, "--help")
+    for name in ("reproduce", "warmup"):
+        assert name in help_text
+    assert run(command, "warmup").startswith("kernels ready after")
+    table = run(command, "reproduce", "--seeds", "2", "--horizon", "50", COLUMNS="120")
+    assert "T = 50, 2 seeds" in table
+    assert "[-5, 5]^10" in table
+
+
+def test_the_command_refuses_nonsense_with_a_sentence() -> None:
+    command = str(Path(sys.executable).parent / "coldq")
+    done = subprocess.run(
+        [command, "reproduce", "--seeds", "0"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--seeds" in done.stderr
+    done = subprocess.run(
+        [command, "reproduce", "--seeds", "1000", "--horizon", "5"],
+        env={**os.environ, "COLDQ_THREADS": "many"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "coldq: COLDQ_THREADS must be a whole number above 0, but is 'many'\n"
+
+
+def test_public_names_have_docstrings_with_a_doctest() -> None:
+    for name in coldq.__all__:
+        thing = getattr(coldq, name)
+        if callable(thing):
+            assert thing.__doc__ is not None, name
+            assert ">>>" in thing.__doc__, name
