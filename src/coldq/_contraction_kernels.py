@@ -26,6 +26,28 @@ def matvec(A, x, out):
         out[k] = total
 
 
+@gufunc([void(_matrix, _vector, _vector, _vector)], "(n,p),(p),(n)->(n)")
+def affine_value(A, x, b, out):
+    for k in range(A.shape[0]):
+        total = 0.0
+        for i in range(A.shape[1]):
+            total += A[k, i] * x[i]
+        out[k] = total - b[k]
+
+
+@gufunc([void(_matrix, _vector, _vector, _vector)], "(m,p),(p),(m)->(p)")
+def least_squares_gradient(H, x, y, out):
+    for i in range(H.shape[1]):
+        out[i] = 0.0
+    for k in range(H.shape[0]):
+        error = 0.0
+        for i in range(H.shape[1]):
+            error += H[k, i] * x[i]
+        error -= y[k]
+        for i in range(H.shape[1]):
+            out[i] += H[k, i] * error
+
+
 @gufunc([void(_matrix, _vector, _vector)], "(n,p),(n)->(p)")
 def vecmat(A, v, out):
     for i in range(A.shape[1]):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.contractions import log_capacity, matvec
+from coldq.contractions import affine_value, log_capacity, matvec
 from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.losses import require_measured_at
@@ -120,7 +120,7 @@ class Affine(Value):
         if self.measured is not None:
             require_measured_at("value", "constraint", self.measured_at, x)  # type: ignore[arg-type]
             return self.measured
-        return matvec(self.A, point(x, self.dim)) - self.b
+        return affine_value(self.A, point(x, self.dim), self.b)
 
     def jacobian(self, x: ArrayLike) -> Array:
         """``A``."""

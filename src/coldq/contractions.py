@@ -39,6 +39,16 @@ def matvec(A: Array, x: Array) -> Array:
     return _run(_kernels().matvec, A, x)
 
 
+def affine_value(A: Array, x: Array, b: Array) -> Array:
+    """``A x - b``."""
+    return _run(_kernels().affine_value, A, x, b)
+
+
+def least_squares_gradient(H: Array, x: Array, y: Array) -> Array:
+    """``H'(H x - y)``."""
+    return _run(_kernels().least_squares_gradient, H, x, y)
+
+
 def vecmat(A: Array, v: Array) -> Array:
     """``A' v``."""
     return _run(_kernels().vecmat, A, v)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.contractions import dot, matvec, vecmat
+from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
 
 
@@ -95,12 +95,12 @@ class LeastSquares(Value):
 
     def value(self, x: ArrayLike) -> Array:
         """``|H x - y|^2 / 2``."""
-        error = matvec(self.H, point(x, self.dim)) - self.y
+        error = affine_value(self.H, point(x, self.dim), self.y)
         return 0.5 * dot(error, error)
 
     def gradient(self, x: ArrayLike) -> Array:
         """``H'(H x - y)``."""
-        return vecmat(self.H, matvec(self.H, point(x, self.dim)) - self.y)
+        return least_squares_gradient(self.H, point(x, self.dim), self.y)
 
     def quadratic(self) -> tuple[Array, Array, Array]:
         """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.learner import Learner, State, horizon_of
+from coldq.learners.learner import Learner, State, any_of, horizon_of
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -81,6 +81,8 @@ class COLDQ(Learner):
     eta: Array
     gamma: Array
     horizon: int | None
+    _keep: ClassVar[Array]
+    _least: ClassVar[Array]
 
     def __init__(
         self,
@@ -121,6 +123,8 @@ class COLDQ(Learner):
             gamma=positive("gamma", gamma),
             horizon=horizon,
         )
+        # 1 - eta and gamma as the queue needs them, with an axis for the constraints.
+        self._set(_keep=1.0 - self.eta[..., None], _least=self.gamma[..., None])
 
     @classmethod
     def strongly_convex(
@@ -209,9 +213,9 @@ class COLDQ(Learner):
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.queue.shape[-1])
 
-        decayed = (1.0 - self.eta[..., None]) * state.queue
-        queue = np.maximum(decayed + np.maximum(g, 0.0), self.gamma[..., None])
-        queue = np.where(t[..., None] > 1, queue, state.queue)
+        queue = np.maximum(self._keep * state.queue + np.maximum(g, 0.0), self._least)
+        if any_of(t == 1):  # Q_1 = gamma
+            queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(x, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return COLDQState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)

@@ -60,7 +60,7 @@ class Learner(Value):
     def _observe(self, state: Any, feedback: Feedback, rows: int) -> tuple[Array, Array]:
         """The gradient of f_t and the value of g_t at x_t, checked against the state."""
         x = state.x
-        if feedback.slot is not None and np.any(feedback.slot != state.t):
+        if feedback.slot is not None and any_of(feedback.slot != state.t):
             raise InvalidInput(
                 f"the feedback is about slot {feedback.slot}, but the learner is in slot {state.t}"
             )
@@ -78,7 +78,7 @@ class Learner(Value):
                 f"{rows} constraint{'s' if rows != 1 else ''} and needs {expected}; "
                 "feedback may broadcast to the state's batch, not enlarge it"
             )
-        if self.horizon is not None and np.any(state.t == self.horizon + 1):
+        if self.horizon is not None and any_of(state.t == self.horizon + 1):
             warnings.warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
                 "was tuned for; it goes on, without its guarantee",
@@ -113,6 +113,11 @@ class Learner(Value):
         if (found["t"] < 1).any():
             raise InvalidInput("t must be at least 1")
         return cls(**found)
+
+
+def any_of(flags: Any) -> bool:
+    """Whether any flag of a batch is set; a single one costs next to nothing."""
+    return bool(flags) if flags.ndim == 0 else bool(flags.any())
 
 
 def horizon_of(horizon: Any) -> int:
