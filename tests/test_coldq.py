@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners.coldq import COLDQState
+from coldq.learners.learner import QueueState
 from coldq.schedules import Power
 from coldq.step.reference import reference_step
 
@@ -298,7 +298,7 @@ def test_feedback_that_does_not_fit_is_refused_and_the_state_stays() -> None:
 def test_an_overflow_inside_the_loop_is_diagnosed() -> None:
     learner = coldq.COLDQ(X, alpha=1e-300, eta=0.5, gamma=1.0)
     state = learner.init(1)
-    assert isinstance(state, COLDQState)
+    assert isinstance(state, QueueState)
     revealed = coldq.Feedback(coldq.Linear([1e300, 1.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
     with pytest.raises(coldq.InvalidInput, match="came out as NaN"):
         learner.update(state, revealed)

@@ -212,7 +212,7 @@ def test_clarabel_polished_on_its_active_set_is_exact() -> None:
 
 
 def test_a_step_that_no_solver_finds_is_an_error_with_the_other_answers() -> None:
-    answer = np.zeros((3, 2)), np.zeros((3, 1)), np.array([0.0, 0.5, 1e-12])
+    answer = coldq.Step(np.zeros((3, 2)), np.zeros((3, 1)), np.array([0.0, 0.5, 1e-12]))
     with pytest.raises(coldq.StepFailed, match=r"instance 1 of the batch.*0\.5") as caught:
         raise_if_failed(answer, np.zeros(3, bool))
     assert caught.value.indices == [(1,)]
@@ -234,4 +234,5 @@ def test_an_error_in_a_worker_thread_reaches_the_caller(monkeypatch: pytest.Monk
             raise ValueError("worker")
 
     with pytest.raises(ValueError, match="worker"):
-        run_batch(kernel, [np.arange(4000.0).reshape(400, 10)], [1], [(10,)], 1000)
+        data = np.arange(4000.0).reshape(400, 10)
+        run_batch(kernel, [data], [1], [(10,)], lambda: np.empty(1000))

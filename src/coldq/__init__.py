@@ -21,7 +21,7 @@ from coldq.errors import (
     StepFailed,
 )
 from coldq.feedback import Feedback
-from coldq.learners import COLDQ
+from coldq.learners import COLDQ, OGD, RECOO, SinhaVaze, Yi2021, Yi2023, citation
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
 from coldq.metrics import (
     ConstraintVariation,
@@ -42,6 +42,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "COLDQ",
+    "OGD",
+    "RECOO",
     "Affine",
     "Box",
     "Comparator",
@@ -58,13 +60,17 @@ __all__ = [
     "NotSaveable",
     "PastHorizon",
     "Quadratic",
+    "SinhaVaze",
     "Smooth",
     "Step",
     "StepFailed",
     "Trace",
     "Unconstrained",
+    "Yi2021",
+    "Yi2023",
     "__version__",
     "accumulated_loss",
+    "citation",
     "constraint_variation",
     "dynamic_comparator",
     "dynamic_regret",

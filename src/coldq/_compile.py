@@ -21,7 +21,7 @@ def _warn_uncached() -> None:
     )
 
 
-def gufunc(signatures: list[Any], layout: str, **options: Any) -> Callable[[Any], Any]:
+def gufunc(signatures: list[Any], layout: str) -> Callable[[Any], Any]:
     """Decorate a function as a serial generalised ufunc that releases the GIL.
 
     Core arrays are declared contiguous (``float64[::1]``), which Numba takes at its word: callers
@@ -29,16 +29,36 @@ def gufunc(signatures: list[Any], layout: str, **options: Any) -> Callable[[Any]
     """
     from numba import guvectorize
 
-    def compile_kernel(function: Any) -> Any:
-        try:
-            return guvectorize(signatures, layout, nopython=True, cache=True, **options)(function)
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            _warn_uncached()
-            return guvectorize(signatures, layout, nopython=True, **options)(function)
+    def compile_kernel(kernel: Any) -> Any:
+        return _cached(
+            lambda **cache: guvectorize(signatures, layout, nopython=True, **cache)(kernel)
+        )
 
     return compile_kernel
+
+
+def function(signature: Any) -> Callable[[Any], Any]:
+    """Decorate a function as a compiled one for exactly this signature.
+
+    What is returned skips Numba's inspection of the arguments: they must be what it says.
+    """
+    from numba import njit
+
+    def compile_kernel(kernel: Any) -> Any:
+        compiled = _cached(lambda **cache: njit(signature, error_model="numpy", **cache)(kernel))
+        return compiled.get_overload(signature)
+
+    return compile_kernel
+
+
+def _cached(compile_with: Callable[..., Any]) -> Any:
+    try:
+        return compile_with(cache=True)
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        _warn_uncached()
+        return compile_with()
 
 
 def build_once(build: Callable[[], Any]) -> Callable[[], Any]:

@@ -1,15 +1,12 @@
-"""The compiled sums behind losses and constraints; imported by :mod:`coldq.contractions`."""
+"""The loops behind :mod:`coldq.contractions`: plain functions, compiled there."""
 
 import math
 
 from numba import float64, void
 
-from coldq._compile import gufunc
-
 _number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]
 
 
-@gufunc([void(_vector, _vector, _number)], "(p),(p)->()")
 def dot(a, b, out):
     total = 0.0
     for i in range(a.size):
@@ -17,7 +14,6 @@ def dot(a, b, out):
     out[0] = total
 
 
-@gufunc([void(_matrix, _vector, _vector)], "(n,p),(p)->(n)")
 def matvec(A, x, out):
     for k in range(A.shape[0]):
         total = 0.0
@@ -26,7 +22,14 @@ def matvec(A, x, out):
         out[k] = total
 
 
-@gufunc([void(_matrix, _vector, _vector, _vector)], "(n,p),(p),(n)->(n)")
+def vecmat(A, v, out):
+    for i in range(A.shape[1]):
+        out[i] = 0.0
+    for k in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            out[i] += A[k, i] * v[k]
+
+
 def affine_value(A, x, b, out):
     for k in range(A.shape[0]):
         total = 0.0
@@ -35,7 +38,6 @@ def affine_value(A, x, b, out):
         out[k] = total - b[k]
 
 
-@gufunc([void(_matrix, _vector, _vector, _vector)], "(m,p),(p),(m)->(p)")
 def least_squares_gradient(H, x, y, out):
     for i in range(H.shape[1]):
         out[i] = 0.0
@@ -48,18 +50,24 @@ def least_squares_gradient(H, x, y, out):
             out[i] += H[k, i] * error
 
 
-@gufunc([void(_matrix, _vector, _vector)], "(n,p),(n)->(p)")
-def vecmat(A, v, out):
-    for i in range(A.shape[1]):
-        out[i] = 0.0
-    for k in range(A.shape[0]):
-        for i in range(A.shape[1]):
-            out[i] += A[k, i] * v[k]
-
-
-@gufunc([void(_vector, _vector, _vector, _number)], "(p),(p),(p)->()")
 def log_capacity(scale, rate, x, out):
     total = 0.0
     for i in range(x.size):
         total += scale[i] * math.log1p(rate[i] * x[i])
     out[0] = total
+
+
+def bounded_queue(queue, g, eta, gamma, out):
+    for k in range(queue.size):
+        out[k] = max((1.0 - eta) * queue[k] + max(g[k], 0.0), gamma)
+
+
+SIGNATURES = {
+    "dot": (void(_vector, _vector, _number), "(p),(p)->()"),
+    "matvec": (void(_matrix, _vector, _vector), "(n,p),(p)->(n)"),
+    "vecmat": (void(_matrix, _vector, _vector), "(n,p),(n)->(p)"),
+    "affine_value": (void(_matrix, _vector, _vector, _vector), "(n,p),(p),(n)->(n)"),
+    "least_squares_gradient": (void(_matrix, _vector, _vector, _vector), "(m,p),(p),(m)->(p)"),
+    "log_capacity": (void(_vector, _vector, _vector, _number), "(p),(p),(p)->()"),
+    "bounded_queue": (void(_vector, _vector, float64, float64, _vector), "(n),(n),(),()->(n)"),
+}

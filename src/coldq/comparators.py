@@ -205,14 +205,14 @@ def minimise_on_rows(
             targets[open_], domain.lower, domain.upper,
         )  # fmt: skip
         answer = run_affine(problem)
-        if not (answer[2] <= TOLERANCE).all():
+        if not (answer.residual <= TOLERANCE).all():
             answer, clash = rescue(problem, answer)
-            answer[2][clash] = 0.0
+            answer.residual[clash] = 0.0
             raise_if_failed(answer, np.zeros(clash.shape, bool))
             exists[open_] = ~clash
-            answer = (np.where(clash[:, None], x[open_], answer[0]), *answer[1:])
-        settled = np.abs(answer[0] - x[open_]) <= SETTLED * (1.0 + np.abs(answer[0]))
-        x[open_] = answer[0]
+            answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
+        settled = np.abs(answer.x - x[open_]) <= SETTLED * (1.0 + np.abs(answer.x))
+        x[open_] = answer.x
         open_[open_] = ~settled.all(axis=-1)
         if not open_.any():
             break

@@ -1,4 +1,4 @@
-"""Sums over the core axes, in one order whatever the batch.
+"""Sums over the core axes, and the queue, computed in one order whatever the batch.
 
 BLAS, ``@``, ``einsum`` and ``sum(axis)`` may round one instance differently from the same instance
 inside a batch. These generalised ufuncs run the same scalar loop for both, so a seed run alone and
@@ -7,53 +7,44 @@ a seed run among a thousand give the same bits.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
+from coldq._compile import build_once, gufunc
 from coldq._values import Array
 from coldq.errors import InvalidInput
 
 
-@cache
-def _kernels() -> Any:
-    from coldq import _contraction_kernels
+class Contraction:
+    """A generalised ufunc that is compiled, or loaded from the cache, on its first call."""
 
-    return _contraction_kernels
+    def __init__(self, name: str, doc: str) -> None:
+        self.name, self.__doc__ = name, doc
+        self.build = build_once(self._build)
 
+    def _build(self) -> Any:
+        from coldq import _contraction_kernels as kernels
 
-def _run(kernel: Any, *arrays: Array) -> Array:
-    try:
-        return kernel.ufunc(*arrays)
-    except ValueError:
-        shapes = " and ".join(str(array.shape) for array in arrays)
-        raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None
+        signature, layout = kernels.SIGNATURES[self.name]
+        return gufunc([signature], layout)(getattr(kernels, self.name)).ufunc
 
-
-def dot(a: Array, b: Array) -> Array:
-    """``sum_i a_i b_i`` over the last axis."""
-    return _run(_kernels().dot, a, b)
-
-
-def matvec(A: Array, x: Array) -> Array:
-    """``A x``."""
-    return _run(_kernels().matvec, A, x)
+    def __call__(self, *arrays: Array) -> Array:
+        try:
+            return self.build()(*arrays)
+        except ValueError:
+            shapes = " and ".join(str(getattr(array, "shape", ())) for array in arrays)
+            raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None
 
 
-def affine_value(A: Array, x: Array, b: Array) -> Array:
-    """``A x - b``."""
-    return _run(_kernels().affine_value, A, x, b)
+dot = Contraction("dot", "``sum_i a_i b_i`` over the last axis.")
+matvec = Contraction("matvec", "``A x``.")
+vecmat = Contraction("vecmat", "``A' v``.")
+affine_value = Contraction("affine_value", "``A x - b`` of (A, x, b).")
+least_squares_gradient = Contraction("least_squares_gradient", "``H'(H x - y)`` of (H, x, y).")
+log_capacity = Contraction(
+    "log_capacity", "``sum_i scale_i log(1 + rate_i x_i)`` of (scale, rate, x)."
+)
+bounded_queue = Contraction(
+    "bounded_queue", "``max{(1 - eta) Q + [g]_+, gamma}`` of (Q, g, eta, gamma)."
+)
 
-
-def least_squares_gradient(H: Array, x: Array, y: Array) -> Array:
-    """``H'(H x - y)``."""
-    return _run(_kernels().least_squares_gradient, H, x, y)
-
-
-def vecmat(A: Array, v: Array) -> Array:
-    """``A' v``."""
-    return _run(_kernels().vecmat, A, v)
-
-
-def log_capacity(scale: Array, rate: Array, x: Array) -> Array:
-    """``sum_i scale_i log(1 + rate_i x_i)``."""
-    return _run(_kernels().log_capacity, scale, rate, x)
+ALL = (dot, matvec, vecmat, affine_value, least_squares_gradient, log_capacity, bounded_queue)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,12 +30,15 @@ class Power(Value):
 
     exponent: Array
     scale: Array
+    _plain: ClassVar[bool]
 
     def __init__(self, exponent: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self._set(exponent=real_array("exponent", exponent, 0), scale=positive("scale", scale))
+        self._set(_plain=self.scale.ndim == 0 and float(self.scale) == 1.0)
 
     def __call__(self, t: ArrayLike) -> Array:
-        return self.scale * np.power(np.asarray(t, np.float64), self.exponent)
+        grown = np.power(np.asarray(t, np.float64), self.exponent)
+        return grown if self._plain else self.scale * grown
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

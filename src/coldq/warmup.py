@@ -9,9 +9,15 @@ def warmup() -> None:
     >>> import coldq
     >>> coldq.warmup()
     """
-    from coldq import _contraction_kernels
+    from coldq import contractions
     from coldq.step import kernels
 
-    assert _contraction_kernels.dot is not None
-    for build in (kernels.affine_step, kernels.affine_check, kernels.capacity_step):
+    for contraction in contractions.ALL:
+        contraction.build()
+    for build in (
+        kernels.affine_single,
+        kernels.affine_step,
+        kernels.affine_check,
+        kernels.capacity_step,
+    ):
         build()

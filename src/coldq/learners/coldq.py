@@ -10,19 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive, real_array, whole_number
+from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.learner import Learner, State, any_of, horizon_of
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import Learner, QueueState, any_of, horizon_of, require_domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class COLDQState(State):
-    """The state of :class:`COLDQ`: t, x_t, the queue Q_{t-1} and the multipliers that gave x_t."""
-
-    queue: Array
-    multipliers: Array
+BIBTEX = """@inproceedings{wang2025coldq,
+  author    = {Wang, Juncheng and Yan, Bingjie and Liu, Yituo},
+  title     = {Doubly-Bounded Queue for Constrained Online Learning:
+               Keeping Pace with Dynamics of Both Loss and Constraint},
+  booktitle = {AAAI Conference on Artificial Intelligence},
+  year      = {2025}
+}"""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -76,13 +78,23 @@ class COLDQ(Learner):
     array([0., 1.])
     """
 
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("known horizon", "V_x known, for the dynamic bound"),
+        claims=tuple(
+            Claim(losses, constraints, violation, static, Rate(0.5, vx=0.5))
+            for losses, static in (("convex", Rate(0.5)), ("strongly convex", Rate(0, log=1)))
+            for constraints, violation in (("fixed", Rate(0)), ("time-varying", Rate(vg=1)))
+        ),
+        certainty="exact",
+        bibtex=BIBTEX,
+    )
+
     domain: Any
     alpha: Schedule
     eta: Array
     gamma: Array
     horizon: int | None
-    _keep: ClassVar[Array]
-    _least: ClassVar[Array]
 
     def __init__(
         self,
@@ -95,8 +107,7 @@ class COLDQ(Learner):
         eta: ArrayLike | None = None,
         gamma: ArrayLike | None = None,
     ) -> None:
-        if not hasattr(domain, "dim"):
-            raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+        require_domain(domain)
         if horizon is None:
             if alpha is None or eta is None or gamma is None:
                 raise InvalidInput("COLDQ needs a horizon, or all of alpha, eta and gamma")
@@ -123,8 +134,6 @@ class COLDQ(Learner):
             gamma=positive("gamma", gamma),
             horizon=horizon,
         )
-        # 1 - eta and gamma as the queue needs them, with an axis for the constraints.
-        self._set(_keep=1.0 - self.eta[..., None], _least=self.gamma[..., None])
 
     @classmethod
     def strongly_convex(
@@ -188,7 +197,7 @@ class COLDQ(Learner):
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> COLDQState:
+    ) -> QueueState:
         """The state before slot 1: x_1 = `start`, or the point of X nearest to the origin.
 
         >>> import coldq
@@ -199,9 +208,9 @@ class COLDQ(Learner):
         rows = whole_number("n_constraints", n_constraints, 0)
         t, x = self._first(start, batch)
         gamma = np.broadcast_to(self.gamma[..., None], (*t.shape, rows))
-        return COLDQState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
+        return QueueState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
 
-    def update(self, state: COLDQState, feedback: Feedback) -> COLDQState:
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot, from what slot t revealed. The old state stays as it was.
 
         >>> import coldq
@@ -213,14 +222,14 @@ class COLDQ(Learner):
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.queue.shape[-1])
 
-        queue = np.maximum(self._keep * state.queue + np.maximum(g, 0.0), self._least)
+        queue = bounded_queue(state.queue, g, self.eta, self.gamma)
         if any_of(t == 1):  # Q_1 = gamma
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(x, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
-        return COLDQState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)
+        return QueueState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> COLDQState:
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
 
         >>> import coldq
@@ -228,14 +237,10 @@ class COLDQ(Learner):
         >>> learner.from_arrays(learner.init(2).to_arrays()).queue
         array([5., 5.])
         """
-        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1}
-        state = self._restore(COLDQState, arrays, cores)
-        if state.queue.shape != state.multipliers.shape:
-            raise InvalidInput("queue and multipliers must have the same shape")
+        state = self._restore_queue(arrays)
         if (state.queue < self.gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {self.gamma}")
         return state
 
     def _batch(self) -> tuple[int, ...]:
-        alpha = np.shape(self.alpha(np.ones(())))
-        return np.broadcast_shapes(self.domain.batch, alpha, self.eta.shape, self.gamma.shape)
+        return np.broadcast_shapes(self._joint(self.alpha), self.eta.shape, self.gamma.shape)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, real_array, whole_number
+from coldq._values import Array, Value, core_contiguous, point, real_array, whole_number
 from coldq.errors import InvalidInput, PastHorizon
 from coldq.feedback import Feedback
+from coldq.learners.card import Card
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,9 +36,18 @@ class State:
         return self.x.shape[:-1]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class QueueState(State):
+    """t, x_t, the queue behind the next step, and the multipliers of the step that gave x_t."""
+
+    queue: Array
+    multipliers: Array
+
+
 class Learner(Value):
     """The base of the library's learners; a learner of your own need not inherit it."""
 
+    card: ClassVar[Card]
     domain: Any
     horizon: int | None
 
@@ -59,23 +69,19 @@ class Learner(Value):
 
     def _observe(self, state: Any, feedback: Feedback, rows: int) -> tuple[Array, Array]:
         """The gradient of f_t and the value of g_t at x_t, checked against the state."""
+        return self._gradient(state, feedback), self._values(state, feedback, rows)
+
+    def _gradient(self, state: Any, feedback: Feedback) -> Array:
+        """The gradient of f_t at x_t; the feedback must be about this slot."""
         x = state.x
         if feedback.slot is not None and any_of(feedback.slot != state.t):
             raise InvalidInput(
                 f"the feedback is about slot {feedback.slot}, but the learner is in slot {state.t}"
             )
-        gradient = feedback.loss.gradient(x)
-        g = feedback.constraint.value(x)
+        gradient = point(feedback.loss.gradient(x), x.shape[-1])
         if gradient.shape != x.shape:
             raise InvalidInput(
                 f"the loss's gradient has shape {gradient.shape}, but the decisions {x.shape}; "
-                "feedback may broadcast to the state's batch, not enlarge it"
-            )
-        expected = (*x.shape[:-1], rows)
-        if g.shape != expected:
-            raise InvalidInput(
-                f"the constraint's values have shape {g.shape}, but the learner was started for "
-                f"{rows} constraint{'s' if rows != 1 else ''} and needs {expected}; "
                 "feedback may broadcast to the state's batch, not enlarge it"
             )
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
@@ -83,9 +89,39 @@ class Learner(Value):
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
                 "was tuned for; it goes on, without its guarantee",
                 PastHorizon,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return gradient, g
+        return gradient
+
+    def _values(self, state: Any, feedback: Feedback, rows: int) -> Array:
+        """g_t(x_t), one value for each constraint the learner was started for."""
+        g = feedback.constraint.value(state.x)
+        expected = (*state.x.shape[:-1], rows)
+        if g.shape != expected:
+            raise InvalidInput(
+                f"the constraint's values have shape {g.shape}, but the learner was started for "
+                f"{rows} constraint{'s' if rows != 1 else ''} and needs {expected}; "
+                "feedback may broadcast to the state's batch, not enlarge it"
+            )
+        return g
+
+    def _jacobian(self, state: Any, feedback: Feedback) -> Array:
+        """The jacobian of g_t at x_t, its core axes contiguous."""
+        J = feedback.constraint.jacobian(state.x)
+        return J if core_contiguous(J, 2) else np.ascontiguousarray(J)
+
+    def _joint(self, *schedules: Any) -> tuple[int, ...]:
+        """The leading axes that the domain and some schedules carry."""
+        shapes = [np.shape(schedule(np.ones(()))) for schedule in schedules]
+        return np.broadcast_shapes(self.domain.batch, *shapes)
+
+    def _restore_queue(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        """A state of t, x, queue and multipliers."""
+        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1}
+        state = self._restore(QueueState, arrays, cores)
+        if state.queue.shape != state.multipliers.shape:
+            raise InvalidInput("queue and multipliers must have the same shape")
+        return state
 
     def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
         """A state from arrays, each checked: `cores` gives the core axes of every field."""
@@ -96,9 +132,10 @@ class Learner(Value):
             )
         found = {}
         for name, core in cores.items():
-            array = np.array(arrays[name], dtype=np.int64 if name == "t" else np.float64, order="C")
-            if name == "t" and not np.array_equal(array, arrays[name]):
-                raise InvalidInput("t must be whole numbers")
+            whole = name in ("t", "rows")
+            array = np.array(arrays[name], dtype=np.int64 if whole else np.float64, order="C")
+            if whole and not np.array_equal(array, arrays[name]):
+                raise InvalidInput(f"{name} must be whole numbers")
             if array.ndim < core or not np.isfinite(array).all():
                 raise InvalidInput(f"{name} must be finite with at least {core} axes")
             found[name] = array
@@ -113,6 +150,11 @@ class Learner(Value):
         if (found["t"] < 1).any():
             raise InvalidInput("t must be at least 1")
         return cls(**found)
+
+
+def require_domain(domain: Any) -> None:
+    if not hasattr(domain, "dim"):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
 
 
 def any_of(flags: Any) -> bool:

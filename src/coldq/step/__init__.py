@@ -9,7 +9,7 @@ A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,24 +19,10 @@ from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, solve_affine
+from coldq.step.answer import Step
 from coldq.step.log_capacity import solve_log_capacity
 
 __all__ = ["Step", "penalised_step", "solve"]
-
-
-class Step(NamedTuple):
-    """The answer of a per-slot problem, with the evidence that it is one.
-
-    >>> import coldq
-    >>> X, g = coldq.Box(0.0, 5.0, dim=2), coldq.Affine([[1.0, 1.0]], [1.0])
-    >>> step = coldq.penalised_step([0.0, 0.0], [-4.0, -4.0], 1.0, 100.0, g, X)
-    >>> step.x, step.multipliers, float(step.residual) < 1e-9
-    (array([0.5, 0.5]), array([3.]), True)
-    """
-
-    x: Array
-    multipliers: Array
-    residual: Array
 
 
 def solve_unconstrained(
@@ -47,14 +33,14 @@ def solve_unconstrained(
     floor: Any,
     constraint: Unconstrained,
     domain: Box,
-) -> tuple[Array, Array, Array]:
+) -> Step:
     """A gradient step, projected: affine rows, none of them."""
     p = domain.dim
     none = Affine(np.zeros((0, p)), np.zeros(0))
     return solve_affine(center, gradient, alpha, np.zeros(0), np.zeros(0), none, domain)
 
 
-SOLVERS: dict[tuple[type, type], Callable[..., tuple[Array, Array, Array]]] = {
+SOLVERS: dict[tuple[type, type], Callable[..., Step]] = {
     (Affine, Box): solve_affine,
     (LogCapacity, Box): solve_log_capacity,
     (Unconstrained, Box): solve_unconstrained,
@@ -78,7 +64,7 @@ def solve(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; "
             f"there is one for {pairs}"
         )
-    return Step(*solver(center, gradient, alpha, weights, floor, constraint, domain))
+    return solver(center, gradient, alpha, weights, floor, constraint, domain)
 
 
 def penalised_step(

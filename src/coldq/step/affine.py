@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
+from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
@@ -21,10 +21,17 @@ HINGE = 0.0  # the floor that needs no array
 
 
 @cache
-def _kernel() -> tuple[Any, Callable[[int, int], int]]:
-    from coldq.step import kernels
+def _single() -> Any:
+    from coldq.step.kernels import affine_single
 
-    return kernels.affine_step(), cache(kernels.scratch_size)
+    return affine_single()
+
+
+@cache
+def _batch() -> Any:
+    from coldq.step.kernels import affine_step
+
+    return affine_step()
 
 
 @cache
@@ -42,42 +49,40 @@ def solve_affine(
     floor: Any,
     constraint: Affine,
     domain: Box,
-) -> tuple[Array, Array, Array]:
-    """``(x, multipliers, residual)``; raises if any instance of the batch has no answer."""
-    A = constraint.A
+) -> Step:
+    """The answers of a batch; raises if any instance has none."""
+    A, b, lower, upper = constraint.A, constraint.b, domain.lower, domain.upper
     zeros = _zeros(A.shape[-2])
     if floor is HINGE:
         floor = zeros
-    problem = (
-        center, gradient, alpha, floor, weights, zeros,
-        A, constraint.b, domain.lower, domain.upper,
-    )  # fmt: skip
-    answer = run_affine(problem)
-    residual = answer[2]
-    if residual.ndim == 0:
+    if center.ndim == 1:
+        # What a single decision costs is mostly Python, so there is none here to spare.
+        n, p = A.shape
+        x, multipliers = np.empty(p), np.empty(n)
+        residual = _single()(
+            center, gradient, alpha, floor, weights, zeros, A, b, lower, upper, FAST,
+            scratch(n, p), x, multipliers,
+        )  # fmt: skip
         if residual <= TOLERANCE:
-            return answer
-    elif (residual <= TOLERANCE).all():
-        return answer
-    answer, clash = rescue(problem, answer)
-    raise_if_failed(answer, clash)
+            return Step(x, multipliers, residual)
+    problem = (center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
+    answer = run_affine(problem)
+    if not (answer.residual <= TOLERANCE).all():
+        answer, clash = rescue(problem, answer)
+        raise_if_failed(answer, clash)
     return answer
 
 
-def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> tuple[Array, Array, Array]:
+def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
-    kernel, scratch_size = _kernel()
     n, p = problem[6].shape[-2:]
-    size = scratch_size(n, p)
-    if problem[0].ndim == 1:
-        return kernel(*problem, strict, scratch(size))
-    return run_batch(kernel, (*problem, strict), CORES, ((p,), (n,), ()), size)  # type: ignore[return-value]
+    cores = ((p,), (n,), ())
+    memory = partial(scratch, n, p)
+    return Step(*run_batch(_batch(), (*problem, strict), CORES, cores, memory))
 
 
-def rescue(
-    problem: tuple[Any, ...], answer: tuple[Array, Array, Array]
-) -> tuple[tuple[Array, Array, Array], np.ndarray]:
+def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     """Solve again what the kernel did not; also, where hard rows have no common point.
 
     In order: strict faces, Clarabel polished on its active set, and for hard rows a linear
@@ -101,18 +106,16 @@ def rescue(
             continue
         x[where], multipliers[where], residual[where] = solve_slowly(one)
         clash[where] = not (residual[where] <= TOLERANCE) and hard_rows_clash(one)
-    return (x, multipliers, residual), clash
+    return Step(x, multipliers, residual), clash
 
 
-def raise_if_failed(answer: tuple[Array, Array, Array], clash: np.ndarray) -> None:
+def raise_if_failed(answer: Step, clash: np.ndarray) -> None:
     """Raise an error that names the instances without an answer and carries the others."""
-    from coldq.step import Step
-
-    residual = answer[2]
+    residual = np.asarray(answer.residual)
     if clash.any():
         words, indices = name_indices(clash)
         message = f"the hard rows have no common point in the domain{words}"
-        raise Infeasible(message, indices, Step(*answer))
+        raise Infeasible(message, indices, answer)
     if np.isnan(residual).any():
         words, _ = name_indices(np.isnan(residual))
         raise InvalidInput(
@@ -126,5 +129,5 @@ def raise_if_failed(answer: tuple[Array, Array, Array], clash: np.ndarray) -> No
             f"no solver reached a relative KKT residual of {TOLERANCE:g}{words}; "
             f"the largest is {residual[bad].max():.3g}",
             indices,
-            Step(*answer),
+            answer,
         )

@@ -27,7 +27,7 @@ import math
 from numba import carray, float64, njit, types, void
 from numba.extending import intrinsic
 
-from coldq._compile import build_once, gufunc
+from coldq._compile import build_once, function, gufunc
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
 # depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
@@ -553,6 +553,35 @@ def affine_step():
         )  # fmt: skip
 
     return kernel.ufunc
+
+
+@build_once
+def affine_single():
+    """The same solver for one instance: an ordinary call, cheaper than a gufunc's of 15 operands.
+
+    It is called as the gufunc is, with x and multipliers to write to as well, and returns the
+    residual. It trusts that every array is a contiguous float64.
+    """
+    signature = float64(
+        _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector,
+        _vector, _vector, float64, _vector, _vector, _vector,
+    )  # fmt: skip
+
+    @function(signature)
+    def kernel(
+        center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, strict, scratch,
+        x, multipliers,
+    ):  # fmt: skip
+        n, p = A.shape
+        return solve_instance(
+            n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
+            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(compliance, 0),
+            pointer_to(A, 0), pointer_to(b, 0), pointer_to(lower, 0), pointer_to(upper, 0), strict,
+            pointer_to(scratch, 0), pointer_to(scratch, COLUMNS * p),
+            pointer_to(x, 0), pointer_to(multipliers, 0),
+        )  # fmt: skip
+
+    return kernel
 
 
 @build_once

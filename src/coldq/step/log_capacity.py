@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from coldq.constraints import LogCapacity
 from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, TOLERANCE, raise_if_failed
-from coldq.step.threads import run_batch
+from coldq.step.answer import Step
+from coldq.step.threads import run_batch, scratch
 
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
 
@@ -24,8 +26,8 @@ def solve_log_capacity(
     floor: Any,
     constraint: LogCapacity,
     domain: Box,
-) -> tuple[Array, Array, Array]:
-    """``(x, multipliers, residual)``; raises if any instance of the batch has no answer."""
+) -> Step:
+    """The answers of a batch; raises if any instance has none."""
     outside = constraint.rate * domain.lower <= -1.0
     if outside.any():
         where = first_index(outside)
@@ -42,7 +44,7 @@ def solve_log_capacity(
         center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain
     )
     residual = np.asarray(residual)
-    answer = x, np.asarray(multiplier)[..., None], residual
+    answer = Step(x, np.asarray(multiplier)[..., None], residual)
     if not (residual <= TOLERANCE).all():
         raise_if_failed(answer, np.isinf(residual))
     return answer
@@ -65,5 +67,5 @@ def run_log_capacity(
         center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
         constraint.rate, domain.lower, domain.upper,
     )  # fmt: skip
-    size = kernels.scratch_size(1, p)
-    return run_batch(kernels.capacity_step(), inputs, CORES, ((p,), (), ()), size)  # type: ignore[return-value]
+    memory = partial(scratch, 1, p)
+    return run_batch(kernels.capacity_step(), inputs, CORES, ((p,), (), ()), memory)  # type: ignore[return-value]

@@ -31,10 +31,9 @@ def solve_slowly(instance: Instance) -> tuple[Array, Array, Array]:
 
 def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
     """The kernel's own residual, of an answer from anywhere."""
-    from coldq.step.kernels import affine_check, scratch_size
+    from coldq.step.kernels import affine_check
 
-    size = scratch_size(*instance[6].shape)
-    return affine_check()(x, multipliers, *instance, scratch(size))
+    return affine_check()(x, multipliers, *instance, scratch(*instance[6].shape))
 
 
 def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:

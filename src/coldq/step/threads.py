@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +18,8 @@ from coldq._values import Array
 from coldq.errors import InvalidInput
 
 LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+
+SMALL_BLOCK = 1_000_000  # bytes of scratch memory that are kept for the next call
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -46,14 +48,19 @@ def thread_count() -> int:
     return os.cpu_count() or 1
 
 
-def scratch(size: int) -> Array:
-    """Memory of this thread's own for a kernel to work in."""
-    memory = getattr(_local, "memory", None)
-    if memory is None or memory.size < size:
-        memory = np.empty(max(size, 1024))
-        if size <= 1_000_000:
-            _local.memory = memory
-    return memory
+def scratch(n: int, p: int) -> Array:
+    """Memory of this thread's own for a kernel to work in, for n rows and p coordinates."""
+    try:
+        return _local.blocks[n, p]
+    except (AttributeError, KeyError):
+        from coldq.step.kernels import scratch_size
+
+        if not hasattr(_local, "blocks"):
+            _local.blocks = {}
+        block = np.empty(scratch_size(n, p))
+        if block.nbytes <= SMALL_BLOCK:
+            _local.blocks[n, p] = block
+        return block
 
 
 def _workers() -> ThreadPoolExecutor:
@@ -69,22 +76,20 @@ def run_batch(
     inputs: Sequence[Array],
     cores: Sequence[int],
     out_cores: Sequence[tuple[int, ...]],
-    scratch_size: int,
+    memory: Callable[[], Array],
 ) -> tuple[Array, ...]:
-    """``kernel(*inputs, scratch)``, whose outputs have the core shapes `out_cores`.
+    """``kernel(*inputs, memory())``, whose outputs have the core shapes `out_cores`.
 
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
-    batch; the others broadcast to it.
+    batch; the others broadcast to it. `memory` gives a thread its scratch memory.
     """
     batch = inputs[0].shape[:-1]
     # Scratch memory is about as large as the data of one instance.
-    count = inputs[0].size // max(inputs[0].shape[-1], 1)
-    if count < 2 or count * scratch_size < 2 * LEAST_WORK:
-        return kernel(*inputs, scratch(scratch_size))
-    axis = int(np.argmax(batch))
-    parts = min(thread_count(), count * scratch_size // LEAST_WORK, batch[axis])
+    work = memory().size * (inputs[0].size // max(inputs[0].shape[-1], 1))
+    parts = min(thread_count(), work // LEAST_WORK, max(batch, default=1)) if batch else 1
     if parts < 2:
-        return kernel(*inputs, scratch(scratch_size))
+        return kernel(*inputs, memory())
+    axis = int(np.argmax(batch))
     spread = [
         np.broadcast_to(a, batch + a.shape[a.ndim - c :])
         for a, c in zip(inputs, cores, strict=True)
@@ -94,9 +99,7 @@ def run_batch(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(
-            *(a[here] for a in spread), scratch(scratch_size), out=tuple(o[here] for o in outputs)
-        )
+        kernel(*(a[here] for a in spread), memory(), out=tuple(o[here] for o in outputs))
 
     futures = [_workers().submit(run, part) for part in range(1, parts)]
     run(0)

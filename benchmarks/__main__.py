@@ -1,0 +1,59 @@
+"""Measure everything and print it: ``python -m benchmarks [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from rich.console import Console
+
+try:
+    from benchmarks import batch, families, one_step, startup, tables, targets, whole_run
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing; the peers come with: pip install -e '.[bench]'")
+
+Result = TypeVar("Result")
+LEAST_WIDTH = 120  # columns: where nobody watches, a table should not be folded
+
+
+def main() -> None:
+    """Print one table a section as soon as it is measured, and the targets at the end."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer steps, for a first look")
+    quick = parser.parse_args().quick
+    steps, rounds, repeats = (60, 10, 1) if quick else (300, 100, 3)
+
+    console = Console()
+    console.width = max(console.width, LEAST_WIDTH)
+
+    def progress(doing: str, measure: Callable[[], Result]) -> Result:
+        with Console(stderr=True).status(doing):
+            return measure()
+
+    builders = (families.time_varying, families.online_linear, families.job_scheduling)
+    kinds = [progress("playing the runs", build) for build in builders]
+    steppings = []
+    for family in kinds:
+        steppings.append(progress(family.name, lambda f=family: one_step.measure(f, steps)))
+        console.print(tables.one_step_table(steppings[-1]), "")
+
+    seeds = [kinds[0], progress("playing the runs", lambda: families.time_varying(seed=1))]
+    many = progress("a batch", lambda: batch.measure(seeds, 10_000, rounds))
+    console.print(tables.batch_table(many), "")
+
+    whole = progress(
+        "whole runs",
+        lambda: whole_run.measure(kinds[0], steps, slots=min(steps, 200), rounds=2 * repeats - 1),
+    )
+    console.print(tables.whole_run_table(whole), "")
+
+    start_up = progress("fresh processes", lambda: startup.measure(repeats))
+    console.print(tables.start_up_table(start_up), "")
+
+    console.print(tables.targets_table(targets.judge(steppings[0], many, whole, start_up)))
+
+
+if __name__ == "__main__":
+    main()

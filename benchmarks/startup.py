@@ -1,0 +1,61 @@
+"""How long a fresh process takes: to import, to print its help, to decide for the first time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from benchmarks import SINGLE_THREAD
+
+FIRST_DECISION = """
+import coldq
+learner = coldq.COLDQ(coldq.Box(0.0, 5.0, dim=10), horizon=5000)
+loss = coldq.LeastSquares([[1.0] * 10] * 4, [1.0] * 4)
+constraint = coldq.Affine([[1.0] * 10] * 2, [1.0] * 2)
+print(learner.update(learner.init(2), coldq.Feedback(loss, constraint)).x)
+"""
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """The median wall time of whole processes, in seconds, and what it should stay below."""
+
+    what: str
+    seconds: float
+    target: float
+    repeats: int
+
+
+def measure(repeats: int) -> list[StartUp]:
+    """Start every kind of process `repeats` times, in turns."""
+    python = sys.executable
+    command = str(Path(python).with_name("coldq"))
+    seconds: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        with TemporaryDirectory() as cache:
+            for what, arguments in (
+                ("import coldq", [python, "-c", "import coldq"]),
+                ("coldq --help", [command, "--help"]),
+                ("first decision, empty cache", [python, "-c", FIRST_DECISION]),
+                ("first decision, warm cache", [python, "-c", FIRST_DECISION]),
+            ):
+                seconds.setdefault(what, []).append(_wall_time(arguments, cache))
+    targets = (0.5, 0.5, 20.0, 1.0)
+    return [
+        StartUp(what, median(times), target, repeats)
+        for (what, times), target in zip(seconds.items(), targets, strict=True)
+    ]
+
+
+def _wall_time(arguments: list[str], cache: str) -> float:
+    environment = {k: v for k, v in os.environ.items() if k not in SINGLE_THREAD}
+    environment["NUMBA_CACHE_DIR"] = cache
+    begun = perf_counter()
+    subprocess.run(arguments, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return perf_counter() - begun

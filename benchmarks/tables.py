@@ -1,0 +1,103 @@
+"""The measured figures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.table import Table
+
+from benchmarks.batch import Batch
+from benchmarks.families import HORIZON
+from benchmarks.one_step import WRONG, OneStep
+from benchmarks.startup import StartUp
+from benchmarks.targets import Target
+from benchmarks.whole_run import WholeRun
+
+
+def _table(title: str, caption: str, *headings: str) -> Table:
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k else "left", no_wrap=k > 0)
+    return table
+
+
+def one_step_table(result: OneStep) -> Table:
+    steps = result.ours.microseconds.size
+    table = _table(
+        f"One step. {result.family}",
+        f"{steps} steps a method; in {result.binding:.0%} of them a row binds. gap = (F(clip(x)) - "
+        "best) / max(1, |best|), F the hinge objective, best the least of all methods.",
+        "method", "median us", "p90 us", "times our step", "gap median", "gap max", "failures",
+        f"gap > {WRONG:g}",
+    )  # fmt: skip
+    for row in result.rows:
+        table.add_row(
+            row.method,
+            f"{row.median:.1f}",
+            f"{np.quantile(row.microseconds, 0.9):.1f}",
+            f"{result.times_ours(row):.1f}",
+            f"{np.median(row.gaps):.0e}",
+            f"{row.gaps.max():.0e}",
+            f"{row.failures}/{steps}",
+            f"{row.wrong}/{steps}",
+        )
+    return table
+
+
+def batch_table(result: Batch) -> Table:
+    table = _table(
+        f"A batch of {result.count:,} steps, p = 10, N = 2",
+        "The bare loop is compiled and does a gradient step, the clip and one A x. Target: within "
+        "12 times on one core, aim 5. More cores help as far as they are idle.",
+        "what", "us an instance", "times the bare loop",
+    )  # fmt: skip
+    table.add_row("bare loop, one core", f"{result.loop:.3f}", "1.0")
+    table.add_row("coldq, one core", f"{result.one_core:.3f}", f"{result.times_loop:.1f}")
+    table.add_row(
+        f"coldq, all cores ({result.cores})",
+        f"{result.all_cores:.3f}",
+        f"{result.times_loop_all_cores:.1f}",
+    )
+    return table
+
+
+def whole_run_table(result: WholeRun) -> Table:
+    table = _table(
+        "A whole run. COLDQ on TimeVarying, one seed",
+        f"{result.updates} updates and {result.rounds} runs a method. CVXPY: the same learner, its "
+        "step alone replaced by CVXPY with parameters.",
+        "what", "coldq", "CVXPY", "times faster",
+    )  # fmt: skip
+    table.add_row(
+        "one COLDQ.update, feedback prebuilt",
+        f"{1e6 * result.update:.1f} us",
+        f"{1e6 * result.update_cvxpy:.1f} us",
+        f"{result.update_cvxpy / result.update:.1f}",
+    )
+    table.add_row(
+        f"simulate, T = {HORIZON} (CVXPY extrapolated from {result.slots} slots)",
+        f"{result.run:.2f} s",
+        f"{result.run_cvxpy:.2f} s",
+        f"{result.run_cvxpy / result.run:.1f}",
+    )
+    return table
+
+
+def start_up_table(rows: Sequence[StartUp]) -> Table:
+    table = _table(
+        "Start-up, whole processes",
+        f"Medians of {rows[0].repeats}. The cache is the folder of compiled kernels.",
+        "what", "seconds", "target",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(row.what, f"{row.seconds:.2f}", f"{row.target:g}")
+    return table
+
+
+def targets_table(targets: Sequence[Target]) -> Table:
+    table = _table("Targets", "", "what", "target", "measured", "verdict")
+    for target in targets:
+        verdict = "[green]met[/]" if target.met else "[red]missed[/]"
+        table.add_row(target.what, target.bound, target.measured, verdict)
+    return table

@@ -1,0 +1,53 @@
+"""The promises about speed, each held against what was measured in this run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.batch import Batch
+from benchmarks.modelled import WithParameters
+from benchmarks.one_step import OneStep
+from benchmarks.startup import StartUp
+from benchmarks.whole_run import WholeRun
+
+
+@dataclass(frozen=True)
+class Target:
+    """A measured figure and the bound it should respect."""
+
+    what: str
+    bound: str
+    measured: str
+    met: bool
+
+
+def judge(
+    step: OneStep, batch: Batch, whole: WholeRun, start_up: Sequence[StartUp]
+) -> list[Target]:
+    """All targets; `step` is the family with p = 10 and N = 2."""
+    cvxpy = step.times_ours(step.named(WithParameters.name))
+    solver = step.fastest_exact
+    return [
+        _at_least("one step, p = 10, N = 2, against CVXPY with parameters", cvxpy, 300),
+        _at_least(
+            f"the same against the fastest exact QP solver ({solver.method})",
+            step.times_ours(solver),
+            7,
+        ),
+        _at_least(
+            "one learner.update against the same learner stepping with CVXPY",
+            whole.update_cvxpy / whole.update,
+            100,
+        ),
+        _within("a step in a batch, one core, against the bare loop", batch.times_loop, 12, "x"),
+        *(_within(row.what, row.seconds, row.target, " s") for row in start_up),
+    ]
+
+
+def _at_least(what: str, ratio: float, bound: float) -> Target:
+    return Target(what, f"at least {bound:g}x faster", f"{ratio:.1f}x", ratio >= bound)
+
+
+def _within(what: str, figure: float, bound: float, unit: str) -> Target:
+    return Target(what, f"within {bound:g}{unit}", f"{figure:.2f}{unit}", figure <= bound)

@@ -1,0 +1,120 @@
+"""Online gradient descent, which ignores the constraints: the plain yardstick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import positive, whole_number
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, require_domain
+from coldq.schedules import Power, Schedule, as_schedule
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class OGD(Learner):
+    """Online gradient descent: ``x_{t+1} = P_X(x_t - eta_t grad f_t(x_t))``.
+
+    It never looks at a constraint, so it shows what the loss alone would do.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    gradient_bound
+        D, for Zinkevich's step ``eta_t = R / (D sqrt(t))``.
+    eta
+        Any other step: a positive number or a function of t.
+
+    References
+    ----------
+    Zinkevich, ICML 2003; for strongly convex losses Hazan, Agarwal and Kale, Machine Learning 2007.
+
+    >>> import coldq
+    >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.25)
+    >>> learner.update(learner.init(0), coldq.Feedback(coldq.Linear([-2.0]), None)).x
+    array([0.5])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT}),
+        assumes=("constraints are ignored", "gradient bound D known"),
+        claims=(
+            Claim("convex", "fixed", None, Rate(0.5), Rate(0.5, vx=1)),
+            Claim("strongly convex", "fixed", None, Rate(0, log=1)),
+        ),
+        certainty="exact",
+        bibtex="""@inproceedings{zinkevich2003online,
+  author    = {Zinkevich, Martin},
+  title     = {Online Convex Programming and Generalized Infinitesimal Gradient Ascent},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2003}
+}""",
+    )
+
+    domain: Any
+    eta: Schedule
+    horizon: int | None
+
+    def __init__(
+        self, domain: Any, *, gradient_bound: ArrayLike | None = None, eta: Any = None
+    ) -> None:
+        require_domain(domain)
+        if (gradient_bound is None) == (eta is None):
+            raise InvalidInput("OGD needs either gradient_bound or eta")
+        if eta is None:
+            R = domain.diameter
+            if not np.isfinite(R).all():
+                raise InvalidInput(f"the step R / (D sqrt(t)) needs a bounded domain, not {domain}")
+            eta = Power(-0.5, R / positive("gradient_bound", gradient_bound))  # type: ignore[arg-type]
+        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
+
+    @classmethod
+    def strongly_convex(cls, domain: Any, mu: float) -> OGD:
+        """Hazan's step ``1 / (H t)``. `mu` is COLDQ's constant without the 1/2, so that H = 2 mu.
+
+        >>> import coldq
+        >>> coldq.OGD.strongly_convex(coldq.Box(0.0, 1.0, dim=1), mu=1.0).eta(4.0)
+        np.float64(0.125)
+        """
+        return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
+
+    @classmethod
+    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> OGD:
+        """With the problem's own gradient bound, or its modulus of strong convexity.
+
+        >>> import coldq
+        >>> coldq.OGD.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
+        Box(0.0, 1.0, dim=2)
+        """
+        known = problem.constants
+        if strongly_convex:
+            return cls.strongly_convex(problem.domain, known.strong_convexity)
+        return cls(problem.domain, gradient_bound=known.gradient_bound)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> State:
+        """The state before slot 1."""
+        whole_number("n_constraints", n_constraints, 0)
+        t, x = self._first(start, batch)
+        return State(t=t, x=x)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient = self._gradient(state, feedback)
+        return State(t=t + 1, x=self.domain.project(x - self.eta(t)[..., None] * gradient))
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> State:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore(State, arrays, {"t": 0, "x": 1})
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.eta)

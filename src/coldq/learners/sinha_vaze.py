@@ -1,0 +1,180 @@
+"""Sinha and Vaze, NeurIPS 2024: optimal algorithms with adversarial constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive, whole_number
+from coldq.contractions import dot, vecmat
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, horizon_of, require_domain
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SinhaVazeState(State):
+    """The state of :class:`SinhaVaze`: t, x_t, the scaled violation Q(t-1), the rows it was started
+    for, and the sum of squared gradients so far."""
+
+    violation: Array
+    rows: np.ndarray
+    squares: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SinhaVaze(Learner):
+    """Adaptive gradient steps on a surrogate loss that prices the accumulated violation.
+
+    With several constraints ``g_t = max_n g_t^n``. Q(0) = 0; at the end of slot t, with scale b:
+
+        Q(t)    = Q(t-1) + b [g_t(x_t)]_+
+        nabla_t = V b grad f_t(x_t) + Phi'(Q(t)) b grad [g_t(x_t)]_+
+        x_{t+1} = P_X(x_t - eta_t nabla_t)
+
+    Convex: b = 1 / (2 G R), V = 1, Phi(q) = exp(q / (2 sqrt(T))) - 1, and
+    ``eta_t = sqrt(2) R / (2 sqrt(sum_{s<=t} |nabla_s|^2))``. Strongly convex with modulus a:
+    b = 1, V = 8 G^2 log(e T) / a, Phi(q) = q^2, eta_t = 1 / (V a t). The paper's box prints the
+    modulus of f_s in that sum; its proof uses that of the surrogate, V a, and so do we.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X, with diameter R, and the number of slots T.
+    lipschitz
+        G, a common Lipschitz constant of all losses and constraints.
+    modulus
+        a, if the losses are strongly convex:
+        ``f(y) >= f(x) + <grad f(x), y - x> + a |y - x|^2 / 2``, which makes it twice COLDQ's mu.
+
+    References
+    ----------
+    Sinha and Vaze, NeurIPS 2024, Algorithm 1, Theorems 1 and 3.
+
+    >>> import coldq
+    >>> learner = coldq.SinhaVaze(coldq.Box(0.0, 4.0, dim=1), horizon=100, lipschitz=2.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-2.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> learner.update(learner.init(1), revealed).x.round(6)  # R / sqrt(2), whatever the gradient
+    array([2.828427])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=(
+            "a feasible decision common to all slots",
+            "known horizon",
+            "Lipschitz constant G known",
+        ),
+        claims=(
+            Claim("convex", "fixed", Rate(0.5, log=1), Rate(0.5)),
+            Claim("convex", "time-varying", Rate(0.5, log=1), Rate(0.5)),
+            Claim("strongly convex", "fixed", Rate(0.5, log=0.5), Rate(0, log=1)),
+            Claim("strongly convex", "time-varying", Rate(0.5, log=0.5), Rate(0, log=1)),
+        ),
+        certainty="exact",
+        bibtex="""@inproceedings{sinha2024optimal,
+  author    = {Sinha, Abhishek and Vaze, Rahul},
+  title     = {Optimal Algorithms for Online Convex Optimization with Adversarial Constraints},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2024}
+}""",
+    )
+
+    domain: Any
+    horizon: int | None
+    lipschitz: Array
+    modulus: Array | None
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        *,
+        lipschitz: ArrayLike,
+        modulus: ArrayLike | None = None,
+    ) -> None:
+        require_domain(domain)
+        if not np.isfinite(domain.diameter).all():
+            raise InvalidInput(f"SinhaVaze needs a bounded domain, but it is {domain}")
+        self._set(
+            domain=domain,
+            horizon=horizon_of(horizon),
+            lipschitz=positive("lipschitz", lipschitz),
+            modulus=None if modulus is None else positive("modulus", modulus),
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> SinhaVaze:
+        """G the larger of the problem's two Lipschitz constants, a = 2 mu if asked for.
+
+        >>> import coldq
+        >>> coldq.SinhaVaze.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
+        10
+        """
+        known = problem.constants
+        G = max(known.gradient_bound, known.constraint_lipschitz)
+        modulus = 2.0 * known.strong_convexity if strongly_convex else None
+        return cls(problem.domain, problem.horizon, lipschitz=G, modulus=modulus)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> SinhaVazeState:
+        """The state before slot 1."""
+        rows = whole_number("n_constraints", n_constraints, 0)
+        t, x = self._first(start, batch)
+        zeros = np.zeros(t.shape)
+        return SinhaVazeState(
+            t=t, x=x, violation=zeros, rows=np.full(t.shape, rows), squares=zeros.copy()
+        )
+
+    def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, int(np.max(state.rows, initial=0)))
+        level, slope = self._worst_row(state, feedback, g)
+        T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
+
+        if a is None:
+            b, V = 1.0 / (2.0 * G * R), 1.0
+            Q = state.violation + b * level
+            rate = 1.0 / (2.0 * np.sqrt(T))
+            price = rate * np.exp(rate * np.asarray(Q))
+        else:
+            b, V = 1.0, 8.0 * G * G * np.log(np.e * T) / a
+            Q = state.violation + b * level
+            price = 2.0 * Q
+        b, V, price = (np.asarray(factor)[..., None] for factor in (b, V, price))
+        nabla = V * b * gradient + price * b * slope
+        squares = state.squares + dot(nabla, nabla)
+        if a is None:
+            # Nothing to learn from as long as every gradient was zero.
+            eta = np.sqrt(2.0) * R / (2.0 * np.sqrt(np.where(squares > 0.0, squares, 1.0)))
+        else:
+            eta = 1.0 / (V[..., 0] * a * t)
+        x_new = self.domain.project(x - eta[..., None] * nabla)
+        return SinhaVazeState(t=t + 1, x=x_new, violation=Q, rows=state.rows, squares=squares)
+
+    def _worst_row(
+        self, state: SinhaVazeState, feedback: Feedback, g: Array
+    ) -> tuple[Array, Array]:
+        """``[max_n g^n]_+`` and its gradient, the first of several largest rows."""
+        if g.shape[-1] == 0:
+            return np.zeros(g.shape[:-1]), np.zeros(state.x.shape)
+        worst = g.argmax(axis=-1)[..., None]
+        level = np.maximum(np.take_along_axis(g, worst, axis=-1)[..., 0], 0.0)
+        active = (np.arange(g.shape[-1]) == worst) & (g > 0.0)
+        return level, vecmat(self._jacobian(state, feedback), active.astype(np.float64))
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SinhaVazeState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        cores = {"t": 0, "x": 1, "violation": 0, "rows": 0, "squares": 0}
+        return self._restore(SinhaVazeState, arrays, cores)
+
+    def _batch(self) -> tuple[int, ...]:
+        a = () if self.modulus is None else self.modulus.shape
+        return np.broadcast_shapes(self.domain.batch, self.lipschitz.shape, a)

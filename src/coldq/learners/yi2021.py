@@ -1,0 +1,174 @@
+"""Yi, Li, Yang, Xie, Chai and Johansson, ICML 2021: Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import positive, whole_number
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import Learner, QueueState, horizon_of, require_domain
+from coldq.schedules import Constant, Power, Schedule, as_schedule
+from coldq.step import solve
+
+BIBTEX = """@inproceedings{yi2021regret,
+  author    = {Yi, Xinlei and Li, Xiuxian and Yang, Tao and Xie, Lihua and Chai, Tianyou
+               and Johansson, Karl H.},
+  title     = {Regret and Cumulative Constraint Violation Analysis for Online Convex Optimization
+               with Long Term Constraints},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2021}
+}"""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Yi2021(Learner):
+    """A per-slot convex step, weighted by the accumulated violation, the latest counted twice.
+
+    q_0 = 0. At the end of slot t, with v = gamma_t [g_t(x_t)]_+ :
+
+        q_t     = q_{t-1} + v,   qhat_t = q_t + v
+        x_{t+1} = argmin over x in X of alpha_t <grad f_t(x_t), x>
+                  + alpha_t gamma_{t+1} <qhat_t, [g_t(x)]_+> + |x - x_t|^2
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    alpha0, gamma0
+        alpha = alpha0 / T^c and gamma = gamma0 T^(c/2). The theory keeps alpha gamma^2 L^2 bounded
+        for L the Lipschitz constant of g.
+    c
+        In (0, 1): trades regret O(T^max(c, 1-c)) for violation O(T^((1-c)/2)).
+    printed_gamma
+        Take gamma0 / T^(c/2), as the tables of COLDQ's paper print it. That is the wrong side of
+        the fraction: it leaves losses far off and hundreds of times the violation.
+    alpha, gamma
+        Any other parameters: positive numbers or functions of t.
+
+    References
+    ----------
+    Yi et al., ICML 2021, Algorithm 1; the rule as in the later released code of the authors of
+    COLDQ, the bounds from the abstract.
+
+    >>> import coldq
+    >>> learner = coldq.Yi2021(coldq.Box(0.0, 1.0, dim=2), horizon=16, alpha0=2.0, gamma0=3.0)
+    >>> learner.alpha, learner.gamma
+    (Constant(level=0.5), Constant(level=6.0))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("fixed constraints", "known horizon"),
+        claims=(
+            Claim("convex", "fixed", Rate(0.25), Rate(0.5)),
+            Claim("strongly convex", "fixed", Rate(0, log=1), Rate(0, log=1)),
+        ),
+        certainty="likely",
+        bibtex=BIBTEX,
+    )
+
+    domain: Any
+    alpha: Schedule
+    gamma: Schedule
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int | None = None,
+        *,
+        alpha0: float | None = None,
+        gamma0: float | None = None,
+        c: float = 0.5,
+        printed_gamma: bool = False,
+        alpha: Any = None,
+        gamma: Any = None,
+    ) -> None:
+        require_domain(domain)
+        if (alpha is None) == (alpha0 is None) or (gamma is None) == (gamma0 is None):
+            raise InvalidInput("Yi2021 needs either alpha0 or alpha, and either gamma0 or gamma")
+        if horizon is not None:
+            horizon = horizon_of(horizon)
+        elif alpha0 is not None or gamma0 is not None:
+            raise InvalidInput("alpha0 and gamma0 are scaled by the horizon, so Yi2021 needs it")
+        if not 0.0 < c < 1.0:
+            raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
+        T = float(horizon or 1)
+        if alpha0 is not None:
+            alpha = Constant(positive("alpha0", alpha0) / T**c)
+        if gamma0 is not None:
+            power = -c / 2.0 if printed_gamma else c / 2.0
+            gamma = Constant(positive("gamma0", gamma0) * T**power)
+        self._set(
+            domain=domain,
+            alpha=as_schedule("alpha", alpha),
+            gamma=as_schedule("gamma", gamma),
+            horizon=horizon,
+        )
+
+    @classmethod
+    def strongly_convex(cls, domain: Any, horizon: int, mu: float, gamma0: float) -> Yi2021:
+        """alpha_t = 1 / (mu t) and gamma_t = gamma0 sqrt(mu t), which keeps alpha gamma^2 bounded.
+
+        `mu` is COLDQ's, without the 1/2. The reading of these parameters is uncertain.
+
+        >>> import coldq
+        >>> X = coldq.Box(0.0, 1.0, dim=1)
+        >>> coldq.Yi2021.strongly_convex(X, 100, mu=0.5, gamma0=1.0).alpha(4.0)
+        np.float64(0.5)
+        """
+        mu_ = positive("mu", mu)
+        gamma = Power(0.5, positive("gamma0", gamma0) * np.sqrt(mu_))
+        return cls(domain, horizon, alpha=Power(-1.0, 1.0 / mu_), gamma=gamma)
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021:
+        """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
+
+        >>> import coldq
+        >>> coldq.Yi2021.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
+        10
+        """
+        known = problem.constants
+        if "alpha" not in parameters:
+            parameters.setdefault("alpha0", known.diameter / known.gradient_bound)
+        if "gamma" not in parameters and "alpha0" in parameters:
+            scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
+            parameters.setdefault("gamma0", 1.0 / scale)
+        return cls(problem.domain, problem.horizon, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> QueueState:
+        """The state before slot 1; its queue is q_0 = 0."""
+        rows = whole_number("n_constraints", n_constraints, 0)
+        t, x = self._first(start, batch)
+        queue = np.zeros((*t.shape, rows))
+        return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
+
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape[-1])
+
+        v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
+        q = state.queue + v
+        qhat = q + v
+
+        weights = self.gamma(t + 1)[..., None] * qhat
+        step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
+        return QueueState(t=t + 1, x=step.x, queue=q, multipliers=step.multipliers)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore_queue(arrays)
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.alpha, self.gamma)

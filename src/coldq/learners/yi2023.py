@@ -1,0 +1,161 @@
+"""Yi, Li, Yang, Xie, Chai and Johansson, IEEE TAC 2023: Algorithm 1 for a single agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive, whole_number
+from coldq.contractions import matvec, vecmat
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, require_domain
+from coldq.schedules import Power, Schedule, as_schedule
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Yi2023State(State):
+    """The state of :class:`Yi2023`: t, x_t and the dual variable q_t."""
+
+    queue: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Yi2023(Learner):
+    """A primal-dual gradient step with a regularised dual variable.
+
+    q_1 = 0. At the end of slot t, with J the jacobian of the active rows, zero for the others:
+
+        w       = grad f_t(x_t) + J' q_t
+        x_{t+1} = P_X(x_t - alpha_t w)
+        q_{t+1} = [ (1 - beta_t gamma_t) q_t + gamma_t ([g_t(x_t)]_+ + J (x_{t+1} - x_t)) ]_+
+
+    The distributed algorithm moves from a mixture of its neighbours' decisions; a single agent is
+    its own only neighbour.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    alpha, beta, gamma
+        The primal step, the dual regularisation and the dual step: positive numbers or functions
+        of t. The theory has a t^-c, b t^-k and g t^-(1-k), see :meth:`from_exponents`.
+
+    References
+    ----------
+    Yi et al., IEEE Transactions on Automatic Control 2023, Algorithm 1; the rule as in the later
+    released code of the authors of COLDQ, the bounds from the abstract. COLDQ's tables may have
+    beta and gamma swapped; here they are what the paper's definition says.
+
+    >>> import coldq
+    >>> X, constant = coldq.Box(0.0, 4.0, dim=1), dict(alpha=1.0, beta=0.5, gamma=1.0)
+    >>> learner = coldq.Yi2023(X, **constant)
+    >>> revealed = coldq.Feedback(coldq.Linear([-2.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1), revealed)
+    >>> state = learner.update(state, revealed)
+    >>> state.x, state.queue
+    (array([4.]), array([3.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=("a feasible decision common to all slots",),
+        claims=(
+            Claim("convex", "fixed", Rate(0.75), Rate(0.5)),
+            Claim("convex", "time-varying", Rate(0.75), Rate(0.5)),
+            Claim("strongly convex", "time-varying", Rate(0.75), Rate(0.5)),
+        ),
+        certainty="likely",
+        bibtex="""@article{yi2023regret,
+  author  = {Yi, Xinlei and Li, Xiuxian and Yang, Tao and Xie, Lihua and Chai, Tianyou
+             and Johansson, Karl H.},
+  title   = {Regret and Cumulative Constraint Violation Analysis for Distributed Online Constrained
+             Convex Optimization},
+  journal = {IEEE Transactions on Automatic Control},
+  year    = {2023}
+}""",
+    )
+
+    domain: Any
+    alpha: Schedule
+    beta: Schedule
+    gamma: Schedule
+    horizon: int | None
+
+    def __init__(self, domain: Any, *, alpha: Any, beta: Any, gamma: Any) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            alpha=as_schedule("alpha", alpha),
+            beta=as_schedule("beta", beta),
+            gamma=as_schedule("gamma", gamma),
+            horizon=None,
+        )
+
+    @classmethod
+    def from_exponents(
+        cls, domain: Any, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
+    ) -> Yi2023:
+        """alpha_t = a t^-c, beta_t = b t^-k and gamma_t = g t^-(1-k).
+
+        >>> import coldq
+        >>> coldq.Yi2023.from_exponents(coldq.Box(0.0, 1.0, dim=1), a=3.0, b=5.0, g=0.1).beta
+        Power(exponent=-0.5, scale=5.0)
+        """
+        for name, value in (("c", c), ("k", k)):
+            if not 0.0 < value < 1.0:
+                raise InvalidInput(f"{name} must lie strictly between 0 and 1, but is {value}")
+        return cls(
+            domain,
+            alpha=Power(-c, positive("a", a)),
+            beta=Power(-k, positive("b", b)),
+            gamma=Power(k - 1.0, positive("g", g)),
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Yi2023:
+        """a = R / D and b = g = 1 / L^2 for L the Lipschitz constant of g, unless given.
+
+        >>> import coldq
+        >>> learner = coldq.Yi2023.for_problem(coldq.problems.OnlineLinear(horizon=10))
+        >>> learner.gamma.scale.round(6)
+        np.float64(2.0)
+        """
+        known = problem.constants
+        parameters.setdefault("a", known.diameter / known.gradient_bound)
+        for name in "bg":
+            parameters.setdefault(name, known.constraint_lipschitz**-2)
+        return cls.from_exponents(problem.domain, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Yi2023State:
+        """The state before slot 1, with q_1 = 0."""
+        rows = whole_number("n_constraints", n_constraints, 0)
+        t, x = self._first(start, batch)
+        return Yi2023State(t=t, x=x, queue=np.zeros((*t.shape, rows)))
+
+    def update(self, state: Yi2023State, feedback: Feedback) -> Yi2023State:
+        """The state of the next slot."""
+        t, x, q = state.t, state.x, state.queue
+        gradient, g = self._observe(state, feedback, q.shape[-1])
+        J = self._jacobian(state, feedback) * (g > 0.0)[..., None]
+        alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
+
+        w = gradient + vecmat(J, q)
+        x_new = self.domain.project(x - alpha * w)
+        moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
+        q_new = np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0)
+        return Yi2023State(t=t + 1, x=x_new, queue=q_new)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Yi2023State:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore(Yi2023State, arrays, {"t": 0, "x": 1, "queue": 1})
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.alpha, self.beta, self.gamma)
