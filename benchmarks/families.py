@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import coldq
-from coldq.learners.coldq import COLDQState
+from coldq.learners.learner import QueueState
 
 Array = NDArray[np.float64]
 HORIZON = 5000
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 class Moment:
     """One slot of a run: the learner's state, what was revealed, and the step to be made."""
 
-    state: COLDQState
+    state: QueueState
     feedback: coldq.Feedback
     slot: Slot
 

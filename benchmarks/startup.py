@@ -14,17 +14,24 @@ from time import perf_counter
 from benchmarks import SINGLE_THREAD
 
 FIRST_DECISION = """
+from time import perf_counter
 import coldq
+begun = perf_counter()
 learner = coldq.COLDQ(coldq.Box(0.0, 5.0, dim=10), horizon=5000)
 loss = coldq.LeastSquares([[1.0] * 10] * 4, [1.0] * 4)
 constraint = coldq.Affine([[1.0] * 10] * 2, [1.0] * 2)
-print(learner.update(learner.init(2), coldq.Feedback(loss, constraint)).x)
+learner.update(learner.init(2), coldq.Feedback(loss, constraint))
+print(perf_counter() - begun)
 """
 
 
 @dataclass(frozen=True)
 class StartUp:
-    """The median wall time of whole processes, in seconds, and what it should stay below."""
+    """The median seconds, and what they should stay below.
+
+    Of whole processes, but for the first decision: that counts from after the import, which has a
+    line of its own.
+    """
 
     what: str
     seconds: float
@@ -57,5 +64,7 @@ def _wall_time(arguments: list[str], cache: str) -> float:
     environment = {k: v for k, v in os.environ.items() if k not in SINGLE_THREAD}
     environment["NUMBA_CACHE_DIR"] = cache
     begun = perf_counter()
-    subprocess.run(arguments, env=environment, stdout=subprocess.DEVNULL, check=True)
+    done = subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, check=True)
+    if FIRST_DECISION in arguments:
+        return float(done.stdout)
     return perf_counter() - begun

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.batch import Batch
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
+from benchmarks.peers import DAQPAfresh
 from benchmarks.startup import StartUp
 from benchmarks.whole_run import WholeRun
 
@@ -27,12 +28,17 @@ def judge(
 ) -> list[Target]:
     """All targets; `step` is the family with p = 10 and N = 2."""
     cvxpy = step.times_ours(step.named(WithParameters.name))
-    solver = step.fastest_exact
+    solver, afresh = step.fastest_exact, step.named(DAQPAfresh.name)
     return [
         _at_least("one step, p = 10, N = 2, against CVXPY with parameters", cvxpy, 300),
         _at_least(
-            f"the same against the fastest exact QP solver ({solver.method})",
+            f"the same against the fastest exact QP solver, arrays refilled ({solver.method})",
             step.times_ours(solver),
+            7,
+        ),
+        _at_least(
+            f"the same against {afresh.method}",
+            step.times_ours(afresh),
             7,
         ),
         _at_least(

@@ -10,7 +10,7 @@ import coldq
 from benchmarks.clock import in_turns, timed
 from benchmarks.families import HORIZON, Family, Moment
 from benchmarks.modelled import LearnersStep, stepping_with
-from coldq.learners.coldq import COLDQState
+from coldq.learners.learner import QueueState
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ def measure(family: Family, updates: int, slots: int, rounds: int) -> WholeRun:
     learner = family.learner
     cvxpy_step = LearnersStep(family.moments[0].slot)
 
-    def update(moment: Moment) -> COLDQState:
+    def update(moment: Moment) -> QueueState:
         return learner.update(moment.state, moment.feedback)
 
-    def update_with_cvxpy(moment: Moment) -> COLDQState:
+    def update_with_cvxpy(moment: Moment) -> QueueState:
         with stepping_with(cvxpy_step):
             return learner.update(moment.state, moment.feedback)
 

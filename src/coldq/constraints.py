@@ -113,7 +113,8 @@ class Affine(Value):
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
-        return np.broadcast_shapes(self.A.shape[:-2], self.b.shape[:-1])
+        rows, limits = self.A.shape[:-2], self.b.shape[:-1]
+        return rows if rows == limits else np.broadcast_shapes(rows, limits)
 
     def value(self, x: ArrayLike) -> Array:
         """``A x - b``."""

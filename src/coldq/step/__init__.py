@@ -132,27 +132,28 @@ def penalised_step(
     n = getattr(constraint, "n_constraints", 0)
     low = _bounds("floor", floor, n)
     high = _bounds("weights", weights, n)
-    if np.any(high < 0.0) or np.isnan(high).any():
-        raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
-    if np.isnan(low).any() or np.any(low > high) or np.any(low == np.inf):
-        raise InvalidInput(f"floor must be at most weights, but is {low} against {high}")
-    batch = joint_batch(
-        center=center.shape[:-1],
-        gradient=gradient.shape[:-1],
-        alpha=alpha.shape,
-        weights=high.shape[:-1],
-        floor=low.shape[:-1],
-        domain=domain.batch,
-        constraint=getattr(constraint, "batch", ()),
-    )
-    center = np.broadcast_to(center, (*batch, domain.dim))
+    if not ((low <= high) & (high >= 0.0) & (low < np.inf)).all():  # false for NaN as well
+        if not (high >= 0.0).all():
+            raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
+        raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
+    shapes = {
+        "center": center.shape[:-1],
+        "gradient": gradient.shape[:-1],
+        "alpha": alpha.shape,
+        "weights": high.shape[:-1],
+        "floor": low.shape[:-1],
+        "domain": domain.batch,
+        "constraint": getattr(constraint, "batch", ()),
+    }
+    if any(shapes.values()):
+        center = np.broadcast_to(center, (*joint_batch(**shapes), domain.dim))
     return solve(center, gradient, alpha, high, constraint, domain, low)
 
 
 def _bounds(name: str, value: ArrayLike, n: int) -> Array:
     array = real_array(name, value, 0, finite=False)
     if array.ndim == 0:
-        return real_array(name, np.full(n, array), 1, finite=False)
+        return np.full(n, array)
     if array.shape[-1] != n:
         raise InvalidInput(
             f"{name} needs one entry for each of the {n} rows on its last axis, "

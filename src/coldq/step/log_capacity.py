@@ -15,6 +15,7 @@ from coldq.step.affine import HINGE, TOLERANCE, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
+NOWHERE = np.zeros((), bool)
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
 
 
@@ -28,7 +29,7 @@ def solve_log_capacity(
     domain: Box,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    outside = constraint.rate * domain.lower <= -1.0
+    outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
     if outside.any():
         where = first_index(outside)
         raise InvalidInput(
