@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from coldq.errors import InvalidInput
 
 Array = NDArray[np.float64]
+FLOAT = np.dtype(np.float64)
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -53,7 +54,7 @@ def point(x: ArrayLike, dim: int) -> Array:
     """A decision as the kernels take it: float64, last axis contiguous and of length `dim`."""
     if (
         type(x) is np.ndarray
-        and x.dtype == np.float64
+        and x.dtype is FLOAT
         and x.ndim
         and x.shape[-1] == dim
         and (x.strides[-1] == 8 or dim < 2)

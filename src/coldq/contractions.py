@@ -20,16 +20,18 @@ class Contraction:
     def __init__(self, name: str, doc: str) -> None:
         self.name, self.__doc__ = name, doc
         self.build = build_once(self._build)
+        self.kernel = lambda *arrays: self.build()(*arrays)
 
     def _build(self) -> Any:
         from coldq import _contraction_kernels as kernels
 
         signature, layout = kernels.SIGNATURES[self.name]
-        return gufunc([signature], layout)(getattr(kernels, self.name)).ufunc
+        self.kernel = gufunc([signature], layout)(getattr(kernels, self.name)).ufunc
+        return self.kernel
 
     def __call__(self, *arrays: Array) -> Array:
         try:
-            return self.build()(*arrays)
+            return self.kernel(*arrays)
         except ValueError:
             shapes = " and ".join(str(getattr(array, "shape", ())) for array in arrays)
             raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None

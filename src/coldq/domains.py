@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,7 @@ class Box(Value):
 
     lower: Array
     upper: Array
+    bounds: ClassVar[Array]
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
         low = real_array("lower", lower, 0, finite=False)
@@ -61,8 +63,9 @@ class Box(Value):
                 f"the domain is empty: lower = {low[where]} is above upper = {high[where]} "
                 f"at index {where}"
             )
-        self._set(lower=real_array("lower", low, 1, finite=False))
-        self._set(upper=real_array("upper", high, 1, finite=False))
+        # Both bounds as one array, which is how the kernel for a single decision takes them.
+        bounds = real_array("bounds", np.stack([low, high]), 2, finite=False)
+        self._set(bounds=bounds, lower=bounds[0], upper=bounds[1])
 
     @property
     def dim(self) -> int:

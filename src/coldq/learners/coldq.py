@@ -220,7 +220,7 @@ class COLDQ(Learner):
         array([0.5])
         """
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape[-1])
+        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         queue = bounded_queue(state.queue, g, self.eta, self.gamma)
         if any_of(t == 1):  # Q_1 = gamma

@@ -67,9 +67,11 @@ class Learner(Value):
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
-    def _observe(self, state: Any, feedback: Feedback, rows: int) -> tuple[Array, Array]:
-        """The gradient of f_t and the value of g_t at x_t, checked against the state."""
-        return self._gradient(state, feedback), self._values(state, feedback, rows)
+    def _observe(
+        self, state: Any, feedback: Feedback, shape: tuple[int, ...]
+    ) -> tuple[Array, Array]:
+        """The gradient of f_t at x_t, and g_t(x_t), which must have the given shape."""
+        return self._gradient(state, feedback), self._values(state, feedback, shape)
 
     def _gradient(self, state: Any, feedback: Feedback) -> Array:
         """The gradient of f_t at x_t; the feedback must be about this slot."""
@@ -93,14 +95,14 @@ class Learner(Value):
             )
         return gradient
 
-    def _values(self, state: Any, feedback: Feedback, rows: int) -> Array:
+    def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
         g = feedback.constraint.value(state.x)
-        expected = (*state.x.shape[:-1], rows)
-        if g.shape != expected:
+        if g.shape != shape:
+            rows = shape[-1]
             raise InvalidInput(
                 f"the constraint's values have shape {g.shape}, but the learner was started for "
-                f"{rows} constraint{'s' if rows != 1 else ''} and needs {expected}; "
+                f"{rows} constraint{'s' if rows != 1 else ''} and needs {shape}; "
                 "feedback may broadcast to the state's batch, not enlarge it"
             )
         return g

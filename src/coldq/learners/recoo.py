@@ -151,7 +151,7 @@ class RECOO(Learner):
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
         t, x, queue = state.t, state.x, state.queue
-        gradient, g = self._observe(state, feedback, queue.shape[-1])
+        gradient, g = self._observe(state, feedback, queue.shape)
         alpha, gamma = self.alpha(t), self.gamma(t)[..., None]
 
         if self.reading == "comparison":

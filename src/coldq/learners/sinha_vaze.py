@@ -135,7 +135,8 @@ class SinhaVaze(Learner):
     def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
         """The state of the next slot."""
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, int(np.max(state.rows, initial=0)))
+        rows = int(np.max(state.rows, initial=0))
+        gradient, g = self._observe(state, feedback, (*x.shape[:-1], rows))
         level, slope = self._worst_row(state, feedback, g)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 

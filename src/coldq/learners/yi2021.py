@@ -156,7 +156,7 @@ class Yi2021(Learner):
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape[-1])
+        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
         q = state.queue + v

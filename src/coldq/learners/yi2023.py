@@ -143,7 +143,7 @@ class Yi2023(Learner):
     def update(self, state: Yi2023State, feedback: Feedback) -> Yi2023State:
         """The state of the next slot."""
         t, x, q = state.t, state.x, state.queue
-        gradient, g = self._observe(state, feedback, q.shape[-1])
+        gradient, g = self._observe(state, feedback, q.shape)
         J = self._jacobian(state, feedback) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 

@@ -6,6 +6,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy import empty
 
 from coldq._values import Array
 from coldq.constraints import Affine
@@ -51,21 +52,23 @@ def solve_affine(
     domain: Box,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    A, b, lower, upper = constraint.A, constraint.b, domain.lower, domain.upper
+    A, b = constraint.A, constraint.b
     zeros = _zeros(A.shape[-2])
     if floor is HINGE:
         floor = zeros
     if center.ndim == 1:
-        # What a single decision costs is mostly Python, so there is none here to spare.
+        # A single decision costs mostly Python, so there is little of it here.
         n, p = A.shape
-        x, multipliers = np.empty(p), np.empty(n)
+        x, multipliers = empty(p), empty(n)
         residual = _single()(
-            center, gradient, alpha, floor, weights, zeros, A, b, lower, upper, FAST,
+            center, gradient, alpha, floor, weights, A, b, domain.bounds, zeros,
             scratch(n, p), x, multipliers,
         )  # fmt: skip
         if residual <= TOLERANCE:
             return Step(x, multipliers, residual)
-    problem = (center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
+    problem = (
+        center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
+    )  # fmt: skip
     answer = run_affine(problem)
     if not (answer.residual <= TOLERANCE).all():
         answer, clash = rescue(problem, answer)

@@ -557,26 +557,25 @@ def affine_step():
 
 @build_once
 def affine_single():
-    """The same solver for one instance: an ordinary call, cheaper than a gufunc's of 15 operands.
+    """The same solver for one instance: an ordinary call, a fraction of a gufunc's of 15 operands.
 
-    It is called as the gufunc is, with x and multipliers to write to as well, and returns the
-    residual. It trusts that every array is a contiguous float64.
+    It returns the residual and trusts that every array is a contiguous float64. `bounds` holds
+    the lower bounds of the box and then the upper ones; no row is compliant.
     """
     signature = float64(
-        _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector,
-        _vector, _vector, float64, _vector, _vector, _vector,
+        _vector, _vector, float64, _vector, _vector, _matrix, _vector, _matrix,
+        _vector, _vector, _vector, _vector,
     )  # fmt: skip
 
     @function(signature)
     def kernel(
-        center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, strict, scratch,
-        x, multipliers,
-    ):  # fmt: skip
+        center, gradient, alpha, floor, weights, A, b, bounds, zeros, scratch, x, multipliers
+    ):
         n, p = A.shape
         return solve_instance(
             n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
-            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(compliance, 0),
-            pointer_to(A, 0), pointer_to(b, 0), pointer_to(lower, 0), pointer_to(upper, 0), strict,
+            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(zeros, 0),
+            pointer_to(A, 0), pointer_to(b, 0), pointer_to(bounds, 0), pointer_to(bounds, p), 0.0,
             pointer_to(scratch, 0), pointer_to(scratch, COLUMNS * p),
             pointer_to(x, 0), pointer_to(multipliers, 0),
         )  # fmt: skip
