@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import coldq
+import coldq.learners
 
 DECIDE = """
 import warnings
@@ -68,6 +69,18 @@ def test_the_command_explains_itself() -> None:
     table = run(command, "reproduce", "--seeds", "2", "--horizon", "50", COLUMNS="120")
     assert "T = 50, 2 seeds" in table
     assert "[-5, 5]^10" in table
+
+
+def test_the_command_lists_and_cites_every_learner() -> None:
+    command = str(Path(sys.executable).parent / "coldq")
+    table = run(command, "list", COLUMNS="160")
+    for learner in coldq.learners.CATALOGUE:
+        assert learner.__name__ in table
+        assert run(command, "cite", learner.__name__).startswith("@")
+    assert "O(T^(1/2+Vx/2))" in table
+    done = subprocess.run([command, "cite", "ABC"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("coldq: there is no learner 'ABC'; there are COLDQ,")
 
 
 def test_the_command_refuses_nonsense_with_a_sentence() -> None:

@@ -7,7 +7,7 @@
 (3,)
 """
 
-from coldq import problems, schedules
+from coldq import checks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Box
@@ -18,10 +18,22 @@ from coldq.errors import (
     NotRevealed,
     NotSaveable,
     PastHorizon,
+    SharedGradient,
     StepFailed,
 )
 from coldq.feedback import Feedback
-from coldq.learners import COLDQ, OGD, RECOO, SinhaVaze, Yi2021, Yi2023, citation
+from coldq.learners import (
+    COLDQ,
+    OGD,
+    RECOO,
+    COLDQExpert,
+    RECOOExpert,
+    SinhaVaze,
+    Yi2021,
+    Yi2021Expert,
+    Yi2023,
+    citation,
+)
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
 from coldq.metrics import (
     ConstraintVariation,
@@ -46,6 +58,7 @@ __all__ = [
     "RECOO",
     "Affine",
     "Box",
+    "COLDQExpert",
     "Comparator",
     "ConstraintVariation",
     "Error",
@@ -60,6 +73,8 @@ __all__ = [
     "NotSaveable",
     "PastHorizon",
     "Quadratic",
+    "RECOOExpert",
+    "SharedGradient",
     "SinhaVaze",
     "Smooth",
     "Step",
@@ -67,9 +82,11 @@ __all__ = [
     "Trace",
     "Unconstrained",
     "Yi2021",
+    "Yi2021Expert",
     "Yi2023",
     "__version__",
     "accumulated_loss",
+    "checks",
     "citation",
     "constraint_variation",
     "dynamic_comparator",

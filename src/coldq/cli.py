@@ -51,6 +51,29 @@ def reproduce(
     print_table(seeds=range(seeds), horizon=horizon)
 
 
+@app.command(name="list")
+def list_learners() -> None:
+    """Print every learner: what it claims, needs and assumes, and how sure our reading is."""
+    from coldq.catalogue import print_catalogue
+
+    print_catalogue()
+
+
+@app.command()
+def cite(
+    name: Annotated[str, typer.Argument(help="A learner, as `coldq list` prints it.")],
+) -> None:
+    """Print the BibTeX entry of a learner's paper."""
+    from coldq.learners import CATALOGUE
+
+    for learner in CATALOGUE:
+        if learner.__name__.lower() == name.lower():
+            typer.echo(coldq.citation(learner))
+            return
+    known = ", ".join(learner.__name__ for learner in CATALOGUE)
+    raise coldq.InvalidInput(f"there is no learner {name!r}; there are {known}")
+
+
 @app.command()
 def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""

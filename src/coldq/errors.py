@@ -63,6 +63,14 @@ class PastHorizon(UserWarning):
     """
 
 
+class SharedGradient(UserWarning):
+    """Experts that want gradients at their own points got the one at the decision played.
+
+    >>> issubclass(SharedGradient, UserWarning)
+    True
+    """
+
+
 class StepFailed(Error):
     """Some per-slot problems of a batch have no answer that passes its own check.
 

@@ -159,6 +159,16 @@ def require_domain(domain: Any) -> None:
         raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
 
 
+def require_finite(x: Array) -> Array:
+    """A decision, unless a NaN found its way into it."""
+    if not np.isfinite(x).all():
+        raise InvalidInput(
+            "the loss's gradient and the constraint must be finite, but the next decision "
+            f"came out as {x}"
+        )
+    return x
+
+
 def any_of(flags: Any) -> bool:
     """Whether any flag of a batch is set; a single one costs next to nothing."""
     return bool(flags) if flags.ndim == 0 else bool(flags.any())

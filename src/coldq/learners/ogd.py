@@ -13,7 +13,7 @@ from coldq._values import positive, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, require_domain
+from coldq.learners.learner import Learner, State, require_domain, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -110,7 +110,8 @@ class OGD(Learner):
         """The state of the next slot."""
         t, x = state.t, state.x
         gradient = self._gradient(state, feedback)
-        return State(t=t + 1, x=self.domain.project(x - self.eta(t)[..., None] * gradient))
+        x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
+        return State(t=t + 1, x=x_new)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> State:
         """The state that ``state.to_arrays()`` wrote down."""

@@ -14,7 +14,13 @@ from coldq.contractions import dot, vecmat
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, horizon_of, require_domain
+from coldq.learners.learner import (
+    Learner,
+    State,
+    horizon_of,
+    require_domain,
+    require_finite,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -135,8 +141,8 @@ class SinhaVaze(Learner):
     def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
         """The state of the next slot."""
         t, x = state.t, state.x
-        rows = int(np.max(state.rows, initial=0))
-        gradient, g = self._observe(state, feedback, (*x.shape[:-1], rows))
+        n_constraints = int(np.max(state.rows, initial=0))
+        gradient, g = self._observe(state, feedback, (*x.shape[:-1], n_constraints))
         level, slope = self._worst_row(state, feedback, g)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
@@ -157,8 +163,9 @@ class SinhaVaze(Learner):
             eta = np.sqrt(2.0) * R / (2.0 * np.sqrt(np.where(squares > 0.0, squares, 1.0)))
         else:
             eta = 1.0 / (V[..., 0] * a * t)
-        x_new = self.domain.project(x - eta[..., None] * nabla)
-        return SinhaVazeState(t=t + 1, x=x_new, violation=Q, rows=state.rows, squares=squares)
+        x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
+        rows = np.array(state.rows)
+        return SinhaVazeState(t=t + 1, x=x_new, violation=Q, rows=rows, squares=squares)
 
     def _worst_row(
         self, state: SinhaVazeState, feedback: Feedback, g: Array

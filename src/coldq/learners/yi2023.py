@@ -14,7 +14,7 @@ from coldq.contractions import matvec, vecmat
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, require_domain
+from coldq.learners.learner import Learner, State, require_domain, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -148,7 +148,7 @@ class Yi2023(Learner):
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
-        x_new = self.domain.project(x - alpha * w)
+        x_new = require_finite(self.domain.project(x - alpha * w))
         moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
         q_new = np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0)
         return Yi2023State(t=t + 1, x=x_new, queue=q_new)

@@ -1,0 +1,310 @@
+"""One contract for every learner, ours or yours: ``coldq.checks.check_learner(learner)``.
+
+Each check is a function of a :class:`Case` that raises :class:`CheckFailed` with a sentence. They
+need no more of a learner than its protocol: ``domain``, ``horizon``, ``card``, ``init``,
+``update``, ``from_arrays``, and of its states ``t``, ``x`` and ``to_arrays``.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array
+from coldq.constraints import Affine
+from coldq.errors import Error
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT_ELSEWHERE, WHOLE_CONSTRAINT, Card, citation
+from coldq.losses import LeastSquares
+
+SLOTS = 12
+
+
+class CheckFailed(AssertionError):
+    """A learner breaks the contract.
+
+    >>> from coldq.checks import CheckFailed
+    >>> issubclass(CheckFailed, AssertionError)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner, and a short run's worth of random feedback for a batch of three.
+
+    >>> import coldq
+    >>> case = coldq.checks.Case.of(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=50))
+    >>> case.data[0][0].shape  # H of the first slot: three members, 3 rows, 2 coordinates
+    (3, 3, 2)
+    """
+
+    learner: Any
+    n_constraints: int
+    data: tuple[tuple[Array, Array, Array, Array], ...]
+
+    @classmethod
+    def of(cls, learner: Any, n_constraints: int = 2, seed: int = 0) -> Case:
+        """Random least-squares losses and affine constraints that hold at the start, mostly."""
+        rng, p = np.random.default_rng(seed), learner.domain.dim
+        data = []
+        for _ in range(SLOTS):
+            H, y = rng.standard_normal((3, 3, p)), rng.standard_normal((3, 3))
+            A = rng.standard_normal((3, n_constraints, p))
+            b = A @ learner.domain.start() + rng.uniform(-0.2, 1.0, (3, n_constraints))
+            data.append((H, y, A, b))
+        return cls(learner, n_constraints, tuple(data))
+
+    def feedback(self, slot: int, member: int | None = None) -> Feedback:
+        """What slot `slot` (from 1) reveals, to the batch or to one member of it."""
+        H, y, A, b = self.data[slot - 1]
+        if member is not None:
+            H, y, A, b = H[member], y[member], A[member], b[member]
+        return Feedback(LeastSquares(H, y), Affine(A, b), slot)
+
+    def init(self, batch: tuple[int, ...] = ()) -> Any:
+        """A first state."""
+        return self.learner.init(self.n_constraints, batch=batch)
+
+
+def arrays_in(state: Any) -> list[np.ndarray]:
+    """All arrays that a state holds, found through its fields."""
+    if isinstance(state, np.ndarray):
+        return [state]
+    if is_dataclass(state):
+        parts = [getattr(state, f.name) for f in fields(state)]
+    elif isinstance(state, dict):
+        parts = list(state.values())
+    elif isinstance(state, tuple | list):
+        parts = list(state)
+    else:
+        parts = list(getattr(state, "__dict__", {}).values())
+    return [array for part in parts for array in arrays_in(part)]
+
+
+def snapshot(state: Any) -> list[bytes]:
+    """The bits of a state."""
+    return [array.tobytes() for array in arrays_in(state)]
+
+
+def require(holds: Any, sentence: str) -> None:
+    """Raise :class:`CheckFailed` unless it holds."""
+    if not holds:
+        raise CheckFailed(sentence)
+
+
+def update_is_pure(case: Case) -> None:
+    """The same state and feedback give the same answer twice, and stay as they were."""
+    state = case.init((3,))
+    for slot in range(1, SLOTS + 1):
+        revealed = case.feedback(slot)
+        before = snapshot(state)
+        once, twice = (case.learner.update(state, revealed) for _ in range(2))
+        require(snapshot(state) == before, f"update changed the state it was given, in slot {slot}")
+        require(snapshot(once) == snapshot(twice), f"two updates differ, in slot {slot}")
+        state = once
+
+
+def states_are_not_aliased(case: Case) -> None:
+    """A new state shares no memory with the old one, the start or the feedback."""
+    start = np.array(np.broadcast_to(case.learner.domain.start(), (3, case.learner.domain.dim)))
+    state = case.learner.init(case.n_constraints, start=start, batch=(3,))
+    outside = [start]
+    for slot in range(1, SLOTS + 1):
+        for mine in arrays_in(state):
+            for other in outside:
+                require(
+                    not np.shares_memory(mine, other),
+                    f"the state of slot {slot} shares memory with what it came from",
+                )
+        revealed = case.feedback(slot)
+        loss, g = revealed.loss, revealed.constraint
+        outside = [*arrays_in(state), *arrays_in(loss), *arrays_in(g)]
+        state = case.learner.update(state, revealed)
+
+
+def a_batch_equals_one_by_one(case: Case) -> None:
+    """Members of a batch have, bit for bit, the decisions that they have alone."""
+    together, alone = case.init((3,)), [case.init() for _ in range(3)]
+    for slot in range(1, SLOTS + 1):
+        together = case.learner.update(together, case.feedback(slot))
+        for k in range(3):
+            alone[k] = case.learner.update(alone[k], case.feedback(slot, k))
+            same = np.asarray(together.x[k]).tobytes() == np.asarray(alone[k].x).tobytes()
+            require(same, f"member {k} of a batch differs from the same alone, after slot {slot}")
+        clocks = [int(state.t) for state in alone]
+        require(
+            np.shape(together.t) == (3,) and together.t.tolist() == clocks == [slot + 1] * 3,
+            f"state.t must have the batch's shape and count the slots, after slot {slot}",
+        )
+
+
+def resume_equals_continue(case: Case) -> None:
+    """A state written to a file and read back goes on with the same bits."""
+    straight = resumed = case.init((3,))
+    for slot in range(1, SLOTS + 1):
+        straight = case.learner.update(straight, case.feedback(slot))
+        file = io.BytesIO()
+        np.savez(file, **resumed.to_arrays())
+        file.seek(0)
+        with np.load(file) as stored:
+            resumed = case.learner.from_arrays(dict(stored))
+        resumed = case.learner.update(resumed, case.feedback(slot))
+        require(
+            snapshot(resumed) == snapshot(straight),
+            f"a state saved and restored before slot {slot} goes on differently",
+        )
+    stale = {name: array[..., None] for name, array in straight.to_arrays().items()}
+    for broken, words in ((stale, "of wrong shapes"), ({"nothing": np.zeros(1)}, "of wrong names")):
+        _refused(lambda broken=broken: case.learner.from_arrays(broken), f"arrays {words}")
+
+
+def decisions_stay_in_the_domain(case: Case) -> None:
+    """Every decision is finite and lies in the domain, exactly."""
+    state = case.init((3,))
+    for slot in range(1, SLOTS + 1):
+        state = case.learner.update(state, case.feedback(slot))
+        require(
+            np.isfinite(state.x).all() and case.learner.domain.contains(state.x).all(),
+            f"the decision after slot {slot} is outside the domain: {state.x}",
+        )
+
+
+class _Seen:
+    """A loss or constraint that shows only what a learner declared that it needs."""
+
+    def __init__(self, inner: Any, at: Array, shown: dict[str, bool]) -> None:
+        self._inner, self._at, self._shown = inner, at, shown
+
+    def _ask(self, what: str, x: ArrayLike) -> Array:
+        where = what if np.array_equal(x, self._at) else f"{what} elsewhere"
+        require(
+            self._shown.get(where, False),
+            f"the learner asked for the {where}, which it does not declare as a need",
+        )
+        return getattr(self._inner, what)(x)
+
+    def value(self, x: ArrayLike) -> Array:
+        return self._ask("value", x)
+
+    def gradient(self, x: ArrayLike) -> Array:
+        return self._ask("gradient", x)
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        return self._ask("jacobian", x)
+
+
+def declared_needs_are_the_only_thing_touched(case: Case) -> None:
+    """A feedback that hides the rest is enough, and changes nothing."""
+    needs = case.learner.card.needs
+    loss = {"gradient": True, "gradient elsewhere": GRADIENT_ELSEWHERE in needs}
+    rows = {"value": CONSTRAINT in needs, "jacobian": CONSTRAINT in needs}
+    state = case.init((3,))
+    for slot in range(1, SLOTS + 1):
+        revealed = case.feedback(slot)
+        g: Any = revealed.constraint
+        if WHOLE_CONSTRAINT not in needs:
+            g = _Seen(g, state.x, rows)
+        hidden = Feedback(_Seen(revealed.loss, state.x, loss), g, slot)
+        seen, state = (case.learner.update(state, f) for f in (hidden, revealed))
+        require(snapshot(seen) == snapshot(state), f"hiding the rest changed slot {slot}")
+
+
+class _Broken:
+    """A loss whose gradient is not a number."""
+
+    def value(self, x: ArrayLike) -> Array:
+        return np.full(np.shape(x)[:-1], np.nan)
+
+    def gradient(self, x: ArrayLike) -> Array:
+        return np.full(np.shape(x), np.nan)
+
+
+def _refused(call: Callable[[], Any], what: str) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            call()
+    except Error as error:
+        require(len(str(error)) > 15, f"the error for {what} should be a sentence: {error!r}")
+        return
+    except Exception as error:
+        raise CheckFailed(f"{what} should raise a coldq.Error, but raised {error!r}") from error
+    raise CheckFailed(f"{what} should be refused with a coldq.Error")
+
+
+def bad_input_is_refused(case: Case) -> None:
+    """What cannot be used raises a sentence before anything changes."""
+    learner, state = case.learner, case.init((3,))
+    p, good = learner.domain.dim, case.feedback(1)
+    far = np.broadcast_to(learner.domain.project(np.full(p, 1e300)), (p,)) + 1e300
+    _refused(lambda: learner.init(-1), "a negative number of constraints")
+    _refused(lambda: learner.init(case.n_constraints, start=far), "a start outside the domain")
+    _refused(lambda: learner.init(case.n_constraints, start=np.zeros(p + 1)), "a start too long")
+    wrong: list[tuple[Feedback, str]] = [
+        (Feedback(good.loss, good.constraint, slot=7), "feedback about another slot"),
+        (Feedback(_Broken(), good.constraint), "a gradient that is NaN"),
+        (
+            Feedback(LeastSquares(np.ones((1, p + 1)), [1.0]), good.constraint),
+            "a loss with too many coordinates",
+        ),
+        (
+            Feedback(LeastSquares(np.ones((5, 3, 1, p)), [1.0]), good.constraint),
+            "a loss that would enlarge the batch",
+        ),
+    ]
+    if CONSTRAINT in learner.card.needs:
+        one_more = Affine(np.ones((case.n_constraints + 1, p)), np.ones(case.n_constraints + 1))
+        wrong.append((Feedback(good.loss, one_more), "more constraints than it was started for"))
+    before = snapshot(state)
+    for revealed, what in wrong:
+        _refused(lambda revealed=revealed: learner.update(state, revealed), what)
+        require(snapshot(state) == before, f"{what} was refused, but changed the state")
+
+
+def learners_are_values(case: Case) -> None:
+    """A learner equals, hashes and prints as its copy, through pickling too."""
+    learner = case.learner
+    copy = pickle.loads(pickle.dumps(learner))
+    require(copy == learner, "a pickled learner must equal the original")
+    require(hash(copy) == hash(learner), "equal learners must have equal hashes")
+    require(learner != object(), "a learner must differ from anything else")
+    require(
+        type(learner).__name__ in repr(learner) and " at 0x" not in repr(learner),
+        f"repr must show the learner's name and content, but is {learner!r}",
+    )
+
+
+def the_card_is_filled_in(case: Case) -> None:
+    """Needs, assumptions, claims, certainty and citation are declared."""
+    require(isinstance(getattr(case.learner, "card", None), Card), "a learner needs a card")
+    require(citation(case.learner).lstrip().startswith("@"), "its citation must be BibTeX")
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    the_card_is_filled_in,
+    update_is_pure,
+    states_are_not_aliased,
+    a_batch_equals_one_by_one,
+    resume_equals_continue,
+    decisions_stay_in_the_domain,
+    declared_needs_are_the_only_thing_touched,
+    bad_input_is_refused,
+    learners_are_values,
+)
+
+
+def check_learner(learner: Any, n_constraints: int = 2, seed: int = 0) -> None:
+    """Run every check; raises :class:`CheckFailed` at the first that does not hold.
+
+    >>> import coldq
+    >>> coldq.checks.check_learner(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=3), horizon=50))
+    """
+    case = Case.of(learner, n_constraints, seed)
+    for check in CHECKS:
+        check(case)

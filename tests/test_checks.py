@@ -1,0 +1,230 @@
+"""Every learner passes the contract, and a learner broken on purpose fails each check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq import checks
+from coldq.learners import CATALOGUE
+from coldq.learners.card import GRADIENT_ELSEWHERE, Card
+from coldq.learners.learner import State
+
+X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
+OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])
+LEARNERS = [
+    coldq.COLDQ(X, horizon=50),
+    coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
+    coldq.COLDQ(OPEN, horizon=50),
+    coldq.COLDQ.strongly_convex(X, horizon=50, mu=0.3),
+    coldq.COLDQExpert(X, horizon=50),
+    coldq.COLDQExpert(X, horizon=5000, epsilon=1e-4, gradient="shared"),
+    coldq.RECOO(X),
+    coldq.RECOO(X, reading="comparison"),
+    coldq.RECOO.strongly_convex(X, mu=0.5),
+    coldq.RECOOExpert(X, horizon=50),
+    coldq.Yi2021(X, horizon=50, alpha0=1.0, gamma0=2.0),
+    coldq.Yi2021.strongly_convex(X, horizon=50, mu=0.5, gamma0=1.0),
+    coldq.Yi2021Expert(X, horizon=50, alpha0=1.0, gamma0=1.0),
+    coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
+    coldq.SinhaVaze(X, horizon=50, lipschitz=3.0),
+    coldq.SinhaVaze(X, horizon=50, lipschitz=3.0, modulus=0.5),
+    coldq.OGD(X, gradient_bound=5.0),
+    coldq.OGD.strongly_convex(OPEN, mu=0.5),
+]
+
+
+def test_every_learner_of_the_catalogue_is_here() -> None:
+    assert {type(learner) for learner in LEARNERS} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_the_contract(learner, check) -> None:
+    check(checks.Case.of(learner))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_the_contract_without_and_with_many_constraints(learner) -> None:
+    checks.check_learner(learner, n_constraints=0)
+    checks.check_learner(learner, n_constraints=7, seed=1)
+
+
+class Broken(coldq.OGD):
+    """A learner to break: its card is its parent's."""
+
+    def __init__(self) -> None:
+        super().__init__(X, eta=0.1)
+
+
+class ChangesItsInput(Broken):
+    def update(self, state, feedback):
+        state.x[:] *= 0.5
+        return super().update(state, feedback)
+
+
+class Remembers(Broken):
+    calls = 0
+
+    def update(self, state, feedback):
+        type(self).calls += 1
+        new = super().update(state, feedback)
+        return replace(new, x=self.domain.project(new.x + 1e-9 * type(self).calls))
+
+
+class KeepsTheOldArray(Broken):
+    def update(self, state, feedback):
+        new = super().update(state, feedback)
+        return replace(new, t=np.add(state.t, 1, out=np.asarray(state.t).copy()), x=state.x)
+
+
+class MixesTheBatch(Broken):
+    def update(self, state, feedback):
+        new = super().update(state, feedback)
+        return replace(new, x=self.domain.project(new.x + 1e-9 * new.x.mean()))
+
+
+class LosesItsClock(Broken):
+    def update(self, state, feedback):
+        return replace(super().update(state, feedback), t=np.max(state.t) + 1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ForgetfulState(State):
+    momentum: np.ndarray
+
+    def to_arrays(self):
+        arrays = {"t": np.array(self.t), "x": np.array(self.x)}
+        return arrays | {"momentum": np.zeros(self.x.shape)}
+
+
+class Forgets(Broken):
+    def init(self, n_constraints, start=None, batch=()):
+        state = super().init(n_constraints, start, batch)
+        return ForgetfulState(state.t, state.x, np.zeros(state.x.shape))
+
+    def update(self, state, feedback):
+        new = super().update(state, feedback)
+        momentum = 0.5 * state.momentum + 0.01
+        return ForgetfulState(new.t, self.domain.project(new.x + momentum), momentum)
+
+    def from_arrays(self, arrays):
+        return self._restore(ForgetfulState, arrays, {"t": 0, "x": 1, "momentum": 1})
+
+
+class Strays(Broken):
+    def update(self, state, feedback):
+        new = super().update(state, feedback)
+        return replace(new, x=new.x + 5.0)
+
+
+class Peeks(Broken):
+    def update(self, state, feedback):
+        feedback.constraint.value(state.x)
+        return super().update(state, feedback)
+
+
+class PeeksElsewhere(Broken):
+    def update(self, state, feedback):
+        feedback.loss.gradient(state.x + 1.0)
+        return super().update(state, feedback)
+
+
+class TakesAnything(Broken):
+    def update(self, state, feedback):
+        gradient = np.nan_to_num(feedback.loss.gradient(state.x))
+        return State(t=state.t + 1, x=self.domain.project(state.x - 0.1 * gradient))
+
+
+class RaisesAnything(Broken):
+    def _gradient(self, state, feedback):
+        raise KeyError("gradient")
+
+
+class EqualsNothing(Broken):
+    def __eq__(self, other):
+        return False
+
+    __hash__ = coldq.OGD.__hash__
+
+
+class PrintsNothing(Broken):
+    def __repr__(self):
+        return "<learner>"
+
+
+class HasNoCard(Broken):
+    card = None  # type: ignore[assignment]
+
+
+BROKEN = [
+    (ChangesItsInput, checks.update_is_pure, "changed the state it was given"),
+    (Remembers, checks.update_is_pure, "two updates differ"),
+    (KeepsTheOldArray, checks.states_are_not_aliased, "shares memory"),
+    (MixesTheBatch, checks.a_batch_equals_one_by_one, "differs from the same alone"),
+    (LosesItsClock, checks.a_batch_equals_one_by_one, "state.t must have the batch's shape"),
+    (Forgets, checks.resume_equals_continue, "goes on differently"),
+    (Strays, checks.decisions_stay_in_the_domain, "outside the domain"),
+    (Peeks, checks.declared_needs_are_the_only_thing_touched, "asked for the value"),
+    (PeeksElsewhere, checks.declared_needs_are_the_only_thing_touched, "gradient elsewhere"),
+    (TakesAnything, checks.bad_input_is_refused, "should be refused"),
+    (RaisesAnything, checks.bad_input_is_refused, "should raise a coldq.Error, but raised"),
+    (EqualsNothing, checks.learners_are_values, "must equal the original"),
+    (PrintsNothing, checks.learners_are_values, "repr must show"),
+    (HasNoCard, checks.the_card_is_filled_in, "needs a card"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "check", "words"), BROKEN, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_a_broken_learner_fails(kind, check, words: str) -> None:
+    with pytest.raises(checks.CheckFailed, match=words):
+        check(checks.Case.of(kind()))
+
+
+def test_each_check_is_shown_to_fail() -> None:
+    assert {check for _, check, _ in BROKEN} == set(checks.CHECKS)
+    checks.check_learner(Broken())  # what is broken above is not the parent
+
+
+def test_cards_refuse_what_nobody_knows() -> None:
+    for change, words in [
+        ({"needs": frozenset({"luck"})}, "needs may name"),
+        ({"certainty": "hearsay"}, "certainty must be one of"),
+    ]:
+        with pytest.raises(coldq.InvalidInput, match=words):
+            replace(coldq.COLDQ.card, **change)
+    with pytest.raises(coldq.InvalidInput, match="has none"):
+        coldq.citation("COLDQ")
+    assert isinstance(coldq.COLDQExpert.card, Card)
+    assert GRADIENT_ELSEWHERE in coldq.COLDQExpert.card.needs
+    assert "Doubly-Bounded Queue" in coldq.citation(coldq.COLDQ(X, horizon=10))
+
+
+def test_rates_print_as_the_paper_writes_them() -> None:
+    from coldq.learners.card import Rate
+
+    for rate, words in [
+        (Rate(0.5, vx=1), "O(T^(1/2+Vx))"),
+        (Rate(0, log=1), "O(log T)"),
+        (Rate(0.5, log=0.5), "O(T^(1/2) (log T)^1/2)"),
+        (Rate(1), "O(T)"),
+        (Rate(0.75), "O(T^(3/4))"),
+    ]:
+        assert str(rate) == words
+    assert Rate(0.5, vx=0.5).exponent(vx=0.4) == 0.7
+
+
+def test_an_expert_learner_says_that_it_shares_a_gradient() -> None:
+    learner = coldq.COLDQExpert(X, horizon=50)
+    state = learner.init(1)
+    g = coldq.Affine(np.ones((1, 3)), [1.0])
+    loss = coldq.GradientAt(state.x, np.ones(3))
+    with pytest.warns(coldq.SharedGradient, match="experts share its gradient"):
+        learner.update(state, coldq.Feedback(loss, g))
+    shared = coldq.COLDQExpert(X, horizon=50, gradient="shared")
+    assert shared.update(shared.init(1), coldq.Feedback(loss, g)).t == 2
