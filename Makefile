@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce test lint types unit stress bench clean
+.PHONY: reproduce test lint types unit stress growth bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -27,6 +27,10 @@ unit: $(SETUP)
 # The full count of random and degenerate steps; the tests run a share of it.
 stress: $(SETUP)
 	$(BIN)/python -m tests.stress --steps 200000
+
+# Do regret and violation grow as claimed? 20 seeds, about two minutes.
+growth: $(SETUP)
+	$(BIN)/python -m pytest tests/statistical --override-ini addopts=
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks

@@ -10,7 +10,16 @@ from typing import TypeVar
 from rich.console import Console
 
 try:
-    from benchmarks import batch, families, one_step, startup, tables, targets, whole_run
+    from benchmarks import (
+        batch,
+        families,
+        learners,
+        one_step,
+        startup,
+        tables,
+        targets,
+        whole_run,
+    )
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing; the peers come with: pip install -e '.[bench]'")
 
@@ -49,10 +58,13 @@ def main() -> None:
     )
     console.print(tables.whole_run_table(whole), "")
 
+    costs = progress("all learners", lambda: learners.measure(kinds[0], steps))
+    console.print(tables.learners_table(costs, steps), "")
+
     start_up = progress("fresh processes", lambda: startup.measure(repeats))
     console.print(tables.start_up_table(start_up), "")
 
-    console.print(tables.targets_table(targets.judge(steppings[0], many, whole, start_up)))
+    console.print(tables.targets_table(targets.judge(steppings[0], many, whole, costs, start_up)))
 
 
 if __name__ == "__main__":

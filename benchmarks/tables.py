@@ -9,6 +9,7 @@ from rich.table import Table
 
 from benchmarks.batch import Batch
 from benchmarks.families import HORIZON
+from benchmarks.learners import LearnerCost
 from benchmarks.one_step import WRONG, OneStep
 from benchmarks.startup import StartUp
 from benchmarks.targets import Target
@@ -81,6 +82,18 @@ def whole_run_table(result: WholeRun) -> Table:
         f"{result.run_cvxpy:.2f} s",
         f"{result.run_cvxpy / result.run:.1f}",
     )
+    return table
+
+
+def learners_table(costs: Sequence[LearnerCost], updates: int) -> Table:
+    table = _table(
+        "One update of every learner, p = 10, N = 2",
+        f"{updates} updates a learner, one decision maker, feedback prebuilt.",
+        "learner", "us", "updates of COLDQ", "target",
+    )  # fmt: skip
+    for cost in costs:
+        target = "-" if cost.target is None else f"{cost.target:g}"
+        table.add_row(cost.name, f"{1e6 * cost.seconds:.1f}", f"{cost.times_coldq:.2f}", target)
     return table
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.batch import Batch
+from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
 from benchmarks.peers import DAQPAfresh
@@ -24,7 +25,11 @@ class Target:
 
 
 def judge(
-    step: OneStep, batch: Batch, whole: WholeRun, start_up: Sequence[StartUp]
+    step: OneStep,
+    batch: Batch,
+    whole: WholeRun,
+    costs: Sequence[LearnerCost],
+    start_up: Sequence[StartUp],
 ) -> list[Target]:
     """All targets; `step` is the family with p = 10 and N = 2."""
     cvxpy = step.times_ours(step.named(WithParameters.name))
@@ -47,6 +52,11 @@ def judge(
             100,
         ),
         _within("a step in a batch, one core, against the bare loop", batch.times_loop, 12, "x"),
+        *(
+            _within(f"an update of {cost.name}, against COLDQ", cost.times_coldq, cost.target, "x")
+            for cost in costs[1:]
+            if cost.target is not None
+        ),
         *(_within(row.what, row.seconds, row.target, " s") for row in start_up),
     ]
 

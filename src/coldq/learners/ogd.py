@@ -49,7 +49,7 @@ class OGD(Learner):
             Claim("convex", "fixed", None, Rate(0.5), Rate(0.5, vx=1)),
             Claim("strongly convex", "fixed", None, Rate(0, log=1)),
         ),
-        certainty="exact",
+        certainty="likely",
         bibtex="""@inproceedings{zinkevich2003online,
   author    = {Zinkevich, Martin},
   title     = {Online Convex Programming and Generalized Infinitesimal Gradient Ascent},
