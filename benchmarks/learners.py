@@ -10,7 +10,7 @@ import numpy as np
 
 import coldq
 from benchmarks.clock import in_turns
-from benchmarks.families import Family
+from benchmarks.families import HORIZON, Family
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.schedules import Power
 
@@ -27,7 +27,7 @@ class LearnerCost:
 
 def measure(family: Family, updates: int) -> list[LearnerCost]:
     """Every learner on the same feedbacks, each from its own state in the middle of a run."""
-    problem = coldq.problems.TimeVarying(family.learner.horizon)
+    problem = coldq.problems.TimeVarying(HORIZON)
     learners: list[Any] = [
         family.learner,
         coldq.COLDQExpert.for_problem(problem),

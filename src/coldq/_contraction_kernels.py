@@ -57,9 +57,34 @@ def log_capacity(scale, rate, x, out):
     out[0] = total
 
 
-def bounded_queue(queue, g, eta, gamma, out):
+def bounded_queue(queue, g, gain, eta, floor, out):
     for k in range(queue.size):
-        out[k] = max((1.0 - eta) * queue[k] + max(g[k], 0.0), gamma)
+        out[k] = max((1.0 - eta) * queue[k] + gain * max(g[k], 0.0), floor)
+
+
+def hedge(log_weights, points, played, gradient, kappa, out):
+    largest = -math.inf
+    for m in range(log_weights.size):
+        surrogate = 0.0
+        for i in range(played.size):
+            surrogate += gradient[i] * (points[m, i] - played[i])
+        out[m] = log_weights[m] - kappa * surrogate
+        largest = max(largest, out[m])
+    for m in range(log_weights.size):
+        out[m] -= largest
+
+
+def weighted_mean(log_weights, points, out):
+    total = 0.0
+    for i in range(points.shape[1]):
+        out[i] = 0.0
+    for m in range(log_weights.size):
+        weight = math.exp(log_weights[m])
+        total += weight
+        for i in range(points.shape[1]):
+            out[i] += weight * points[m, i]
+    for i in range(points.shape[1]):
+        out[i] /= total
 
 
 SIGNATURES = {
@@ -69,5 +94,14 @@ SIGNATURES = {
     "affine_value": (void(_matrix, _vector, _vector, _vector), "(n,p),(p),(n)->(n)"),
     "least_squares_gradient": (void(_matrix, _vector, _vector, _vector), "(m,p),(p),(m)->(p)"),
     "log_capacity": (void(_vector, _vector, _vector, _number), "(p),(p),(p)->()"),
-    "bounded_queue": (void(_vector, _vector, float64, float64, _vector), "(n),(n),(),()->(n)"),
+    "bounded_queue": (
+        void(_vector, _vector, float64, float64, float64, _vector),
+        "(n),(n),(),(),()->(n)",
+    ),
+    # The experts are a leading axis of their arrays, so that these see them with any strides.
+    "hedge": (
+        void(_number, float64[:, :], _vector, _vector, float64, _number),
+        "(m),(m,p),(p),(p),()->(m)",
+    ),
+    "weighted_mean": (void(_number, float64[:, :], _vector), "(m),(m,p)->(p)"),
 }

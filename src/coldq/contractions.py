@@ -46,7 +46,24 @@ log_capacity = Contraction(
     "log_capacity", "``sum_i scale_i log(1 + rate_i x_i)`` of (scale, rate, x)."
 )
 bounded_queue = Contraction(
-    "bounded_queue", "``max{(1 - eta) Q + [g]_+, gamma}`` of (Q, g, eta, gamma)."
+    "bounded_queue", "``max{(1 - eta) Q + gain [g]_+, floor}`` of (Q, g, gain, eta, floor)."
+)
+hedge = Contraction(
+    "hedge",
+    "``log w - kappa <gradient, points - played>``, less its largest entry, of the five.",
+)
+weighted_mean = Contraction(
+    "weighted_mean", "The mean of points (m, p) under weights given by their logarithms (m)."
 )
 
-ALL = (dot, matvec, vecmat, affine_value, least_squares_gradient, log_capacity, bounded_queue)
+ALL = (
+    dot,
+    matvec,
+    vecmat,
+    affine_value,
+    least_squares_gradient,
+    log_capacity,
+    bounded_queue,
+    hedge,
+    weighted_mean,
+)

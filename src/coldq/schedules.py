@@ -30,20 +30,19 @@ class Power(Value):
 
     exponent: Array
     scale: Array
-    _plain: ClassVar[bool]
+    _factor: ClassVar[Any]
 
     def __init__(self, exponent: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self._set(exponent=real_array("exponent", exponent, 0), scale=positive("scale", scale))
-        self._set(_plain=self.scale.ndim == 0 and float(self.scale) == 1.0)
+        self._set(_factor=self.scale if self.scale.ndim else float(self.scale))
 
     def __call__(self, t: ArrayLike) -> Array:
-        grown = np.power(np.asarray(t, np.float64), self.exponent)
-        return grown if self._plain else self.scale * grown
+        return np.power(np.asarray(t, np.float64), self.exponent) * self._factor
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Constant(Value):
-    """The same positive number in every slot.
+    """The same positive number in every slot, or an array of them over leading axes.
 
     >>> from coldq.schedules import Constant
     >>> Constant(3.0)(17)
@@ -56,7 +55,7 @@ class Constant(Value):
         self._set(level=positive("value", value))
 
     def __call__(self, t: ArrayLike) -> Array:
-        return np.broadcast_to(self.level, np.broadcast_shapes(self.level.shape, np.shape(t)))
+        return self.level
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from coldq.learners.learner import Learner, QueueState, any_of, horizon_of, requ
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
+ONE = np.ones(())
+
 BIBTEX = """@inproceedings{wang2025coldq,
   author    = {Wang, Juncheng and Yan, Bingjie and Liu, Yituo},
   title     = {Doubly-Bounded Queue for Constrained Online Learning:
@@ -222,7 +224,7 @@ class COLDQ(Learner):
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.queue.shape)
 
-        queue = bounded_queue(state.queue, g, self.eta, self.gamma)
+        queue = bounded_queue(state.queue, g, ONE, self.eta, self.gamma)
         if any_of(t == 1):  # Q_1 = gamma
             queue = np.where(t[..., None] == 1, state.queue, queue)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive, whole_number
-from coldq.contractions import dot
+from coldq.contractions import hedge, weighted_mean
 from coldq.errors import InvalidInput, SharedGradient
 from coldq.feedback import Feedback
 from coldq.learners.card import (
@@ -55,13 +54,17 @@ class ExpertState(State):
     @property
     def weights(self) -> Array:
         """The weights of the experts, which sum to one."""
-        return _normalised(self.log_weights)
+        weights = np.exp(self.log_weights)
+        return weights / weights.sum(axis=0)
 
 
-def _normalised(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max(axis=0))
-    # accumulate adds in order, so that a member of a batch has the bits it has alone
-    return weights / np.add.accumulate(weights, axis=0)[-1]
+def _experts_last(array: Array, core: int) -> Array:
+    """A view with the experts' axis just before the other core axes, as contractions take it."""
+    return array if array.ndim == core else np.moveaxis(array, 0, -core)
+
+
+def _experts_first(array: Array) -> Array:
+    return array if array.ndim == 1 else np.moveaxis(array, -1, 0)
 
 
 def expert_count(horizon: int) -> int:
@@ -90,10 +93,17 @@ class ExpertLearner(Learner):
     horizon: int | None
     kappa: Array
     gradient: str
+    _pools: dict[int, Any]
 
     def _pool_of(self, axes: int) -> Any:
         """The experts as one learner whose parameters have M entries and then `axes` axes."""
         raise NotImplementedError
+
+    def _pool(self, axes: int) -> Any:
+        """The pool for a batch of so many axes, built once."""
+        if axes not in self._pools:
+            self._pools[axes] = self._pool_of(axes)
+        return self._pools[axes]
 
     @property
     def n_experts(self) -> int:
@@ -112,7 +122,7 @@ class ExpertLearner(Learner):
         whole_number("n_constraints", n_constraints, 0)
         t, x = self._first(start, batch)
         M, shape = self.n_experts, t.shape
-        experts = _pool(self, len(shape)).init(n_constraints, start=x, batch=(M, *shape))
+        experts = self._pool(len(shape)).init(n_constraints, start=x, batch=(M, *shape))
         m = np.arange(1.0, M + 1.0)
         first = np.log((M + 1.0) / (m * (m + 1.0) * M)).reshape(M, *(1,) * len(shape))
         first = first - first.max(axis=0)
@@ -122,17 +132,17 @@ class ExpertLearner(Learner):
 
     def update(self, state: ExpertState, feedback: Feedback) -> ExpertState:
         """The state of the next slot."""
-        t, x, pool = state.t, state.x, _pool(self, state.x.ndim - 1)
+        t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
         gradient = self._gradient(state, feedback)
 
-        surrogate = dot(np.broadcast_to(gradient, state.experts.x.shape), state.experts.x - x)
-        log_weights = state.log_weights - self.kappa * surrogate
-        log_weights = log_weights - log_weights.max(axis=0)
+        points = _experts_last(state.experts.x, 2)
+        logs = hedge(_experts_last(state.log_weights, 1), points, x, gradient, self.kappa)
 
         experts = pool.update(state.experts, self._for_experts(feedback, gradient))
 
-        weighted = _normalised(log_weights)[..., None] * experts.x
-        played = self.domain.project(np.add.accumulate(weighted, axis=0)[-1])
+        mean = weighted_mean(logs, _experts_last(experts.x, 2))
+        log_weights = np.ascontiguousarray(_experts_first(logs))
+        played = self.domain.project(mean)  # rounding may leave the box by a bit
         return ExpertState(t=t + 1, x=played, log_weights=log_weights, experts=experts)
 
     def _for_experts(self, feedback: Feedback, gradient: Array) -> Feedback:
@@ -162,12 +172,12 @@ class ExpertLearner(Learner):
         expected = (self.n_experts, *outer.batch)
         if log_weights.shape != expected or not np.isfinite(log_weights).all():
             raise InvalidInput(f"log_weights must be finite and of shape {expected}")
-        experts = _pool(self, len(outer.batch)).from_arrays(inner)
+        experts = self._pool(len(outer.batch)).from_arrays(inner)
         if experts.batch != expected:
             raise InvalidInput(f"the experts' arrays must have the leading axes {expected}")
         return ExpertState(t=outer.t, x=outer.x, log_weights=log_weights, experts=experts)
 
-    def _set_common(self, domain: Any, horizon: int, kappa: Any, gradient: str) -> int:
+    def _set_common(self, domain: Any, horizon: int, kappa: Any, gradient: str) -> None:
         require_domain(domain)
         horizon = horizon_of(horizon)
         if gradient not in GRADIENTS:
@@ -177,13 +187,7 @@ class ExpertLearner(Learner):
         rate = positive("kappa", horizon**-0.5 if kappa is None else kappa)
         if rate.ndim:
             raise InvalidInput("kappa must be one number")
-        self._set(domain=domain, horizon=horizon, kappa=rate, gradient=gradient)
-        return horizon
-
-
-@lru_cache(maxsize=64)
-def _pool(learner: ExpertLearner, axes: int) -> Any:
-    return learner._pool_of(axes)
+        self._set(domain=domain, horizon=horizon, kappa=rate, gradient=gradient, _pools={})
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

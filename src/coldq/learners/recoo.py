@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import positive, whole_number
+from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
@@ -18,6 +19,7 @@ from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
 READINGS = ("drift", "comparison")
+ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -150,21 +152,22 @@ class RECOO(Learner):
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
-        t, x, queue = state.t, state.x, state.queue
+        t, x, queue, following = state.t, state.x, state.queue, state.t + 1
         gradient, g = self._observe(state, feedback, queue.shape)
-        alpha, gamma = self.alpha(t), self.gamma(t)[..., None]
+        alpha, gamma = self.alpha(t), self.gamma(t)
 
         if self.reading == "comparison":
-            queue = np.maximum(queue + gamma * np.maximum(g, 0.0), self.eta(t)[..., None])
+            queue = bounded_queue(queue, g, gamma, ZERO, self.eta(t))
             if any_of(t == 1):  # Q_1 = 0
                 queue = np.where(t[..., None] == 1, state.queue, queue)
 
-        step = solve(x, gradient, alpha, gamma * queue, feedback.constraint, self.domain)
+        weights = gamma[..., None] * queue
+        step = solve(x, gradient, alpha, weights, feedback.constraint, self.domain)
 
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)
-            queue = np.maximum(queue + gamma * np.maximum(g, 0.0), self.eta(t + 1)[..., None])
-        return QueueState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)
+            queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
+        return QueueState(t=following, x=step.x, queue=queue, multipliers=step.multipliers)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
         """The state that ``state.to_arrays()`` wrote down."""

@@ -57,13 +57,14 @@ def solve(
     floor: Any = HINGE,
 ) -> Step:
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
-    solver = SOLVERS.get((type(constraint), type(domain)))
-    if solver is None:
+    try:
+        solver = SOLVERS[type(constraint), type(domain)]
+    except KeyError:
         pairs = ", ".join(f"{c.__name__} on a {d.__name__}" for c, d in SOLVERS)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; "
             f"there is one for {pairs}"
-        )
+        ) from None
     return solver(center, gradient, alpha, weights, floor, constraint, domain)
 
 

@@ -19,6 +19,7 @@ TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silen
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 FAST, STRICT = np.array(0.0), np.array(1.0)
 HINGE = 0.0  # the floor that needs no array
+new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
 @cache
@@ -53,19 +54,19 @@ def solve_affine(
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
-    zeros = _zeros(A.shape[-2])
+    n, p = A.shape if center.ndim == 1 else A.shape[-2:]
+    zeros = _zeros(n)
     if floor is HINGE:
         floor = zeros
     if center.ndim == 1:
         # A single decision costs mostly Python, so there is little of it here.
-        n, p = A.shape
         x, multipliers = empty(p), empty(n)
         residual = _single()(
             center, gradient, alpha, floor, weights, A, b, domain.bounds, zeros,
             scratch(n, p), x, multipliers,
         )  # fmt: skip
         if residual <= TOLERANCE:
-            return Step(x, multipliers, residual)
+            return new_tuple(Step, (x, multipliers, residual))
     problem = (
         center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
     )  # fmt: skip

@@ -83,12 +83,15 @@ def run_batch(
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
     batch; the others broadcast to it. `memory` gives a thread its scratch memory.
     """
-    batch = inputs[0].shape[:-1]
+    *batch, p = inputs[0].shape
+    own = memory()
     # Scratch memory is about as large as the data of one instance.
-    work = memory().size * (inputs[0].size // max(inputs[0].shape[-1], 1))
-    parts = min(thread_count(), work // LEAST_WORK, max(batch, default=1)) if batch else 1
+    parts = own.size * inputs[0].size // (max(p, 1) * LEAST_WORK)
+    if parts > 1:
+        parts = min(parts, max(batch, default=1), thread_count())
     if parts < 2:
-        return kernel(*inputs, memory())
+        return kernel(*inputs, own)
+    batch = tuple(batch)
     axis = int(np.argmax(batch))
     spread = [
         np.broadcast_to(a, batch + a.shape[a.ndim - c :])
