@@ -6,7 +6,7 @@ Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(...,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,9 @@ class Unconstrained:
     >>> coldq.Unconstrained().value([1.0, 2.0]).shape
     (0,)
     """
+
+    n_constraints: ClassVar[int] = 0
+    batch: ClassVar[tuple[int, ...]] = ()
 
     def value(self, x: ArrayLike) -> Array:
         """An empty row of values."""

@@ -31,13 +31,18 @@ class Power(Value):
     exponent: Array
     scale: Array
     _factor: ClassVar[Any]
+    _root: ClassVar[bool]
 
     def __init__(self, exponent: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self._set(exponent=real_array("exponent", exponent, 0), scale=positive("scale", scale))
+        # A plain number multiplies faster than an array of none, and a root is faster than a power.
         self._set(_factor=self.scale if self.scale.ndim else float(self.scale))
+        self._set(_root=self.exponent.ndim == 0 and self.exponent == 0.5)
 
     def __call__(self, t: ArrayLike) -> Array:
-        return np.power(np.asarray(t, np.float64), self.exponent) * self._factor
+        slots = np.asarray(t, np.float64)
+        grown = np.sqrt(slots) if self._root else np.power(slots, self.exponent)
+        return grown * self._factor
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -14,7 +14,7 @@ from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, any_of, horizon_of, require_domain
+from coldq.learners.learner import Learner, QueueState, has_first, horizon_of, require_domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -225,11 +225,11 @@ class COLDQ(Learner):
         gradient, g = self._observe(state, feedback, state.queue.shape)
 
         queue = bounded_queue(state.queue, g, ONE, self.eta, self.gamma)
-        if any_of(t == 1):  # Q_1 = gamma
+        if has_first(t):  # Q_1 = gamma
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(x, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
-        return QueueState(t=t + 1, x=step.x, queue=queue, multipliers=step.multipliers)
+        return QueueState(t + 1, step.x, queue, step.multipliers)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.

@@ -63,10 +63,6 @@ def _experts_last(array: Array, core: int) -> Array:
     return array if array.ndim == core else np.moveaxis(array, 0, -core)
 
 
-def _experts_first(array: Array) -> Array:
-    return array if array.ndim == 1 else np.moveaxis(array, -1, 0)
-
-
 def expert_count(horizon: int) -> int:
     """``M = floor(log2(1 + T) / 2) + 1``, as many as there are orders of step sizes.
 
@@ -141,9 +137,9 @@ class ExpertLearner(Learner):
         experts = pool.update(state.experts, self._for_experts(feedback, gradient))
 
         mean = weighted_mean(logs, _experts_last(experts.x, 2))
-        log_weights = np.ascontiguousarray(_experts_first(logs))
         played = self.domain.project(mean)  # rounding may leave the box by a bit
-        return ExpertState(t=t + 1, x=played, log_weights=log_weights, experts=experts)
+        log_weights = logs if logs.ndim == 1 else np.ascontiguousarray(np.moveaxis(logs, -1, 0))
+        return ExpertState(t + 1, played, log_weights, experts)
 
     def _for_experts(self, feedback: Feedback, gradient: Array) -> Feedback:
         """What the experts see: the loss itself, or its linear surrogate at x_t."""

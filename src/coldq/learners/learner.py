@@ -107,6 +107,22 @@ class Learner(Value):
             )
         return g
 
+    def _require_rows(self, feedback: Feedback, shape: tuple[int, ...]) -> None:
+        """That g_t has one row for each constraint the learner was started for, unevaluated."""
+        g: Any = feedback.constraint
+        try:
+            fits = (g.n_constraints, g.batch) == (shape[-1], ())
+            fits = fits or np.broadcast_shapes(g.batch, shape[:-1]) == shape[:-1]
+            fits = fits and g.n_constraints == shape[-1]
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"the constraint has {g.n_constraints} rows and leading axes {g.batch}, but the "
+                f"learner was started for {shape[-1]} rows and the batch {shape[:-1]}; feedback "
+                "may broadcast to the state's batch, not enlarge it"
+            )
+
     def _jacobian(self, state: Any, feedback: Feedback) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
         J = feedback.constraint.jacobian(state.x)
@@ -167,6 +183,11 @@ def require_finite(x: Array) -> Array:
             f"came out as {x}"
         )
     return x
+
+
+def has_first(t: Any) -> bool:
+    """Whether any member of a batch is in slot 1."""
+    return bool(t == 1) if t.ndim == 0 else bool(t.min(initial=2) == 1)
 
 
 def any_of(flags: Any) -> bool:

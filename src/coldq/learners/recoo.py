@@ -14,7 +14,7 @@ from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, any_of, require_domain
+from coldq.learners.learner import Learner, QueueState, has_first, require_domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -153,12 +153,15 @@ class RECOO(Learner):
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
         t, x, queue, following = state.t, state.x, state.queue, state.t + 1
-        gradient, g = self._observe(state, feedback, queue.shape)
+        gradient = self._gradient(state, feedback)
         alpha, gamma = self.alpha(t), self.gamma(t)
 
-        if self.reading == "comparison":
+        if self.reading == "drift":
+            self._require_rows(feedback, queue.shape)
+        else:
+            g = self._values(state, feedback, queue.shape)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(t))
-            if any_of(t == 1):  # Q_1 = 0
+            if has_first(t):  # Q_1 = 0
                 queue = np.where(t[..., None] == 1, state.queue, queue)
 
         weights = gamma[..., None] * queue
@@ -167,7 +170,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
-        return QueueState(t=following, x=step.x, queue=queue, multipliers=step.multipliers)
+        return QueueState(following, step.x, queue, step.multipliers)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
         """The state that ``state.to_arrays()`` wrote down."""

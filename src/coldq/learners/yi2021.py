@@ -164,7 +164,7 @@ class Yi2021(Learner):
 
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
-        return QueueState(t=t + 1, x=step.x, queue=q, multipliers=step.multipliers)
+        return QueueState(t + 1, step.x, q, step.multipliers)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
         """The state that ``state.to_arrays()`` wrote down."""

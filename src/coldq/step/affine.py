@@ -71,7 +71,7 @@ def solve_affine(
         center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
     )  # fmt: skip
     answer = run_affine(problem)
-    if not (answer.residual <= TOLERANCE).all():
+    if answer.residual.size and not answer.residual.max() <= TOLERANCE:  # true for NaN as well
         answer, clash = rescue(problem, answer)
         raise_if_failed(answer, clash)
     return answer
