@@ -45,7 +45,7 @@ def reproduce(
     seeds: Annotated[int, typer.Option(help="How many seeds to run.", min=1)] = 20,
     horizon: Annotated[int, typer.Option(help="How many slots; the paper has 5000.", min=2)] = 5000,
 ) -> None:
-    """Run the paper's experiment on time-varying constraints with COLDQ and print its table."""
+    """Run the paper's experiment on time-varying constraints and print its table."""
     from coldq.experiments.time_varying import print_table
 
     print_table(seeds=range(seeds), horizon=horizon)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, real_array, whole_number
+from coldq._values import Array, positive, real_array
 from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -207,7 +207,7 @@ class COLDQ(Learner):
         >>> state.x.shape, state.queue.shape, state.x[0]
         ((4, 2), (4, 3), array([1., 1.]))
         """
-        rows = whole_number("n_constraints", n_constraints, 0)
+        rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         gamma = np.broadcast_to(self.gamma[..., None], (*t.shape, rows))
         return QueueState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, whole_number
+from coldq._values import Array, positive
 from coldq.contractions import hedge, weighted_mean
 from coldq.errors import InvalidInput, SharedGradient
 from coldq.feedback import Feedback
@@ -115,7 +115,7 @@ class ExpertLearner(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> ExpertState:
         """The state before slot 1: all experts start where the learner does."""
-        whole_number("n_constraints", n_constraints, 0)
+        self._count(n_constraints)
         t, x = self._first(start, batch)
         M, shape = self.n_experts, t.shape
         experts = self._pool(len(shape)).init(n_constraints, start=x, batch=(M, *shape))

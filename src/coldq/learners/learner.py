@@ -55,6 +55,10 @@ class Learner(Value):
         """The leading axes that the learner's own parameters carry."""
         return self.domain.batch
 
+    def _count(self, n_constraints: Any) -> int:
+        """The number of constraints, checked."""
+        return whole_number("n_constraints", n_constraints, 0)
+
     def _first(self, start: ArrayLike | None, batch: tuple[int, ...]) -> tuple[np.ndarray, Array]:
         """The slot 1 and the decision x_1 for a batch."""
         dim = self.domain.dim

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive, whole_number
+from coldq._values import positive
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
@@ -102,7 +102,7 @@ class OGD(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> State:
         """The state before slot 1."""
-        whole_number("n_constraints", n_constraints, 0)
+        self._count(n_constraints)
         t, x = self._first(start, batch)
         return State(t=t, x=x)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive, whole_number
+from coldq._values import positive
 from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -145,7 +145,7 @@ class RECOO(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> QueueState:
         """The state before slot 1, with an empty queue."""
-        rows = whole_number("n_constraints", n_constraints, 0)
+        rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
         return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())

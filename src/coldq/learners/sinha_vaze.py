@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, whole_number
+from coldq._values import Array, positive
 from coldq.contractions import dot, vecmat
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -131,7 +131,7 @@ class SinhaVaze(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> SinhaVazeState:
         """The state before slot 1."""
-        rows = whole_number("n_constraints", n_constraints, 0)
+        rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         zeros = np.zeros(t.shape)
         return SinhaVazeState(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive, whole_number
+from coldq._values import positive
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
@@ -148,7 +148,7 @@ class Yi2021(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> QueueState:
         """The state before slot 1; its queue is q_0 = 0."""
-        rows = whole_number("n_constraints", n_constraints, 0)
+        rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
         return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, whole_number
+from coldq._values import Array, positive
 from coldq.contractions import matvec, vecmat
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -136,7 +136,7 @@ class Yi2023(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> Yi2023State:
         """The state before slot 1, with q_1 = 0."""
-        rows = whole_number("n_constraints", n_constraints, 0)
+        rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         return Yi2023State(t=t, x=x, queue=np.zeros((*t.shape, rows)))
 
