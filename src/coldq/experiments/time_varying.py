@@ -83,6 +83,8 @@ def print_table(seeds: Iterable[int] = range(20), horizon: int = 5000) -> None:
         title=f"Time-varying constraints, T = {horizon}, "
         f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''}",
         box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
         caption="Means ± 95% over seeds. Violation: hard, summed over slots and constraints. "
         "Q > gamma: in how many slots the queue was above its floor. A slot: for one seed.",
     )
