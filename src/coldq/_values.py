@@ -23,7 +23,7 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
 
     A read-only input is shared, anything else is copied: a value cannot be changed from outside.
     """
-    given = np.asarray(value)
+    given = as_array(name, value)
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
     if given.ndim < core:
@@ -39,6 +39,14 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     return given
 
 
+def as_array(name: str, value: Any) -> np.ndarray:
+    """Anything as an array; ragged lists and the like get a sentence."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):
+        raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from None
+
+
 def core_contiguous(array: np.ndarray, core: int) -> bool:
     """Whether the last `core` axes lie in memory without gaps, as the kernels need them."""
     expected = array.itemsize
@@ -50,8 +58,8 @@ def core_contiguous(array: np.ndarray, core: int) -> bool:
     return True
 
 
-def point(x: ArrayLike, dim: int) -> Array:
-    """A decision as the kernels take it: float64, last axis contiguous and of length `dim`."""
+def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
+    """A vector as the kernels take it: float64, last axis contiguous and of length `dim`."""
     if (
         type(x) is np.ndarray
         and x.dtype is FLOAT
@@ -60,12 +68,14 @@ def point(x: ArrayLike, dim: int) -> Array:
         and (x.strides[-1] == 8 or dim < 2)
     ):
         return x
-    array = np.ascontiguousarray(x, dtype=np.float64)
-    if np.ndim(x) == 0 or array.shape[-1] != dim:
+    array = as_array(name, x)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"{name} must be real numbers, but is of type {array.dtype}")
+    if array.ndim == 0 or array.shape[-1] != dim:
         raise InvalidInput(
-            f"x must have {dim} coordinates on its last axis, but has shape {np.shape(x)}"
+            f"{name} must have {dim} coordinates on its last axis, but has shape {array.shape}"
         )
-    return array
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -83,6 +93,14 @@ def positive(name: str, value: ArrayLike) -> Array:
     if not (array > 0.0).all():
         raise InvalidInput(f"{name} must be positive, but is {_shown(array)}")
     return array
+
+
+def batch_shape(batch: Any) -> tuple[int, ...]:
+    """Leading axes as a tuple of whole numbers."""
+    try:
+        return tuple(whole_number("an axis of batch", axis, 0) for axis in batch)
+    except TypeError:
+        raise InvalidInput(f"batch must be a tuple such as (8,), but is {batch!r}") from None
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

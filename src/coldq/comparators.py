@@ -81,12 +81,8 @@ def _cached(
     kind: str, solve: Any, problem: Any, seeds: tuple[int, ...], decisions: Array | None
 ) -> Comparator:
     """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
-    try:
-        hash(problem)
-        usable = not getattr(problem, "adaptive", False)
-    except TypeError:
-        usable = False
-    if not usable:
+    # Only the library's problems are known to be values; others may change under the same hash.
+    if not type(problem).__module__.startswith("coldq.") or problem.adaptive:
         return Comparator(*solve(problem, seeds, decisions))
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
@@ -95,7 +91,8 @@ def _cached(
         for k, seed in enumerate(missing):
             found[seed] = (x[k], loss[k], feasible[k])
             _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
-    return Comparator(*(np.stack(parts) for parts in zip(*found.values(), strict=True)))  # type: ignore[arg-type]
+    chosen = [found[seed] for seed in seeds]
+    return Comparator(*(np.stack(parts) for parts in zip(*chosen, strict=True)))  # type: ignore[arg-type]
 
 
 def dynamic_comparator(
@@ -194,7 +191,9 @@ def minimise_on_rows(
     )
     floor = np.concatenate([np.full(m, -np.inf), np.zeros(n)])
     weights, compliance = np.full(m + n, np.inf), np.concatenate([np.ones(m), np.zeros(n)])
-    size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1)
+    # A linear loss must be able to cross the domain in one step.
+    width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1.0), 1.0)
+    size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1) / width
     alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, (*batch, p))
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
@@ -215,8 +214,11 @@ def minimise_on_rows(
         x[open_] = answer.x
         open_[open_] = ~settled.all(axis=-1)
         if not open_.any():
-            break
-    return x, exists
+            return x, exists
+    raise Error(
+        f"no best decision was found, the search is at {x[open_][0]} and moving on: is the loss "
+        "unbounded from below on the domain?"
+    )
 
 
 def minimise_smooth(

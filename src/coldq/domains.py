@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, point, real_array, whole_number
 from coldq.errors import InvalidInput
+
+
+def require_domain(domain: Any) -> None:
+    """Raise unless this is a domain."""
+    if not isinstance(getattr(domain, "dim", None), int):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, positive, real_array
+from coldq._values import Array, Value, joint_batch, positive, real_array
 from coldq.errors import InvalidInput, NotSaveable
 
 Schedule = Callable[[Array], Array]
@@ -35,6 +35,7 @@ class Power(Value):
 
     def __init__(self, exponent: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self._set(exponent=real_array("exponent", exponent, 0), scale=positive("scale", scale))
+        joint_batch(exponent=self.exponent.shape, scale=self.scale.shape)
         # A plain number multiplies faster than an array of none, and a root is faster than a power.
         self._set(_factor=self.scale if self.scale.ndim else float(self.scale))
         self._set(_root=self.exponent.ndim == 0 and self.exponent == 0.5)
@@ -65,7 +66,9 @@ class Constant(Value):
 
 @dataclass(frozen=True)
 class Custom:
-    """A plain function of t as a schedule. It works everywhere, but cannot be saved.
+    """A function or callable object of your own as a schedule; what it returns is checked.
+
+    A plain function works everywhere, but cannot be saved.
 
     >>> from coldq.schedules import Custom
     >>> Custom(lambda t: 1.0 + t)(2.0)
@@ -82,6 +85,8 @@ class Custom:
         return level
 
     def __reduce__(self) -> Any:
+        if not hasattr(self.function, "__name__"):  # an object; it saves itself, or says why not
+            return Custom, (self.function,)
         raise NotSaveable(
             "a schedule that is a plain function cannot be saved; use coldq.schedules.Power or "
             "Constant, or a frozen dataclass of your own with __call__"
@@ -93,8 +98,7 @@ def as_schedule(name: str, given: Any) -> Schedule:
     if isinstance(given, Power | Constant | Custom):
         return given
     if callable(given):
-        # A function has a name; an object with __call__ is a schedule of the user's own.
-        return Custom(given) if hasattr(given, "__name__") else given  # type: ignore[return-value]
+        return Custom(given)
     try:
         return Constant(given)
     except InvalidInput:

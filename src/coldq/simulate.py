@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, whole_number
+from coldq._values import Array, as_array, whole_number
 from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
 
 KEEPABLE = ("decisions", "queue", "multipliers")
 
@@ -67,6 +68,8 @@ class Trace:
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     """Seeds as whole numbers, at least one of them."""
+    if not isinstance(seeds, Iterable):
+        raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r}")
     chosen = tuple(whole_number("a seed", seed, 0) for seed in seeds)
     if not chosen:
         raise InvalidInput("seeds must name at least one seed, but is empty")
@@ -110,7 +113,7 @@ def simulate(
     """
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
-    keep = tuple(keep)
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEEPABLE:
             raise InvalidInput(f"keep may name {', '.join(KEEPABLE)}, but has {name!r}")
@@ -123,12 +126,13 @@ def simulate(
             f"the learner's horizon is {learner.horizon}, but the problem's is {problem.horizon}"
         )
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
-    state = learner.init(N, start=start, batch=(S,))
-    if state.x.shape != (S, p):
+    own = np.shape(learner.init(N).x)[:-1]
+    if own:
         raise InvalidInput(
             f"simulate runs one learner over {S} seeds, but this learner's own parameters make a "
-            f"batch of {state.x.shape[:-1]}"
+            f"batch of {own}"
         )
+    state = learner.init(N, start=start, batch=(S,))
     for name in keep:
         if name != "decisions" and not hasattr(state, name):
             raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
@@ -140,8 +144,12 @@ def simulate(
         x = state.x.view()
         x.flags.writeable = False
         revealed = stream.reveal(t, x)
-        loss[:, t - 1] = revealed.loss.value(x)
-        constraint[:, t - 1] = revealed.constraint.value(x)
+        if not isinstance(revealed, Feedback):
+            raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r}")
+        loss[:, t - 1] = _recorded(f"the loss of slot {t}", revealed.loss.value(x), (S,))
+        constraint[:, t - 1] = _recorded(
+            f"the constraint of slot {t}", revealed.constraint.value(x), (S, N)
+        )
         for name, array in kept.items():
             array[:, t - 1] = x if name == "decisions" else getattr(state, name)
         waiting.append(revealed)
@@ -174,6 +182,16 @@ def replay(
     start = np.broadcast_to(problem.domain.start(), (len(seeds), problem.domain.dim))
     for t in range(1, problem.horizon + 1):
         yield t, stream.reveal(t, start if decisions is None else decisions[:, t - 1])
+
+
+def _recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+    """A value that a trace may hold: finite, and one for every seed."""
+    array = as_array(name, value)
+    if array.shape != shape:
+        raise InvalidInput(f"{name} must have the shape {shape}, but has {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidInput(f"{name} must be finite, but is {array}")
+    return array
 
 
 def _slots(horizon: int, progress: bool | None) -> Iterator[int]:

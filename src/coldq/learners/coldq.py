@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, real_array
+from coldq._values import Array, joint_batch, positive, real_array
 from coldq.contractions import bounded_queue
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, has_first, horizon_of, require_domain
+from coldq.learners.learner import Learner, QueueState, has_first, horizon_of
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -116,8 +117,8 @@ class COLDQ(Learner):
         else:
             horizon = horizon_of(horizon)
         if alpha is None:
-            v = 0.0 if path_exponent is None else path_exponent
-            if not 0.0 <= v <= 1.0:
+            v = real_array("path_exponent", 0.0 if path_exponent is None else path_exponent, 0)
+            if not ((v >= 0.0) & (v <= 1.0)).all():
                 raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
             alpha = Power((1.0 - v) / 2.0)
         elif path_exponent is not None:
@@ -135,6 +136,12 @@ class COLDQ(Learner):
             eta=rate,
             gamma=positive("gamma", gamma),
             horizon=horizon,
+        )
+        joint_batch(
+            domain=domain.batch,
+            alpha=self._joint(self.alpha),
+            eta=self.eta.shape,
+            gamma=self.gamma.shape,
         )
 
     @classmethod

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.contractions import hedge, weighted_mean
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput, SharedGradient
 from coldq.feedback import Feedback
 from coldq.learners.card import (
@@ -25,7 +26,7 @@ from coldq.learners.card import (
 )
 from coldq.learners.coldq import BIBTEX as COLDQ_BIBTEX
 from coldq.learners.coldq import COLDQ
-from coldq.learners.learner import Learner, State, horizon_of, require_domain
+from coldq.learners.learner import Learner, State, horizon_of
 from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021

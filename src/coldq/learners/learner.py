@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, core_contiguous, point, real_array, whole_number
+from coldq._values import (
+    FLOAT,
+    Array,
+    Value,
+    as_array,
+    batch_shape,
+    core_contiguous,
+    point,
+    real_array,
+    whole_number,
+)
 from coldq.errors import InvalidInput, PastHorizon
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
@@ -67,7 +77,7 @@ class Learner(Value):
             raise InvalidInput(f"start must have {dim} coordinates, but has shape {given.shape}")
         if not self.domain.contains(given).all():
             raise InvalidInput(f"start must lie in the domain {self.domain}, but is {given}")
-        whole = _fit("start", given.shape[:-1], _fit("batch", tuple(batch), self._batch()))
+        whole = _fit("start", given.shape[:-1], _fit("batch", batch_shape(batch), self._batch()))
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
@@ -79,17 +89,20 @@ class Learner(Value):
 
     def _gradient(self, state: Any, feedback: Feedback) -> Array:
         """The gradient of f_t at x_t; the feedback must be about this slot."""
-        x = state.x
-        if feedback.slot is not None and any_of(feedback.slot != state.t):
+        if not isinstance(feedback, Feedback):
+            raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r}")
+        x, loss = state.x, feedback.loss
+        if feedback.slot is not None and any_of(np.not_equal(feedback.slot, state.t)):
             raise InvalidInput(
-                f"the feedback is about slot {feedback.slot}, but the learner is in slot {state.t}"
+                f"the feedback is about slot {feedback.slot!r}, "
+                f"but the learner is in slot {state.t}"
             )
-        gradient = point(feedback.loss.gradient(x), x.shape[-1])
+        if not isinstance(loss, Value):  # a loss of the user's own gets no chance to change x
+            x = x.view()
+            x.flags.writeable = False
+        gradient = point(loss.gradient(x), x.shape[-1], "the loss's gradient")
         if gradient.shape != x.shape:
-            raise InvalidInput(
-                f"the loss's gradient has shape {gradient.shape}, but the decisions {x.shape}; "
-                "feedback may broadcast to the state's batch, not enlarge it"
-            )
+            gradient = self._spread("the loss's gradient", gradient, x.shape)
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
             warnings.warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
@@ -102,35 +115,47 @@ class Learner(Value):
     def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
         g = feedback.constraint.value(state.x)
-        if g.shape != shape:
-            rows = shape[-1]
-            raise InvalidInput(
-                f"the constraint's values have shape {g.shape}, but the learner was started for "
-                f"{rows} constraint{'s' if rows != 1 else ''} and needs {shape}; "
-                "feedback may broadcast to the state's batch, not enlarge it"
-            )
+        if type(g) is not np.ndarray or g.shape != shape or g.dtype is not FLOAT:
+            name, rows = "the constraint's value", shape[-1]
+            if np.shape(as_array(name, g))[-1:] != (rows,):
+                raise InvalidInput(
+                    f"{name} has shape {np.shape(g)}, but the learner was started for {rows} "
+                    f"constraint{'s' if rows != 1 else ''}"
+                )
+            g = self._spread(name, point(g, rows, name), shape)
         return g
+
+    def _spread(self, name: str, array: Array, shape: tuple[int, ...]) -> Array:
+        """An array broadcast to the state's batch, which it may not enlarge."""
+        try:
+            return np.ascontiguousarray(np.broadcast_to(array, shape))
+        except ValueError:
+            raise InvalidInput(
+                f"{name} has shape {array.shape}, but the state needs {shape}; feedback may "
+                "broadcast to the state's batch, not enlarge it"
+            ) from None
 
     def _require_rows(self, feedback: Feedback, shape: tuple[int, ...]) -> None:
         """That g_t has one row for each constraint the learner was started for, unevaluated."""
         g: Any = feedback.constraint
-        try:
-            fits = (g.n_constraints, g.batch) == (shape[-1], ())
-            fits = fits or np.broadcast_shapes(g.batch, shape[:-1]) == shape[:-1]
-            fits = fits and g.n_constraints == shape[-1]
-        except ValueError:
-            fits = False
-        if not fits:
+        if not hasattr(g, "n_constraints"):
+            return  # no solver takes it, and the step says so
+        if g.n_constraints != shape[-1] or (
+            g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]
+        ):
             raise InvalidInput(
                 f"the constraint has {g.n_constraints} rows and leading axes {g.batch}, but the "
                 f"learner was started for {shape[-1]} rows and the batch {shape[:-1]}; feedback "
                 "may broadcast to the state's batch, not enlarge it"
             )
 
-    def _jacobian(self, state: Any, feedback: Feedback) -> Array:
+    def _jacobian(self, state: Any, feedback: Feedback, rows: int) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
-        J = feedback.constraint.jacobian(state.x)
-        return J if core_contiguous(J, 2) else np.ascontiguousarray(J)
+        shape = (*state.x.shape[:-1], rows, state.x.shape[-1])
+        J = point(feedback.constraint.jacobian(state.x), shape[-1], "the constraint's jacobian")
+        if J.shape != shape or not core_contiguous(J, 2):
+            J = self._spread("the constraint's jacobian", J, shape)
+        return J
 
     def _joint(self, *schedules: Any) -> tuple[int, ...]:
         """The leading axes that the domain and some schedules carry."""
@@ -143,24 +168,25 @@ class Learner(Value):
         state = self._restore(QueueState, arrays, cores)
         if state.queue.shape != state.multipliers.shape:
             raise InvalidInput("queue and multipliers must have the same shape")
+        if (state.queue < 0.0).any():
+            raise InvalidInput("queue must not be negative")
         return state
 
     def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
         """A state from arrays, each checked: `cores` gives the core axes of every field."""
-        if set(arrays) != set(cores):
+        if not isinstance(arrays, Mapping) or set(arrays) != set(cores):
             raise InvalidInput(
-                f"the arrays must be {sorted(cores)}, but are {sorted(arrays)}: "
+                f"the arrays must be {sorted(cores)}, but are {sorted(arrays or ())}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
         found = {}
         for name, core in cores.items():
-            whole = name in ("t", "rows")
-            array = np.array(arrays[name], dtype=np.int64 if whole else np.float64, order="C")
-            if whole and not np.array_equal(array, arrays[name]):
-                raise InvalidInput(f"{name} must be whole numbers")
-            if array.ndim < core or not np.isfinite(array).all():
-                raise InvalidInput(f"{name} must be finite with at least {core} axes")
-            found[name] = array
+            given = as_array(name, arrays[name])
+            if given.dtype.kind not in "fiu" or given.ndim < core or not np.isfinite(given).all():
+                raise InvalidInput(f"{name} must be finite numbers with at least {core} axes")
+            found[name] = np.array(given, dtype=np.int64 if name == "t" else np.float64, order="C")
+            if name == "t" and not np.array_equal(found[name], given):
+                raise InvalidInput("t must be whole numbers")
         batches = {
             name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()
         }
@@ -171,12 +197,12 @@ class Learner(Value):
             raise InvalidInput(f"x must lie in the domain {self.domain}")
         if (found["t"] < 1).any():
             raise InvalidInput("t must be at least 1")
+        batch, own = x.shape[:-1], self._batch()
+        if _fit("the arrays' batch", batch, own) != batch:
+            raise InvalidInput(
+                f"the arrays have the batch {batch}, but this learner's parameters need {own}"
+            )
         return cls(**found)
-
-
-def require_domain(domain: Any) -> None:
-    if not hasattr(domain, "dim"):
-        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
 
 
 def require_finite(x: Array) -> Array:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import positive
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, require_domain, require_finite
+from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from coldq._values import positive
 from coldq.contractions import bounded_queue
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, has_first, require_domain
+from coldq.learners.learner import Learner, QueueState, has_first
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 

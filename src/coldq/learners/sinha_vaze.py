@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.contractions import dot, vecmat
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
@@ -18,19 +19,18 @@ from coldq.learners.learner import (
     Learner,
     State,
     horizon_of,
-    require_domain,
     require_finite,
 )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SinhaVazeState(State):
-    """The state of :class:`SinhaVaze`: t, x_t, the scaled violation Q(t-1), the rows it was started
-    for, and the sum of squared gradients so far."""
+    """The state of :class:`SinhaVaze`: t, x_t, the scaled violation Q(t-1), the sum of squared
+    gradients so far, and the latest values g_{t-1}(x_{t-1})."""
 
     violation: Array
-    rows: np.ndarray
     squares: Array
+    values: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -134,15 +134,13 @@ class SinhaVaze(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         zeros = np.zeros(t.shape)
-        return SinhaVazeState(
-            t=t, x=x, violation=zeros, rows=np.full(t.shape, rows), squares=zeros.copy()
-        )
+        values = np.zeros((*t.shape, rows))
+        return SinhaVazeState(t=t, x=x, violation=zeros, squares=zeros.copy(), values=values)
 
     def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
         """The state of the next slot."""
         t, x = state.t, state.x
-        n_constraints = int(np.max(state.rows, initial=0))
-        gradient, g = self._observe(state, feedback, (*x.shape[:-1], n_constraints))
+        gradient, g = self._observe(state, feedback, state.values.shape)
         level, slope = self._worst_row(state, feedback, g)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
@@ -164,8 +162,7 @@ class SinhaVaze(Learner):
         else:
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
-        rows = np.array(state.rows)
-        return SinhaVazeState(t=t + 1, x=x_new, violation=Q, rows=rows, squares=squares)
+        return SinhaVazeState(t + 1, x_new, Q, squares, np.array(g))
 
     def _worst_row(
         self, state: SinhaVazeState, feedback: Feedback, g: Array
@@ -176,12 +173,17 @@ class SinhaVaze(Learner):
         worst = g.argmax(axis=-1)[..., None]
         level = np.maximum(np.take_along_axis(g, worst, axis=-1)[..., 0], 0.0)
         active = (np.arange(g.shape[-1]) == worst) & (g > 0.0)
-        return level, vecmat(self._jacobian(state, feedback), active.astype(np.float64))
+        return level, vecmat(
+            self._jacobian(state, feedback, g.shape[-1]), active.astype(np.float64)
+        )
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SinhaVazeState:
         """The state that ``state.to_arrays()`` wrote down."""
-        cores = {"t": 0, "x": 1, "violation": 0, "rows": 0, "squares": 0}
-        return self._restore(SinhaVazeState, arrays, cores)
+        cores = {"t": 0, "x": 1, "violation": 0, "squares": 0, "values": 1}
+        state = self._restore(SinhaVazeState, arrays, cores)
+        if (state.violation < 0.0).any() or (state.squares < 0.0).any():
+            raise InvalidInput("violation and squares must not be negative")
+        return state
 
     def _batch(self) -> tuple[int, ...]:
         a = () if self.modulus is None else self.modulus.shape

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import positive
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, horizon_of, require_domain
+from coldq.learners.learner import Learner, QueueState, horizon_of
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
 

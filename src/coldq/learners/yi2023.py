@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.contractions import matvec, vecmat
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, require_domain, require_finite
+from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -144,13 +145,13 @@ class Yi2023(Learner):
         """The state of the next slot."""
         t, x, q = state.t, state.x, state.queue
         gradient, g = self._observe(state, feedback, q.shape)
-        J = self._jacobian(state, feedback) * (g > 0.0)[..., None]
+        J = self._jacobian(state, feedback, g.shape[-1]) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
         x_new = require_finite(self.domain.project(x - alpha * w))
         moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
-        q_new = np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0)
+        q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
         return Yi2023State(t=t + 1, x=x_new, queue=q_new)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Yi2023State:

@@ -9,6 +9,7 @@ A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
-from coldq.domains import Box
+from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, solve_affine
 from coldq.step.answer import Step
@@ -35,9 +36,13 @@ def solve_unconstrained(
     domain: Box,
 ) -> Step:
     """A gradient step, projected: affine rows, none of them."""
-    p = domain.dim
-    none = Affine(np.zeros((0, p)), np.zeros(0))
-    return solve_affine(center, gradient, alpha, np.zeros(0), np.zeros(0), none, domain)
+    none = _no_rows(domain.dim)
+    return solve_affine(center, gradient, alpha, none.b, none.b, none, domain)
+
+
+@cache
+def _no_rows(p: int) -> Affine:
+    return Affine(np.zeros((0, p)), np.zeros(0))
 
 
 SOLVERS: dict[tuple[type, type], Callable[..., Step]] = {
@@ -114,8 +119,7 @@ def penalised_step(
     >>> coldq.penalised_step([0.0], [-8.0], 1.0, 9.0, g, X).x
     array([1.])
     """
-    if not hasattr(domain, "dim"):
-        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+    require_domain(domain)
     if constraint is None:
         constraint = Unconstrained()
     center = real_array("center", center, 1)

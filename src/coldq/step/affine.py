@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from coldq._values import Array
+from coldq._values import FLOAT, Array
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
@@ -53,28 +53,62 @@ def solve_affine(
     domain: Box,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    A, b = constraint.A, constraint.b
-    n, p = A.shape if center.ndim == 1 else A.shape[-2:]
+    A, b, bounds = constraint.A, constraint.b, domain.bounds
+    n, p = A.shape[-2:]
     zeros = _zeros(n)
     if floor is HINGE:
         floor = zeros
     if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here.
+        # A single decision costs mostly Python, so there is little of it here. But what goes to
+        # the kernel is trusted there, so it must fit.
+        if (
+            center.shape != (p,)
+            or gradient.shape != (p,)
+            or weights.shape != (n,)
+            or floor.shape != (n,)
+            or A.ndim != 2
+            or b.ndim != 1
+            or bounds.shape != (2, p)
+            or center.dtype != FLOAT
+            or center.strides != (8,)
+        ):
+            raise misfit(center, gradient, weights, constraint, domain)
         x, multipliers = empty(p), empty(n)
-        residual = _single()(
-            center, gradient, alpha, floor, weights, A, b, domain.bounds, zeros,
-            scratch(n, p), x, multipliers,
-        )  # fmt: skip
+        try:
+            residual = _single()(
+                center, gradient, alpha, floor, weights, A, b, bounds, zeros,
+                scratch(n, p), x, multipliers,
+            )  # fmt: skip
+        except TypeError:  # alpha is not one number
+            raise misfit(center, gradient, weights, constraint, domain) from None
         if residual <= TOLERANCE:
             return new_tuple(Step, (x, multipliers, residual))
     problem = (
         center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
     )  # fmt: skip
-    answer = run_affine(problem)
+    try:
+        answer = run_affine(problem)
+    except InvalidInput:
+        raise
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
     if answer.residual.size and not answer.residual.max() <= TOLERANCE:  # true for NaN as well
         answer, clash = rescue(problem, answer)
         raise_if_failed(answer, clash)
     return answer
+
+
+def misfit(
+    center: Array, gradient: Array, weights: Array, constraint: Any, domain: Any
+) -> InvalidInput:
+    """The error for arrays that do not belong together, with the shapes of all."""
+    return InvalidInput(
+        f"decisions of shape {center.shape} ({center.dtype}), gradients {gradient.shape}, weights "
+        f"{weights.shape}, a {type(constraint).__name__} of {constraint.n_constraints} rows in "
+        f"{constraint.dim} coordinates with leading axes {constraint.batch}, and a domain of "
+        f"{domain.dim} coordinates with leading axes {domain.batch} do not fit together: was the "
+        "state made by another learner, or changed by hand?"
+    )
 
 
 def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:

@@ -11,7 +11,7 @@ from coldq._values import Array, first_index
 from coldq.constraints import LogCapacity
 from coldq.domains import Box
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, TOLERANCE, raise_if_failed
+from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
@@ -29,6 +29,8 @@ def solve_log_capacity(
     domain: Box,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
+    if constraint.dim != domain.dim:
+        raise misfit(center, gradient, weights, constraint, domain)
     outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
     if outside.any():
         where = first_index(outside)
@@ -41,9 +43,14 @@ def solve_log_capacity(
         raise InvalidInput(
             f"a capacity is convex one way only: floor must not be negative, but is {low}"
         )
-    x, multiplier, residual = run_log_capacity(
-        center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain
-    )
+    try:
+        x, multiplier, residual = run_log_capacity(
+            center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain
+        )
+    except InvalidInput:
+        raise
+    except (ValueError, IndexError):
+        raise misfit(center, gradient, weights, constraint, domain) from None
     residual = np.asarray(residual)
     answer = Step(x, np.asarray(multiplier)[..., None], residual)
     if not (residual <= TOLERANCE).all():

@@ -1,0 +1,271 @@
+"""Things that people do by mistake: each is refused with a sentence, and memory stays safe."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq.schedules import Power
+
+X = coldq.Box(0.0, 10.0, dim=3)
+FEEDBACK = coldq.Feedback(coldq.Linear(-np.ones(3)), coldq.Affine(np.ones((1, 3)), [1.0]))
+PROX = [
+    coldq.COLDQ(X, horizon=10),
+    coldq.RECOO(X),
+    coldq.RECOO(X, reading="comparison"),
+    coldq.Yi2021(X, 10, alpha0=1.0, gamma0=1.0),
+    coldq.COLDQExpert(X, horizon=10),
+]
+every_prox_learner = pytest.mark.parametrize("learner", PROX, ids=lambda a: type(a).__name__)
+
+
+class Own:
+    """A loss or constraint of the user's own, from plain functions."""
+
+    def __init__(self, value=None, gradient=None, jacobian=None) -> None:
+        self.value = value or (lambda x: np.zeros(x.shape[:-1]))
+        self.gradient = gradient or np.ones_like
+        self.jacobian = jacobian
+
+
+@every_prox_learner
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("width", [2, 5, 4000])
+def test_a_constraint_with_other_coordinates(learner, batch, width: int) -> None:
+    for g in (
+        coldq.Affine(np.ones((1, width)), [1.0]),
+        coldq.LogCapacity(1.0, np.ones(width), np.ones(width)),
+    ):
+        state = learner.init(1, batch=batch)
+        with pytest.raises(coldq.InvalidInput):
+            learner.update(state, coldq.Feedback(coldq.Linear([-1.0, -2.0, -3.0]), g))
+
+
+@every_prox_learner
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_state_from_a_learner_on_another_domain(learner, rows: int) -> None:
+    wide = coldq.Box(0.0, 1.0, dim=50)
+    stranger = coldq.COLDQ(wide, horizon=10).init(rows)
+    if isinstance(learner, coldq.COLDQExpert):
+        stranger = coldq.COLDQExpert(wide, horizon=10).init(rows)
+    g = coldq.Affine(np.ones((rows, 50)), np.ones(rows)) if rows else None
+    with pytest.raises(coldq.InvalidInput, match=r"fit together|coordinates"):
+        learner.update(stranger, coldq.Feedback(coldq.Linear(-np.ones(50)), g))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=np.ones(4)),
+        coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=np.ones((1,) * 25 + (4,))),
+        coldq.COLDQ(X, alpha=Power(0.5, np.ones(4)), eta=0.5, gamma=1.0),
+        coldq.COLDQ(coldq.Box(np.zeros((4, 3)), 5.0), horizon=10),
+    ],
+)
+def test_parameters_with_leading_axes_and_a_state_without(learner) -> None:
+    state = coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=1.0).init(1)
+    with pytest.raises(coldq.InvalidInput, match="batch"):
+        learner.from_arrays(state.to_arrays())
+    with pytest.raises(coldq.InvalidInput, match="fit together"):
+        learner.update(state, FEEDBACK)
+
+
+def test_a_schedule_whose_shape_changes() -> None:
+    learner = coldq.Yi2021(X, alpha=1.0, gamma=lambda t: 1.0 if t < 2 else np.ones(5))
+    with pytest.raises(coldq.InvalidInput, match="fit together"):
+        learner.update(learner.init(1), FEEDBACK)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [np.array([5, 5, 5]), np.array([5.0, 1, 5, 1, 5, 1])[::2], np.array([5, 1, 5], np.float32)],
+    ids=["integers", "strided", "single precision"],
+)
+def test_a_state_changed_by_hand(x: np.ndarray) -> None:
+    learner = coldq.COLDQ(X, horizon=10)
+    with pytest.raises(coldq.InvalidInput, match="changed by hand"):
+        learner.update(dataclasses.replace(learner.init(1), x=x), FEEDBACK)
+
+
+def test_a_loss_cannot_change_the_state() -> None:
+    def gradient(x: np.ndarray) -> np.ndarray:
+        x -= 1.0
+        return x
+
+    learner = coldq.COLDQ(X, horizon=10)
+    state = learner.init(1, start=[5.0, 5.0, 5.0])
+    with pytest.raises(ValueError, match="read-only"):
+        learner.update(state, coldq.Feedback(Own(gradient=gradient), FEEDBACK.constraint))
+    assert (state.x == 5.0).all()
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda x: np.ones(x.shape, np.float32),
+        lambda x: np.ones(x.shape, int),
+        lambda x: np.ones(x.shape).tolist(),
+        lambda x: np.asfortranarray(np.ones(x.shape)),
+        lambda x: np.ones((*x.shape, 2))[..., 0],
+        lambda x: np.ones(3),  # the same for all members of a batch
+    ],
+)
+def test_a_gradient_of_any_numeric_kind_is_taken(give) -> None:
+    for learner in (*PROX, coldq.OGD(X, eta=0.1)):
+        for batch in ((), (4,)):
+            state = learner.init(1, batch=batch, start=[5.0, 5.0, 5.0])
+            plain = learner.update(
+                state, coldq.Feedback(coldq.Linear(np.ones(3)), FEEDBACK.constraint)
+            )
+            own = learner.update(state, coldq.Feedback(Own(gradient=give), FEEDBACK.constraint))
+            assert own.x.tobytes() == plain.x.tobytes()
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        Own(lambda x: [np.nan, 2.0], jacobian=lambda x: np.ones((2, 3))),
+        Own(lambda x: [1.0, 2.0, 3.0], jacobian=lambda x: np.ones((2, 3))),
+        Own(lambda x: None, jacobian=lambda x: np.ones((2, 3))),
+        Own(lambda x: "no", jacobian=lambda x: np.ones((2, 3))),
+        Own(lambda x: [1.0, 2.0], jacobian=lambda x: np.ones((5, 2, 3))),
+        Own(lambda x: [1.0, 2.0], jacobian=lambda x: np.ones((3, 3))),
+        Own(lambda x: [1.0, 2.0], jacobian=lambda x: np.ones((2, 4))),
+        Own(lambda x: [1.0, 2.0], jacobian=lambda x: [[1.0, 2.0, 3.0], [1.0]]),
+        Own(lambda x: [1.0, 2.0], jacobian=lambda x: 1j * np.ones((2, 3))),
+    ],
+)
+def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
+    for learner in (
+        coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
+        coldq.SinhaVaze(X, horizon=10, lipschitz=1.0),
+    ):
+        with pytest.raises(coldq.InvalidInput):
+            learner.update(learner.init(2), coldq.Feedback(coldq.Linear(np.ones(3)), g))
+
+
+def test_a_constraint_of_the_users_own_that_no_step_can_solve() -> None:
+    g = Own(lambda x: np.zeros((*x.shape[:-1], 1)), jacobian=lambda x: np.ones((1, 3)))
+    for learner in PROX:
+        with pytest.raises(coldq.InvalidInput, match="no solver for a Own on a Box"):
+            learner.update(learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), g))
+
+
+class Level:
+    """A schedule object of the user's own."""
+
+    def __init__(self, level) -> None:
+        self.level = level
+
+    def __call__(self, t):
+        return self.level
+
+
+@pytest.mark.parametrize("level", [-1.0, 0.0, np.inf, np.float64(-1.0)])
+def test_a_schedule_object_of_the_users_own_is_checked(level) -> None:
+    for make in (lambda s: coldq.COLDQ(X, horizon=10, alpha=s), lambda s: coldq.OGD(X, eta=s)):
+        with pytest.raises(coldq.InvalidInput, match="positive and finite"):
+            learner = make(Level(level))
+            learner.update(learner.init(1), FEEDBACK)
+    fine = coldq.Yi2023(X, alpha=Level(1.0), beta=partial(Level(1.0)), gamma=1.0)
+    assert fine.update(fine.init(1), FEEDBACK).t == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: PROX[0].init(1, batch=3), r"batch must be a tuple such as \(8,\), but is 3"),
+        (lambda: PROX[0].init(1, batch=(2.5,)), "an axis of batch must be a whole number"),
+        (lambda: PROX[0].update(PROX[0].init(1), (1, 2)), "update takes a coldq.Feedback"),
+        (lambda: PROX[0].from_arrays(None), "the arrays must be"),
+        (lambda: coldq.COLDQ(X, alpha=1.0, eta=[0.1, 0.2], gamma=np.ones(3)), "do not fit"),
+        (lambda: coldq.COLDQ(X, horizon=10, path_exponent="a"), "path_exponent must be real"),
+        (lambda: coldq.COLDQ(coldq.Box, horizon=10), "domain must be a domain such as"),
+        (lambda: Power(np.ones(2), np.ones(3)), "do not fit together"),
+        (lambda: coldq.Box([[1], [1, 2]], 5.0), "lower must be an array of numbers"),
+        (lambda: coldq.Linear([[1.0], [1.0, 2.0]]), "c must be an array of numbers"),
+        (lambda: X.project("abc"), "x must be real numbers"),
+        (lambda: X.project([1j, 0.0, 0.0]), "x must be real numbers"),
+        (lambda: coldq.problems.TimeVarying(10).start([0]).reveal(0, None), "slot 0 has passed"),
+    ],
+)
+def test_other_mistakes_get_a_sentence(call, words: str) -> None:
+    with pytest.raises(coldq.InvalidInput, match=words):
+        call()
+
+
+class Plain:
+    """A problem of the user's own, without any base class."""
+
+    domain, horizon, n_constraints = coldq.Box(0.0, 1.0, dim=2), 5, 1
+
+    def __init__(self, loss, constraint) -> None:
+        self.revealed = loss, constraint
+
+    def start(self, seeds):
+        return self
+
+    def reveal(self, t, x):
+        return coldq.Feedback(*self.revealed)
+
+
+def test_simulate_records_nothing_that_does_not_fit() -> None:
+    learner = coldq.OGD(Plain.domain, eta=0.1)
+    rows = coldq.Affine(np.ones((1, 2)), [1.0])
+    fine = coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), seeds=range(4))
+    assert fine.loss.shape == (4, 5)
+    for loss, g, words in [
+        (Own(lambda x: ((x - 1.0) ** 2).sum()), rows, r"must have the shape \(4,\), but has \(\)"),
+        (Own(lambda x: np.full(4, np.nan)), rows, "the loss of slot 1 must be finite"),
+        (coldq.Linear([1.0, 1.0]), None, r"must have the shape \(4, 1\), but has \(4, 0\)"),
+    ]:
+        with pytest.raises(coldq.InvalidInput, match=words):
+            coldq.simulate(learner, Plain(loss, g), seeds=range(4))
+    with pytest.raises(coldq.InvalidInput, match="seeds must be several"):
+        coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), seeds=3)  # type: ignore[arg-type]
+    kept = coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), [0], keep="decisions")
+    assert kept.decisions is not None
+
+
+def test_a_learner_with_leading_axes_is_not_paired_with_seeds() -> None:
+    problem = coldq.problems.TimeVarying(horizon=10)
+    learner = coldq.COLDQ(problem.domain, horizon=10, gamma=np.ones(2))
+    with pytest.raises(coldq.InvalidInput, match=r"own parameters make a batch of \(2,\)"):
+        coldq.simulate(learner, problem, seeds=[0, 1])
+
+
+def test_comparators_of_unusual_requests() -> None:
+    problem = coldq.problems.TimeVarying(horizon=10)
+    twice = coldq.dynamic_comparator(problem, [0, 0, 1])
+    assert twice.x.shape == (3, 10, 10)
+    assert (twice.x[0] == twice.x[1]).all()
+    # A user's problem may change: its answers are not cached.
+    mine = Plain(coldq.Linear([1.0, 1.0]), None)
+    assert coldq.dynamic_comparator(mine, [0]).loss.sum() == 0.0
+    mine.revealed = coldq.Linear([-1.0, -1.0]), None
+    assert coldq.dynamic_comparator(mine, [0]).loss.sum() == -10.0
+
+
+@pytest.mark.parametrize("high", [1e3, 1e8])
+def test_comparators_on_a_wide_domain(high: float) -> None:
+    problem = Plain(coldq.Linear([-1.0, -1.0]), None)
+    problem.domain = coldq.Box(0.0, high, dim=2)  # type: ignore[misc]
+    assert (coldq.dynamic_comparator(problem, [0]).x == high).all()
+    assert (coldq.static_comparator(problem, [0]).x == high).all()
+
+
+def test_a_loss_without_a_minimum_is_not_given_one() -> None:
+    problem = Plain(coldq.Linear([-1.0, -1.0]), None)
+    problem.domain = coldq.Box(0.0, np.inf, dim=2)  # type: ignore[misc]
+    with pytest.raises(coldq.Error, match="unbounded from below"):
+        coldq.dynamic_comparator(problem, [0])
+
+
+def test_an_empty_batch_runs() -> None:
+    for learner in (*PROX, coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0)):
+        state = learner.init(1, batch=(0,))
+        assert learner.update(state, FEEDBACK).x.shape == (0, 3)
