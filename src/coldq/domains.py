@@ -39,7 +39,7 @@ class Box(Value):
 
     lower: Array
     upper: Array
-    bounds: ClassVar[Array]
+    bounds: ClassVar[Array | None]
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
         low = real_array("lower", lower, 0, finite=False)
@@ -69,9 +69,10 @@ class Box(Value):
                 f"the domain is empty: lower = {low[where]} is above upper = {high[where]} "
                 f"at index {where}"
             )
-        # Both bounds as one array, which is how the kernel for a single decision takes them.
-        bounds = real_array("bounds", np.stack([low, high]), 2, finite=False)
-        self._set(bounds=bounds, lower=bounds[0], upper=bounds[1])
+        both = real_array("bounds", np.stack([low, high]), 2, finite=False)
+        # One box's bounds as one array: how the kernel for a single decision takes them.
+        bounds = None if len(shape) > 1 else both
+        self._set(lower=both[0], upper=both[1], bounds=bounds)
 
     @property
     def dim(self) -> int:

@@ -41,7 +41,7 @@ class Power(Value):
         self._set(_root=self.exponent.ndim == 0 and self.exponent == 0.5)
 
     def __call__(self, t: ArrayLike) -> Array:
-        slots = np.asarray(t, np.float64)
+        slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
         grown = np.sqrt(slots) if self._root else np.power(slots, self.exponent)
         return grown * self._factor
 

@@ -229,7 +229,8 @@ class COLDQ(Learner):
         array([0.5])
         """
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
+        gradient = self._gradient(state, feedback)
+        g = self._values(state, feedback, state.queue.shape)
 
         queue = bounded_queue(state.queue, g, ONE, self.eta, self.gamma)
         if has_first(t):  # Q_1 = gamma

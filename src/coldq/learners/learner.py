@@ -92,15 +92,17 @@ class Learner(Value):
         if not isinstance(feedback, Feedback):
             raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r}")
         x, loss = state.x, feedback.loss
-        if feedback.slot is not None and any_of(np.not_equal(feedback.slot, state.t)):
+        if feedback.slot is not None and self._elsewhere(feedback.slot, state.t):
             raise InvalidInput(
                 f"the feedback is about slot {feedback.slot!r}, "
                 f"but the learner is in slot {state.t}"
             )
-        if not isinstance(loss, Value):  # a loss of the user's own gets no chance to change x
-            x = x.view()
-            x.flags.writeable = False
-        gradient = point(loss.gradient(x), x.shape[-1], "the loss's gradient")
+        if isinstance(loss, Value):
+            gradient = loss.gradient(x)  # type: ignore[attr-defined]
+        else:  # a loss of the user's own gets no chance to change x, and its answer is checked
+            shown = x.view()
+            shown.flags.writeable = False
+            gradient = point(loss.gradient(shown), x.shape[-1], "the loss's gradient")
         if gradient.shape != x.shape:
             gradient = self._spread("the loss's gradient", gradient, x.shape)
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
@@ -111,6 +113,13 @@ class Learner(Value):
                 stacklevel=4,
             )
         return gradient
+
+    @staticmethod
+    def _elsewhere(slot: Any, t: Any) -> bool:
+        try:
+            return any_of(slot != t)
+        except ValueError:
+            raise InvalidInput(f"slot {slot!r} does not fit the batch's {t}") from None
 
     def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
@@ -222,7 +231,7 @@ def has_first(t: Any) -> bool:
 
 def any_of(flags: Any) -> bool:
     """Whether any flag of a batch is set; a single one costs next to nothing."""
-    return bool(flags) if flags.ndim == 0 else bool(flags.any())
+    return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
 
 
 def horizon_of(horizon: Any) -> int:

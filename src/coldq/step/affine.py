@@ -53,36 +53,32 @@ def solve_affine(
     domain: Box,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    A, b, bounds = constraint.A, constraint.b, domain.bounds
-    n, p = A.shape[-2:]
-    zeros = _zeros(n)
-    if floor is HINGE:
-        floor = zeros
+    A, b = constraint.A, constraint.b
     if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here. But what goes to
-        # the kernel is trusted there, so it must fit.
-        if (
-            center.shape != (p,)
-            or gradient.shape != (p,)
-            or weights.shape != (n,)
-            or floor.shape != (n,)
-            or A.ndim != 2
-            or b.ndim != 1
-            or bounds.shape != (2, p)
-            or center.dtype != FLOAT
-            or center.strides != (8,)
+        # A single decision costs mostly Python, so there is little of it here. The kernel checks
+        # lengths and strides itself; it must be given arrays of the right number of axes.
+        if not (
+            weights.ndim == gradient.ndim == b.ndim == 1
+            and A.ndim == 2
+            and (center.dtype is FLOAT or center.dtype == FLOAT)
         ):
             raise misfit(center, gradient, weights, constraint, domain)
+        n, p = A.shape
+        zeros = _zeros(n)
         x, multipliers = empty(p), empty(n)
         try:
             residual = _single()(
-                center, gradient, alpha, floor, weights, A, b, bounds, zeros,
-                scratch(n, p), x, multipliers,
+                center, gradient, alpha, zeros if floor is HINGE else floor, weights, A, b,
+                domain.bounds, zeros, scratch(n, p), x, multipliers,
             )  # fmt: skip
-        except TypeError:  # alpha is not one number
+        except TypeError:  # alpha is not one number, or the domain not one box
             raise misfit(center, gradient, weights, constraint, domain) from None
-        if residual <= TOLERANCE:
+        if 0.0 <= residual <= TOLERANCE:
             return new_tuple(Step, (x, multipliers, residual))
+        if residual < 0.0:
+            raise misfit(center, gradient, weights, constraint, domain)
+    zeros = _zeros(A.shape[-2])
+    floor = zeros if floor is HINGE else floor
     problem = (
         center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
     )  # fmt: skip

@@ -559,8 +559,9 @@ def affine_step():
 def affine_single():
     """The same solver for one instance: an ordinary call, a fraction of a gufunc's of 15 operands.
 
-    It returns the residual and trusts that every array is a contiguous float64. `bounds` holds
-    the lower bounds of the box and then the upper ones; no row is compliant.
+    It returns the residual, or -1 if lengths or strides do not fit; it trusts the number of axes
+    and that all is float64. `bounds` holds the lower bounds of the box and then the upper ones; no
+    row is compliant.
     """
     signature = float64(
         _vector, _vector, float64, _vector, _vector, _matrix, _vector, _matrix,
@@ -572,6 +573,15 @@ def affine_single():
         center, gradient, alpha, floor, weights, A, b, bounds, zeros, scratch, x, multipliers
     ):
         n, p = A.shape
+        if not (
+            center.size == gradient.size == x.size == p
+            and floor.size == weights.size == b.size == n
+            and bounds.shape[0] == 2
+            and bounds.shape[1] == p
+            and (p < 2 or center.strides[0] == gradient.strides[0] == 8)
+            and (n < 2 or weights.strides[0] == floor.strides[0] == 8)
+        ):
+            return -1.0
         return solve_instance(
             n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
             pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(zeros, 0),
