@@ -226,7 +226,7 @@ def require_finite(x: Array) -> Array:
 
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
-    return bool(t == 1) if t.ndim == 0 else bool(t.min(initial=2) == 1)
+    return bool(t == 1) if t.ndim == 0 else t.size > 0 and bool(t.min() == 1)
 
 
 def any_of(flags: Any) -> bool:

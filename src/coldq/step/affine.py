@@ -112,8 +112,7 @@ def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
     n, p = problem[6].shape[-2:]
     cores = ((p,), (n,), ())
-    memory = partial(scratch, n, p)
-    return Step(*run_batch(_batch(), (*problem, strict), CORES, cores, memory))
+    return Step(*run_batch(_batch(), (*problem, strict), CORES, cores, partial(scratch, n, p)))
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
