@@ -83,8 +83,13 @@ def weighted_mean(log_weights, points, out):
         total += weight
         for i in range(points.shape[1]):
             out[i] += weight * points[m, i]
+    # Rounding must not take the mean out of a box that holds all points.
     for i in range(points.shape[1]):
-        out[i] /= total
+        least, largest = math.inf, -math.inf
+        for m in range(log_weights.size):
+            least = min(least, points[m, i])
+            largest = max(largest, points[m, i])
+        out[i] = min(max(out[i] / total, least), largest)
 
 
 SIGNATURES = {

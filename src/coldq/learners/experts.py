@@ -137,8 +137,7 @@ class ExpertLearner(Learner):
 
         experts = pool.update(state.experts, self._for_experts(feedback, gradient))
 
-        mean = weighted_mean(logs, _experts_last(experts.x, 2))
-        played = self.domain.project(mean)  # rounding may leave the box by a bit
+        played = weighted_mean(logs, _experts_last(experts.x, 2))
         log_weights = logs if logs.ndim == 1 else np.ascontiguousarray(np.moveaxis(logs, -1, 0))
         return ExpertState(t + 1, played, log_weights, experts)
 
