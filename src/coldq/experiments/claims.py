@@ -1,0 +1,291 @@
+"""The claims of the paper's experiments section, as functions of the runs.
+
+Each claim is one or more quantities with a limit. A verdict is computed from them, never typed:
+the claim holds if every quantity keeps its limit, holds in part if some do, and otherwise does not
+hold. The intervals are 95% bootstrap intervals over seeds, learners compared on the same seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.experiments.figures import Setting
+from coldq.experiments.published import final
+from coldq.experiments.runs import TUNED, FigureRuns, Run
+
+HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
+RESAMPLES = 2000
+
+# What the paper's words are taken to mean.
+WITHOUT_SACRIFICING_LOSS = 0.01  # a mean loss at most 1% above
+NEARLY_THE_SAME = 0.01  # within 1% of each other
+OVER_40_PERCENT = 0.40
+SIGNIFICANT_VIOLATION = 0.50  # at least half of the violation gone
+SIGNIFICANT_COST = 0.05  # at least 5% of the energy cost saved
+SERVICE_QUALITY = 0.001  # more delayed jobs by at most 0.1% of the arrivals
+MILLISECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured part of a claim, and the limit that it must keep.
+
+    `sign` is "at least", "at most" or "within"; `unit` is "%" or the name of a unit.
+    """
+
+    what: str
+    value: float
+    interval: tuple[float, float] | None
+    sign: str
+    limit: float
+    unit: str = "%"
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured value keeps the limit."""
+        if self.sign == "within":
+            return abs(self.value) <= self.limit
+        return self.value >= self.limit if self.sign == "at least" else self.value <= self.limit
+
+    @property
+    def clear(self) -> bool:
+        """Whether every value of the interval says the same as the measured one."""
+        if self.interval is None:
+            return False
+        ends = (replace_value(self, end).holds for end in self.interval)
+        return all(end == self.holds for end in ends)
+
+    def __str__(self) -> str:
+        bound = "within ±" if self.sign == "within" else f"{self.sign} "
+        text = f"{self.what}: {_number(self.value, self.unit)}"
+        if self.interval is not None:
+            low, high = (_number(end, self.unit) for end in self.interval)
+            text += f" [{low}, {high}]"
+        return f"{text}, needs {bound}{_number(self.limit, self.unit)}"
+
+
+def replace_value(quantity: Quantity, value: float) -> Quantity:
+    """The same quantity had it been measured otherwise."""
+    return Quantity(quantity.what, value, None, quantity.sign, quantity.limit, quantity.unit)
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{100.0 * value:.3g}%" if unit == "%" else f"{value:.3g} {unit}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of the paper, where it was checked, and what came out."""
+
+    key: str
+    figure: str
+    claim: str
+    where: str
+    quantities: tuple[Quantity, ...]
+
+    @property
+    def outcome(self) -> str:
+        """ "holds", "holds in part" or "does not hold"."""
+        kept = [quantity.holds for quantity in self.quantities]
+        return HOLDS if all(kept) else IN_PART if any(kept) else FAILS
+
+    @property
+    def clear(self) -> bool:
+        """Whether no interval straddles its limit."""
+        return all(quantity.clear for quantity in self.quantities)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "key": self.key,
+            "figure": self.figure,
+            "claim": self.claim,
+            "where": self.where,
+            "outcome": self.outcome,
+            "clear": self.clear,
+            "quantities": [
+                {
+                    "what": q.what,
+                    "value": q.value,
+                    "interval": q.interval,
+                    "needs": f"{q.sign} {q.limit:g}",
+                    "unit": "fraction" if q.unit == "%" else q.unit,
+                    "holds": q.holds,
+                }
+                for q in self.quantities
+            ],
+        }
+
+
+def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, float] | None:
+    """The 95% percentile interval of a statistic of means, seeds drawn with replacement together.
+
+    >>> import numpy as np
+    >>> from coldq.experiments.claims import bootstrap
+    >>> low, high = bootstrap(lambda a: a, np.arange(20.0))
+    >>> low < 9.5 < high
+    True
+    """
+    count = samples[0].size
+    if count < 2:
+        return None
+    drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    values = statistic(*(sample[drawn].mean(axis=1) for sample in samples))
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _compared(
+    what: str, statistic: Callable[..., Any], samples: tuple[Array, ...], sign: str, limit: float
+) -> Quantity:
+    value = float(statistic(*(sample.mean() for sample in samples)))
+    return Quantity(what, value, bootstrap(statistic, *samples), sign, limit)
+
+
+def _part(difference: Any, whole: Any) -> Any:
+    """A difference as a part of the whole; nothing of nothing is nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0.0, 0.0, difference / np.abs(whole))
+
+
+def lower(what: str, ours: Array, theirs: Array, limit: float) -> Quantity:
+    """By which part of theirs our mean is lower; at least `limit`."""
+    return _compared(what, lambda a, b: _part(b - a, b), (ours, theirs), "at least", limit)
+
+
+def above(what: str, ours: Array, theirs: Array, limit: float) -> Quantity:
+    """By which part of theirs our mean is above; at most `limit`."""
+    return _compared(what, lambda a, b: _part(a - b, b), (ours, theirs), "at most", limit)
+
+
+def apart(what: str, ours: Array, theirs: Array, limit: float) -> Quantity:
+    """By which part of ours their mean is above; within `limit` on either side."""
+    return _compared(what, lambda a, b: _part(b - a, a), (ours, theirs), "within", limit)
+
+
+def violation_without_loss(runs: FigureRuns) -> Iterator[Verdict]:
+    """Over 40% lower violation than RECOO without sacrificing the accumulated loss."""
+    for setting in runs.figure.settings:
+        ours = runs.find(setting, "COLDQ")
+        for label in ("RECOO", TUNED):
+            theirs = runs.find(setting, label)
+            yield Verdict(
+                "violation-without-loss",
+                runs.figure.key,
+                f"COLDQ violates over 40% less than {label}, without sacrificing the loss",
+                setting.title,
+                (
+                    lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),
+                    above("loss above", ours.loss, theirs.loss, WITHOUT_SACRIFICING_LOSS),
+                ),
+            )
+
+
+def nearly_the_same_loss(runs: FigureRuns) -> Iterator[Verdict]:
+    """The parameters were chosen so that all losses come out nearly the same (the appendix)."""
+    for setting in runs.figure.settings:
+        ours = runs.find(setting, "COLDQ")
+        yield Verdict(
+            "same-loss",
+            runs.figure.key,
+            "the compared algorithms end with nearly the same accumulated loss",
+            setting.title,
+            tuple(
+                apart(f"{run.entry.label} against COLDQ", ours.loss, run.loss, NEARLY_THE_SAME)
+                for run in _compared_with(runs, setting)
+            ),
+        )
+
+
+def significantly_less_violation(runs: FigureRuns) -> Iterator[Verdict]:
+    """Significant reductions in the hard constraint violation compared to RECOO."""
+    for setting in runs.figure.settings:
+        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
+        yield Verdict(
+            "significantly-less-violation",
+            runs.figure.key,
+            "COLDQ violates significantly less than RECOO",
+            setting.title,
+            (lower("violation below", ours.violation, theirs.violation, SIGNIFICANT_VIOLATION),),
+        )
+
+
+def cheaper_at_equal_service(runs: FigureRuns) -> Iterator[Verdict]:
+    """A significant reduction in the energy cost without compromising the service quality."""
+    for setting in runs.figure.settings:
+        ours = runs.find(setting, "COLDQ")
+        jobs = np.full_like(ours.loss, setting.problem.mean_arrivals * setting.problem.horizon)
+        for label in ("RECOO", TUNED, "Yi 2023"):
+            theirs = runs.find(setting, label)
+            yield Verdict(
+                "cheaper-at-equal-service",
+                runs.figure.key,
+                f"COLDQ spends significantly less than {label}, serving as many jobs in time",
+                setting.title,
+                (
+                    lower("cost below", ours.loss, theirs.loss, SIGNIFICANT_COST),
+                    _compared(
+                        "more delayed jobs, of all arrivals",
+                        lambda a, b, arrivals: (a - b) / arrivals,
+                        (ours.violation, theirs.violation, jobs),
+                        "at most",
+                        SERVICE_QUALITY,
+                    ),
+                ),
+            )
+
+
+def as_cheap_as_published(runs: FigureRuns) -> Iterator[Verdict]:
+    """The saving against RECOO is as large as the end points of the published curves show."""
+    curves = runs.figure.curves
+    shown = 1.0 - final(curves, "loss", "COLDQ") / final(curves, "loss", "RECOO")
+    for setting in runs.figure.settings:
+        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
+        yield Verdict(
+            "as-cheap-as-published",
+            runs.figure.key,
+            f"COLDQ spends {100.0 * shown:.0f}% less than RECOO, as the published curves show",
+            setting.title,
+            (lower("cost below", ours.loss, theirs.loss, shown),),
+        )
+
+
+def fast_enough(runs: FigureRuns) -> Iterator[Verdict]:
+    """Each algorithm takes at most 10 ms an iteration (the appendix)."""
+    label, seconds = max(runs.seconds_per_slot.items(), key=lambda item: item[1])
+    quantity = Quantity(
+        f"the slowest, {label}", 1e3 * seconds, None, "at most", MILLISECONDS, unit="ms"
+    )
+    yield Verdict(
+        "fast-enough",
+        runs.figure.key,
+        "every algorithm takes at most 10 ms an iteration",
+        "one seed alone, problem included",
+        (quantity,),
+    )
+
+
+def _compared_with(runs: FigureRuns, setting: Setting) -> tuple[Run, ...]:
+    """The runs that stand for the paper's other curves, in every reading of their parameters."""
+    plotted = [e.learner for e in runs.figure.entries if e.published and e.label != "COLDQ"]
+    return tuple(
+        run for run in runs.of(setting) if run.entry.learner in plotted and run.entry.label != TUNED
+    )
+
+
+CLAIMS: dict[str, tuple[Callable[[FigureRuns], Iterator[Verdict]], ...]] = {
+    "time-varying": (violation_without_loss, nearly_the_same_loss, fast_enough),
+    "quadratic": (significantly_less_violation, nearly_the_same_loss, fast_enough),
+    "linear": (significantly_less_violation, nearly_the_same_loss, fast_enough),
+    "jobs": (cheaper_at_equal_service, as_cheap_as_published, fast_enough),
+}
+
+
+def check_claims(runs: FigureRuns) -> tuple[Verdict, ...]:
+    """The verdicts on every claim about one figure."""
+    return tuple(verdict for claim in CLAIMS[runs.figure.key] for verdict in claim(runs))

@@ -1,0 +1,192 @@
+"""Running a figure: every learner in every setting, all seeds side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints import Affine, LogCapacity
+from coldq.experiments.figures import Entry, Figure, Setting
+from coldq.learners.card import WHOLE_CONSTRAINT
+from coldq.metrics import accumulated_loss, hard_violation
+from coldq.schedules import Power
+from coldq.simulate import Trace, simulate
+
+TUNED = "RECOO, tuned"
+# Factors of 2^(1/4): fine enough to bring the losses of the paper's figures within half a percent.
+ALPHAS = tuple(2.0 ** (k / 4.0) for k in range(-8, 9))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One learner in one setting: its trace, and how long all seeds together took."""
+
+    setting: Setting
+    entry: Entry
+    trace: Trace
+    seconds: float
+
+    @cached_property
+    def loss(self) -> Array:
+        """The accumulated loss of each seed."""
+        return accumulated_loss(self.trace)
+
+    @cached_property
+    def violation(self) -> Array:
+        """The hard violation of each seed."""
+        return hard_violation(self.trace)
+
+    def running(self, measure: str, *, averaged: bool) -> Array:
+        """The running "loss" or "violation", of shape (S, T); averages as the paper takes them."""
+        total = {"loss": accumulated_loss, "violation": hard_violation}[measure]
+        values = total(self.trace, cumulative=True)
+        return values / np.arange(2.0, self.trace.horizon + 2.0) if averaged else values
+
+    @cached_property
+    def above_floor(self) -> Array | None:
+        """In how many slots of each seed a queue was above its floor gamma, if there is one."""
+        if self.trace.queue is None:
+            return None
+        return (self.trace.queue > self.trace.learner.gamma).any(axis=-1).sum(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class FigureRuns:
+    """All runs of one figure, and the seconds a slot of a single seed takes each learner."""
+
+    figure: Figure
+    runs: tuple[Run, ...]
+    seconds_per_slot: dict[str, float]
+
+    def find(self, setting: Setting, label: str) -> Run:
+        """The run of a learner in a setting."""
+        for run in self.runs:
+            if run.setting is setting and run.entry.label == label:
+                return run
+        raise KeyError(f"{label} in {setting.title}")
+
+    def of(self, setting: Setting) -> tuple[Run, ...]:
+        """The runs of one setting."""
+        return tuple(run for run in self.runs if run.setting is setting)
+
+
+def count_runs(figure: Figure) -> int:
+    """How often `run_figure` will report that something is done."""
+    in_settings = len(figure.settings) * (len(figure.entries) + len(ALPHAS) * figure.tuned)
+    return in_settings + len(figure.entries)
+
+
+def run_figure(
+    figure: Figure, seeds: tuple[int, ...], done: Callable[[str], None] = lambda what: None
+) -> FigureRuns:
+    """Every learner in every setting; `done` hears of each finished run."""
+    runs = []
+    for setting in figure.settings:
+        chosen = seeds if setting.random else seeds[:1]
+        own = [_run(setting, entry, chosen, done) for entry in figure.entries]
+        runs += own
+        if figure.tuned:
+            ours, theirs = own[0], next(run for run in own if run.entry.label == "RECOO")
+            runs.append(_tuned(ours, theirs, chosen, done))
+    # One seed alone: a decision maker has no batch that would share the cost of Python.
+    alone = figure.settings[0]
+    seconds = {}
+    for entry in figure.entries:
+        run = _run(alone, entry, seeds[:1], done)
+        seconds[entry.label] = run.seconds / run.trace.horizon
+    return FigureRuns(figure, tuple(runs), seconds)
+
+
+def _run(
+    setting: Setting, entry: Entry, seeds: tuple[int, ...], done: Callable[[str], None]
+) -> Run:
+    learner = entry.make(setting.problem)
+    begun = time.perf_counter()
+    keep = ["queue"] if entry.label == "COLDQ" else []
+    trace = simulate(learner, setting.problem, seeds, keep=keep, progress=False)
+    seconds = time.perf_counter() - begun
+    done(f"{entry.label}, {setting.title}")
+    return Run(setting, entry, trace, seconds)
+
+
+def _tuned(ours: Run, theirs: Run, seeds: tuple[int, ...], done: Callable[[str], None]) -> Run:
+    """RECOO with the alpha, of a geometric range, whose mean loss is closest to COLDQ's."""
+    target = ours.loss.mean()
+    best: Run | None = None
+    for scale in ALPHAS:
+        entry = replace(
+            theirs.entry,
+            label=TUNED,
+            parameters={**theirs.entry.parameters, "alpha": Power(0.5, scale)},
+            printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
+            published=None,
+        )
+        run = _run(theirs.setting, entry, seeds, done)
+        if best is None or abs(run.loss.mean() - target) < abs(best.loss.mean() - target):
+            best = run
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """What the same runs would take if every step went through CVXPY, from steps measured here."""
+
+    seconds_per_step: dict[str, float]
+    steps: int
+    seconds: float
+
+
+def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> Stepping | None:
+    """An estimate from `samples` steps a figure; None where CVXPY is not installed."""
+    try:
+        from coldq.step.reference import reference_step
+    except ImportError:
+        return None
+    per_step, steps, seconds = {}, 0, 0.0
+    for runs in figures:
+        problem = runs.figure.settings[0].problem
+        learner = runs.figure.entries[0].make(problem)
+        state, stream = learner.init(problem.n_constraints, batch=(1,)), problem.start([0])
+        spent = []
+        for t in range(1, samples + 2):
+            revealed = stream.reveal(t, state.x)
+            gradient = revealed.loss.gradient(state.x)[0]
+            begun = time.perf_counter()
+            reference_step(
+                state.x[0],
+                gradient,
+                float(learner.alpha(state.t)[0]),
+                state.queue[0],
+                _alone(revealed.constraint),
+                problem.domain,
+            )
+            spent.append(time.perf_counter() - begun)
+            state = learner.update(state, revealed)
+        each = float(np.median(spent[1:]))  # the first one imports and compiles
+        count = sum(
+            run.trace.loss.size * getattr(run.trace.learner, "n_experts", 1)
+            for run in runs.runs
+            if WHOLE_CONSTRAINT in run.entry.learner.card.needs
+        )
+        per_step[runs.figure.key] = each
+        steps += count
+        seconds += each * count
+    return Stepping(per_step, steps, seconds)
+
+
+def _alone(constraint: Any) -> Any:
+    """The constraint of a batch of one, without its leading axis."""
+    if isinstance(constraint, Affine):
+        return Affine(constraint.A[0], constraint.b[0])
+    size = constraint.dim
+    return LogCapacity(
+        constraint.demand.reshape(()),
+        *(a.reshape(size) for a in (constraint.scale, constraint.rate)),
+    )
