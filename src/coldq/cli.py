@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,13 +43,23 @@ def main(
 
 @app.command()
 def reproduce(
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this figure, by name or number; may be given again."),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds to run.", min=1)] = 20,
-    horizon: Annotated[int, typer.Option(help="How many slots; the paper has 5000.", min=2)] = 5000,
+    out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
+    quick: Annotated[bool, typer.Option("--quick", help="Three seeds, for a quick look.")] = False,
 ) -> None:
-    """Run the paper's experiment on time-varying constraints and print its table."""
-    from coldq.experiments.time_varying import print_table
+    """Run the paper's four experiments, check its claims, and write a report."""
+    from coldq.experiments.figures import FIGURES, find
+    from coldq.experiments.reproduce import reproduce as run_all
+    from coldq.experiments.terminal import print_results
 
-    print_table(seeds=range(seeds), horizon=horizon)
+    asked = [find(name).number for name in figure or ()]
+    chosen = [each for each in FIGURES if not asked or each.number in asked]
+    print_results(run_all(chosen, range(3 if quick else seeds), out))
+    typer.echo(f"The report: {out / 'index.html'}")
 
 
 @app.command(name="list")

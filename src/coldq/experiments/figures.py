@@ -51,7 +51,7 @@ class Figure:
 
     `averaged` figures show running averages, as the paper does: the total up to slot t divided by
     t + 1. `curves` is the prefix of its curves among the published ones. In a `tuned` figure RECOO
-    is also run with the alpha that brings its loss closest to COLDQ's.
+    is also run with an alpha tuned to COLDQ's loss.
     """
 
     key: str

@@ -114,7 +114,7 @@ def write_traces(runs: FigureRuns, path: Path) -> None:
             ("queue", pa.float64()),
         ]
     )
-    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, "2.6") as writer:
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for run in runs.runs:
             S, T = run.trace.loss.shape
             queue = run.trace.queue

@@ -18,9 +18,9 @@ from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
 from coldq.simulate import Trace, simulate
 
-TUNED = "RECOO, tuned"
-# Factors of 2^(1/4): fine enough to bring the losses of the paper's figures within half a percent.
+TUNED = "RECOO (tuned)"
 ALPHAS = tuple(2.0 ** (k / 4.0) for k in range(-8, 9))
+AS_LOW_A_LOSS = 0.001  # at most 0.1% above
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +116,11 @@ def _run(
 
 
 def _tuned(ours: Run, theirs: Run, seeds: tuple[int, ...], done: Callable[[str], None]) -> Run:
-    """RECOO with the alpha, of a geometric range, whose mean loss is closest to COLDQ's."""
-    target = ours.loss.mean()
-    best: Run | None = None
+    """RECOO with the alpha that violates least among those with a mean loss as low as COLDQ's.
+
+    Where no alpha has a loss as low, the one that comes closest.
+    """
+    runs = []
     for scale in ALPHAS:
         entry = replace(
             theirs.entry,
@@ -127,20 +129,25 @@ def _tuned(ours: Run, theirs: Run, seeds: tuple[int, ...], done: Callable[[str],
             printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
             published=None,
         )
-        run = _run(theirs.setting, entry, seeds, done)
-        if best is None or abs(run.loss.mean() - target) < abs(best.loss.mean() - target):
-            best = run
-    assert best is not None
-    return best
+        runs.append(_run(theirs.setting, entry, seeds, done))
+    target = ours.loss.mean()
+    as_low = [r for r in runs if r.loss.mean() <= target + AS_LOW_A_LOSS * abs(target)]
+    if as_low:
+        return min(as_low, key=lambda run: run.violation.mean())
+    return min(runs, key=lambda run: run.loss.mean())
 
 
 @dataclass(frozen=True)
 class Stepping:
-    """What the same runs would take if every step went through CVXPY, from steps measured here."""
+    """What the runs that solve a step would take through CVXPY, from steps measured here.
+
+    `ours` is what the same runs took.
+    """
 
     seconds_per_step: dict[str, float]
     steps: int
     seconds: float
+    ours: float
 
 
 def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> Stepping | None:
@@ -149,7 +156,7 @@ def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> St
         from coldq.step.reference import reference_step
     except ImportError:
         return None
-    per_step, steps, seconds = {}, 0, 0.0
+    per_step, steps, seconds, ours = {}, 0, 0.0, 0.0
     for runs in figures:
         problem = runs.figure.settings[0].problem
         learner = runs.figure.entries[0].make(problem)
@@ -170,15 +177,13 @@ def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> St
             spent.append(time.perf_counter() - begun)
             state = learner.update(state, revealed)
         each = float(np.median(spent[1:]))  # the first one imports and compiles
-        count = sum(
-            run.trace.loss.size * getattr(run.trace.learner, "n_experts", 1)
-            for run in runs.runs
-            if WHOLE_CONSTRAINT in run.entry.learner.card.needs
-        )
+        stepped = [r for r in runs.runs if WHOLE_CONSTRAINT in r.entry.learner.card.needs]
+        count = sum(r.trace.loss.size * getattr(r.trace.learner, "n_experts", 1) for r in stepped)
+        ours += sum(run.seconds for run in stepped)
         per_step[runs.figure.key] = each
         steps += count
         seconds += each * count
-    return Stepping(per_step, steps, seconds)
+    return Stepping(per_step, steps, seconds, ours)
 
 
 def _alone(constraint: Any) -> Any:

@@ -1,0 +1,130 @@
+"""What a reproduction shows on the terminal: its progress, then its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.experiments.claims import FAILS, HOLDS, IN_PART
+from coldq.experiments.runs import FigureRuns
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from coldq.experiments.reproduce import Reproduction
+
+STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar of `total` runs that hears what is done; silent where nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    console = Console(stderr=True)
+    columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("compiling, or loading compiled kernels", total=total)
+        yield lambda what: bar.update(task, advance=1, description=what)
+
+
+def interval(samples: Array, digits: int = 1) -> str:
+    """A mean with the half-width of its 95% interval over seeds (Student's t).
+
+    >>> import numpy as np
+    >>> from coldq.experiments.terminal import interval
+    >>> interval(np.array([1.0, 2.0, 3.0]))
+    '2.0 ± 2.5'
+    """
+    mean = samples.mean()
+    if samples.size < 2:
+        return f"{mean:,.{digits}f}"
+    from scipy.special import stdtrit
+
+    quantile = stdtrit(samples.size - 1, 0.975)
+    half = quantile * samples.std(ddof=1) / np.sqrt(samples.size)
+    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+
+
+def print_results(result: Reproduction) -> None:
+    """One table a figure, the verdicts, and how long it took."""
+    from rich.console import Console
+
+    console = Console()
+    for runs in result.figures:
+        console.print(_figure_table(runs))
+        console.print()
+    console.print("Means ± 95% over seeds. Q > gamma: slots in which COLDQ's queue left its floor.")
+    console.print()
+    console.print(_claims_table(result))
+    console.print()
+    console.print(time_sentence(result))
+
+
+def _table(title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+    )
+
+
+def _figure_table(runs: FigureRuns) -> Table:
+    figure = runs.figure
+    horizon, seeds = runs.runs[0].trace.horizon, len(runs.runs[0].trace.seeds)
+    table = _table(
+        f"Figure {figure.number}. {figure.title}, T = {horizon}, "
+        f"{seeds} seed{'s' if seeds != 1 else ''}"
+    )
+    table.add_column("learner", no_wrap=True)
+    for heading in (figure.loss_label, figure.violation_label, "Q > gamma", "a slot"):
+        table.add_column(heading, justify="right")
+    slots = horizon + 1.0 if figure.averaged else 1.0
+    for setting in figure.settings:
+        table.add_row(f"[italic]{setting.title.replace('[', chr(92) + '[')}[/italic]")
+        for run in runs.of(setting):
+            moved = run.above_floor
+            alone = runs.seconds_per_slot.get(run.entry.label)
+            table.add_row(
+                f"  {run.entry.label}",
+                interval(run.loss / slots, digits=0),
+                interval(run.violation / slots, digits=1),
+                "" if moved is None else interval(moved.astype(float)),
+                "" if alone is None else f"{1e6 * alone:.0f} µs",
+            )
+    return table
+
+
+def _claims_table(result: Reproduction) -> Table:
+    table = _table("The paper's claims")
+    for heading in ("figure", "claim", "verdict"):
+        table.add_column(heading, overflow="fold")
+    numbers = {runs.figure.key: runs.figure.number for runs in result.figures}
+    for verdict in result.verdicts:
+        lines = [f"{verdict.claim} ({verdict.where})", *(f"  {q}" for q in verdict.quantities)]
+        shown = "\n".join(lines).replace("[", "\\[")
+        style = STYLES[verdict.outcome]
+        table.add_row(str(numbers[verdict.figure]), shown, f"[{style}]{verdict.outcome}[/{style}]")
+    return table
+
+
+def time_sentence(result: Reproduction) -> str:
+    """How long the runs took, and how long they would take through CVXPY."""
+    spent = f"{result.seconds:.0f} s for all runs"
+    if result.stepping is None:
+        return f"{spent}; CVXPY is not installed, so its time is not estimated."
+    stepping = result.stepping
+    return (
+        f"{spent}. The same {stepping.steps:,} steps through CVXPY would take about "
+        f"{stepping.seconds / 3600.0:.1f} hours, {stepping.seconds / stepping.ours:,.0f} times the "
+        f"{stepping.ours:.0f} s that these runs took, estimated from steps measured here."
+    )
