@@ -28,6 +28,7 @@ ZONES = (
     "NORTH", "WEST",
 )  # fmt: skip
 PROXIES = ("H Q", "NPX", "O H", "PJM")  # neighbours of NYISO, in its files beside its own zones
+KNOWN = ZONES + PROXIES
 PUBLISHED = ("LONGIL", "N.Y.C.", "NORTH", "WEST")  # five-minute prices of May 2017 as published
 COLUMNS = ["Time Stamp", "Name", "PTID", "LBMP ($/MWHr)"]  # what we read; more may follow
 SLOT = timedelta(minutes=5)
@@ -211,10 +212,8 @@ def read_nyiso(
     """
     chosen = zone_names(zones)
     for zone in chosen:
-        if zone not in ZONES + PROXIES:
-            raise InvalidInput(
-                f"zones may name {', '.join(ZONES + PROXIES)}, but has the unknown {zone!r}"
-            )
+        if zone not in KNOWN:
+            raise InvalidInput(f"zones may name {', '.join(KNOWN)}, but has the unknown {zone!r}")
     longest_gap = whole_number("longest_gap", longest_gap, 0)
     paths = _paths(files)
 
@@ -308,7 +307,7 @@ def _rows(path: Path) -> Iterator[tuple[datetime, str, str, str]]:
         if len(row) != len(header):
             raise InvalidInput(f"{place}: needs {len(header)} fields, but has {len(row)}")
         text, zone, _, price = row[: len(COLUMNS)]
-        if zone not in ZONES + PROXIES:
+        if zone not in KNOWN:
             raise InvalidInput(f"{place}: there is no zone {zone!r}")
         if text not in stamps:
             stamps[text] = _stamp(text, place)
@@ -374,7 +373,7 @@ def _clock_changes(year: int) -> list[np.datetime64]:
     """The Sundays on which daylight saving begins and ends, by the law of 2007 or of 1987."""
     begins, ends = (("03", 1), ("11", 0)) if year >= 2007 else (("04", 0), ("11", -1))
     return [
-        np.busday_offset(f"{year}-{month}", sunday, roll="forward", weekmask="Sun")
+        np.busday_offset(f"{year:04}-{month}", sunday, roll="forward", weekmask="Sun")
         for month, sunday in (begins, ends)
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from importlib.resources import files
 
 
 def text(name: str) -> str:
@@ -13,5 +12,7 @@ def text(name: str) -> str:
     >>> data.text("nasa-http-requests-5min-1995-07-01_1995-07-10.csv.gz").splitlines()[0]
     'timestamp,requests'
     """
+    from importlib.resources import files  # slow to import, and seldom needed
+
     content = files(__name__).joinpath(name).read_bytes()
     return (gzip.decompress(content) if name.endswith(".gz") else content).decode()
