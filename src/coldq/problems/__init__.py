@@ -1,7 +1,18 @@
 """Problems: what a learner plays against. Each is a frozen value; its randomness is its seed."""
 
 from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
+from coldq.problems.job_scheduling import JobScheduling
+from coldq.problems.nyiso import ZonalPrices, read_nyiso
 from coldq.problems.problem import Constants, Problem
 from coldq.problems.time_varying import TimeVarying
 
-__all__ = ["Constants", "OnlineLinear", "OnlineQuadratic", "Problem", "TimeVarying"]
+__all__ = [
+    "Constants",
+    "JobScheduling",
+    "OnlineLinear",
+    "OnlineQuadratic",
+    "Problem",
+    "TimeVarying",
+    "ZonalPrices",
+    "read_nyiso",
+]
