@@ -51,17 +51,22 @@ def figure_one(loss: float, violation: float, *, spread: float = 0.01) -> Figure
     ],
 )
 def test_forty_percent_without_sacrificing_loss(loss, violation, outcome):
-    verdict, tuned = claims.violation_without_loss(figure_one(loss, violation))
+    (verdict,) = claims.violation_without_loss(figure_one(loss, violation))
     assert verdict.outcome == outcome
     below, above = verdict.quantities
     assert below.value == pytest.approx(1.0 - violation / 10.0)
     assert above.value == pytest.approx(loss / 100.0 - 1.0)
-    assert tuned.outcome == IN_PART  # compared with its equal: no loss lost, nothing gained
+
+
+def test_compared_with_its_equal_nothing_is_gained():
+    (verdict,) = claims.violation_at_equal_loss(figure_one(100.0, 5.0))
+    assert verdict.outcome == FAILS
+    assert verdict.quantities[0].value == 0.0
 
 
 def test_learners_are_compared_on_the_same_seeds():
     # Every seed scatters by half, but for both learners alike: the ratio does not scatter at all.
-    verdict, _ = claims.violation_without_loss(figure_one(100.0, 5.0, spread=0.5))
+    (verdict,) = claims.violation_without_loss(figure_one(100.0, 5.0, spread=0.5))
     low, high = verdict.quantities[0].interval
     assert low == pytest.approx(0.5) and high == pytest.approx(0.5)
     assert verdict.clear
@@ -109,7 +114,7 @@ def test_one_seed_has_no_interval():
 
 
 def test_verdicts_become_json_that_says_what_was_needed():
-    verdict, _ = claims.violation_without_loss(figure_one(100.5, 5.9))
+    (verdict,) = claims.violation_without_loss(figure_one(100.5, 5.9))
     document = verdict.to_dict()
     assert document["outcome"] == HOLDS
     assert document["quantities"][0]["needs"] == "at least 0.4"

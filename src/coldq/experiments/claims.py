@@ -172,27 +172,42 @@ def apart(what: str, ours: Array, theirs: Array, limit: float) -> Quantity:
     return _compared(what, lambda a, b: _part(b - a, a), (ours, theirs), "within", limit)
 
 
+def _claimed(runs: FigureRuns) -> tuple[Setting, ...]:
+    return tuple(setting for setting in runs.figure.settings if setting.claimed)
+
+
 def violation_without_loss(runs: FigureRuns) -> Iterator[Verdict]:
     """Over 40% lower violation than RECOO without sacrificing the accumulated loss."""
-    for setting in runs.figure.settings:
-        ours = runs.find(setting, "COLDQ")
-        for label in ("RECOO", TUNED):
-            theirs = runs.find(setting, label)
-            yield Verdict(
-                "violation-without-loss",
-                runs.figure.key,
-                f"COLDQ violates over 40% less than {label}, without sacrificing the loss",
-                setting.title,
-                (
-                    lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),
-                    above("loss above", ours.loss, theirs.loss, WITHOUT_SACRIFICING_LOSS),
-                ),
-            )
+    for setting in _claimed(runs):
+        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
+        yield Verdict(
+            "violation-without-loss",
+            runs.figure.key,
+            "COLDQ violates over 40% less than RECOO, without sacrificing the loss",
+            setting.title,
+            (
+                lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),
+                above("loss above", ours.loss, theirs.loss, WITHOUT_SACRIFICING_LOSS),
+            ),
+        )
+
+
+def violation_at_equal_loss(runs: FigureRuns) -> Iterator[Verdict]:
+    """The same against RECOO with its alpha tuned to COLDQ's loss, so that no loss is at stake."""
+    for setting in _claimed(runs):
+        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, TUNED)
+        yield Verdict(
+            "violation-at-equal-loss",
+            runs.figure.key,
+            "COLDQ violates over 40% less than RECOO with alpha tuned to the same loss",
+            setting.title,
+            (lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),),
+        )
 
 
 def nearly_the_same_loss(runs: FigureRuns) -> Iterator[Verdict]:
     """The parameters were chosen so that all losses come out nearly the same (the appendix)."""
-    for setting in runs.figure.settings:
+    for setting in _claimed(runs):
         ours = runs.find(setting, "COLDQ")
         yield Verdict(
             "same-loss",
@@ -208,7 +223,7 @@ def nearly_the_same_loss(runs: FigureRuns) -> Iterator[Verdict]:
 
 def significantly_less_violation(runs: FigureRuns) -> Iterator[Verdict]:
     """Significant reductions in the hard constraint violation compared to RECOO."""
-    for setting in runs.figure.settings:
+    for setting in _claimed(runs):
         ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
         yield Verdict(
             "significantly-less-violation",
@@ -221,7 +236,7 @@ def significantly_less_violation(runs: FigureRuns) -> Iterator[Verdict]:
 
 def no_violation(runs: FigureRuns) -> Iterator[Verdict]:
     """The published curve of COLDQ's violation stays at zero."""
-    for setting in runs.figure.settings:
+    for setting in _claimed(runs):
         worst = float(runs.find(setting, "COLDQ").violation.max())
         yield Verdict(
             "no-violation",
@@ -234,7 +249,7 @@ def no_violation(runs: FigureRuns) -> Iterator[Verdict]:
 
 def cheaper_at_equal_service(runs: FigureRuns) -> Iterator[Verdict]:
     """A significant reduction in the energy cost without compromising the service quality."""
-    for setting in runs.figure.settings:
+    for setting in _claimed(runs):
         ours = runs.find(setting, "COLDQ")
         jobs = np.full_like(ours.loss, setting.problem.mean_arrivals * setting.problem.horizon)
         for label in ("RECOO", TUNED, "Yi 2023"):
@@ -261,7 +276,7 @@ def as_cheap_as_published(runs: FigureRuns) -> Iterator[Verdict]:
     """The saving against RECOO is as large as the end points of the published curves show."""
     curves = runs.figure.curves
     shown = 1.0 - final(curves, "loss", "COLDQ") / final(curves, "loss", "RECOO")
-    for setting in runs.figure.settings:
+    for setting in _claimed(runs):
         ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
         yield Verdict(
             "as-cheap-as-published",
@@ -296,7 +311,12 @@ def _compared_with(runs: FigureRuns, setting: Setting) -> tuple[Run, ...]:
 
 
 CLAIMS: dict[str, tuple[Callable[[FigureRuns], Iterator[Verdict]], ...]] = {
-    "time-varying": (violation_without_loss, nearly_the_same_loss, fast_enough),
+    "time-varying": (
+        violation_without_loss,
+        violation_at_equal_loss,
+        nearly_the_same_loss,
+        fast_enough,
+    ),
     "quadratic": (significantly_less_violation, no_violation, nearly_the_same_loss, fast_enough),
     "linear": (significantly_less_violation, no_violation, nearly_the_same_loss, fast_enough),
     "jobs": (cheaper_at_equal_service, as_cheap_as_published, fast_enough),

@@ -9,7 +9,7 @@ from typing import Any
 from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.learners import COLDQ, RECOO, COLDQExpert, SinhaVaze, Yi2021, Yi2023
-from coldq.problems import OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.problems import JobScheduling, OnlineLinear, OnlineQuadratic, TimeVarying
 from coldq.schedules import Power
 
 
@@ -34,14 +34,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Setting:
-    """One reading of an experiment: a problem that the paper's words allow.
+    """One reading of an experiment: a problem that the paper's words allow, or a variant of it.
 
-    `random` is False where every seed gives the same run, so that one is enough.
+    `claimed` is False for a variant of ours that the paper claims nothing about, `drawn` is False
+    where the published curves cannot have been drawn from it, and `random` is False where every
+    seed gives the same run, so that one is enough.
     """
 
     key: str
     title: str
     problem: Any
+    claimed: bool = True
+    drawn: bool = True
     random: bool = True
 
 
@@ -164,6 +168,30 @@ FIGURES = (
         (Setting("printed", "X = [0, 1]^2", OnlineLinear()),),
         (OURS, recoo(), *yi2021(alpha0=2.0, gamma0=1.0), EXPERT, SINHA_VAZE),
         curves="lp",
+    ),
+    Figure(
+        "jobs",
+        4,
+        "Online job scheduling",
+        (
+            Setting("mwh", "prices in $/MWh, as published", JobScheduling()),
+            # The plotted costs are of the size of $/MWh.
+            Setting("kwh", "prices in $/kWh", JobScheduling(price_unit="$/kWh"), drawn=False),
+            Setting(
+                "requests",
+                "prices in $/MWh, arrivals from a real request trace",
+                JobScheduling(arrivals="requests"),
+                claimed=False,
+                drawn=False,
+                random=False,
+            ),
+        ),
+        (OURS, recoo(alpha=0.7), yi2023(alpha=100.0, gamma=1.0, beta=1.0), EXPERT, SINHA_VAZE),
+        curves="js",
+        tuned=True,
+        loss_label="average energy cost",
+        violation_label="average delayed jobs",
+        averaged=True,
     ),
 )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
 from coldq._values import Array
 from coldq.experiments.figures import Setting
 from coldq.experiments.runs import FigureRuns
+from coldq.problems import data
 
 # What the paper's figures are called in the file of decoded curves.
 MEASURES = {"loss": ("loss", "cost"), "violation": ("vio", "delay")}
@@ -19,8 +19,7 @@ MEASURES = {"loss": ("loss", "cost"), "violation": ("vio", "delay")}
 
 @cache
 def _curves() -> dict[str, dict[str, list[list[float]]]]:
-    text = files("coldq.problems").joinpath("data/published-curves.json").read_text("utf-8")
-    return json.loads(text)
+    return json.loads(data.text("published-curves.json"))
 
 
 def published_curve(prefix: str, measure: str, label: str) -> tuple[Array, Array]:
@@ -70,10 +69,10 @@ class EndPoint:
 
 
 def end_points(runs: FigureRuns) -> tuple[EndPoint, ...]:
-    """For every published curve and every setting where ours ends, measured as the paper does."""
+    """Where ours ends, measured as the paper does, for every published curve and drawn setting."""
     figure = runs.figure
     rows = []
-    for setting in figure.settings:
+    for setting in (each for each in figure.settings if each.drawn):
         for run in runs.of(setting):
             if run.entry.published is None:
                 continue

@@ -19,7 +19,7 @@ from coldq.schedules import Power
 from coldq.simulate import Trace, simulate
 
 TUNED = "RECOO (tuned)"
-ALPHAS = tuple(2.0 ** (k / 4.0) for k in range(-8, 9))
+ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4
 AS_LOW_A_LOSS = 0.001  # at most 0.1% above
 
 
@@ -78,8 +78,8 @@ class FigureRuns:
 
 def count_runs(figure: Figure) -> int:
     """How often `run_figure` will report that something is done."""
-    in_settings = len(figure.settings) * (len(figure.entries) + len(ALPHAS) * figure.tuned)
-    return in_settings + len(figure.entries)
+    tuned = sum(setting.claimed for setting in figure.settings) if figure.tuned else 0
+    return (len(figure.settings) + 1) * len(figure.entries) + tuned * len(ALPHAS)
 
 
 def run_figure(
@@ -91,7 +91,7 @@ def run_figure(
         chosen = seeds if setting.random else seeds[:1]
         own = [_run(setting, entry, chosen, done) for entry in figure.entries]
         runs += own
-        if figure.tuned:
+        if figure.tuned and setting.claimed:
             ours, theirs = own[0], next(run for run in own if run.entry.label == "RECOO")
             runs.append(_tuned(ours, theirs, chosen, done))
     # One seed alone: a decision maker has no batch that would share the cost of Python.

@@ -10,6 +10,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
+from coldq.experiments.figures import Setting
 from coldq.experiments.runs import FigureRuns
 
 if TYPE_CHECKING:
@@ -60,9 +61,13 @@ def print_results(result: Reproduction) -> None:
 
     console = Console()
     for runs in result.figures:
-        console.print(_figure_table(runs))
-        console.print()
-    console.print("Means ± 95% over seeds. Q > gamma: slots in which COLDQ's queue left its floor.")
+        for setting in runs.figure.settings:
+            console.print(_setting_table(runs, setting))
+            console.print()
+    console.print(
+        "Means ± 95% over seeds. Q > gamma: COLDQ's queue is above its floor. "
+        "A slot: one seed alone, problem included."
+    )
     console.print()
     console.print(_claims_table(result))
     console.print()
@@ -72,48 +77,51 @@ def print_results(result: Reproduction) -> None:
 def _table(title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     return Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
     )
 
 
-def _figure_table(runs: FigureRuns) -> Table:
-    figure = runs.figure
-    horizon, seeds = runs.runs[0].trace.horizon, len(runs.runs[0].trace.seeds)
+def _setting_table(runs: FigureRuns, setting: Setting) -> Table:
+    figure, own = runs.figure, runs.of(setting)
+    horizon, seeds = own[0].trace.horizon, len(own[0].trace.seeds)
     table = _table(
-        f"Figure {figure.number}. {figure.title}, T = {horizon}, "
-        f"{seeds} seed{'s' if seeds != 1 else ''}"
+        f"Figure {figure.number}. {figure.title}: {setting.title}\n"
+        f"T = {horizon}, {seeds} seed{'s' if seeds != 1 else ''}"
     )
     table.add_column("learner", no_wrap=True)
-    for heading in (figure.loss_label, figure.violation_label, "Q > gamma", "a slot"):
-        table.add_column(heading, justify="right")
+    for heading in (figure.loss_label, figure.violation_label, "slots with Q > gamma", "a slot"):
+        table.add_column("\n".join(heading.rsplit(" ", 1)), justify="right", no_wrap=True)
     slots = horizon + 1.0 if figure.averaged else 1.0
-    for setting in figure.settings:
-        table.add_row(f"[italic]{setting.title.replace('[', chr(92) + '[')}[/italic]")
-        for run in runs.of(setting):
-            moved = run.above_floor
-            alone = runs.seconds_per_slot.get(run.entry.label)
-            table.add_row(
-                f"  {run.entry.label}",
-                interval(run.loss / slots, digits=0),
-                interval(run.violation / slots, digits=1),
-                "" if moved is None else interval(moved.astype(float)),
-                "" if alone is None else f"{1e6 * alone:.0f} µs",
-            )
+    for run in own:
+        moved, alone = run.above_floor, runs.seconds_per_slot.get(run.entry.label)
+        table.add_row(
+            run.entry.label,
+            interval(run.loss / slots, digits=0),
+            interval(run.violation / slots, digits=1),
+            "" if moved is None else interval(moved.astype(float), digits=0),
+            "" if alone is None else f"{1e6 * alone:.0f} µs",
+        )
     return table
 
 
 def _claims_table(result: Reproduction) -> Table:
+    from rich.text import Text
+
     table = _table("The paper's claims")
     for heading in ("figure", "claim", "verdict"):
         table.add_column(heading, overflow="fold")
     numbers = {runs.figure.key: runs.figure.number for runs in result.figures}
     for verdict in result.verdicts:
         lines = [f"{verdict.claim} ({verdict.where})", *(f"  {q}" for q in verdict.quantities)]
-        shown = "\n".join(lines).replace("[", "\\[")
-        style = STYLES[verdict.outcome]
-        table.add_row(str(numbers[verdict.figure]), shown, f"[{style}]{verdict.outcome}[/{style}]")
+        outcome = Text(verdict.outcome, style=STYLES[verdict.outcome])
+        table.add_row(str(numbers[verdict.figure]), Text("\n".join(lines)), outcome)
     return table
 
 
