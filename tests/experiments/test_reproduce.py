@@ -1,0 +1,162 @@
+"""The whole reproduction on short horizons: its files, its numbers, and what stops it early."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import coldq
+from coldq import files
+from coldq.experiments.figures import FIGURES, find
+from coldq.experiments.reproduce import reproduce
+from coldq.experiments.terminal import print_results
+from coldq.problems import JobScheduling, OnlineLinear, TimeVarying
+
+SHORT = {
+    "time-varying": lambda old: TimeVarying(40, old.domain),
+    "linear": lambda old: OnlineLinear(40),
+    "jobs": lambda old: JobScheduling(30, price_unit=old.price_unit, arrivals=old.arrivals),
+}
+
+
+def shortened(key):
+    figure = find(key)
+    settings = (replace(each, problem=SHORT[key](each.problem)) for each in figure.settings)
+    return replace(figure, settings=tuple(settings))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    out = tmp_path_factory.mktemp("report")
+    return out, reproduce([shortened(key) for key in SHORT], seeds=range(3), out=out)
+
+
+def test_everything_is_written(report):
+    out, _ = report
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert {"index.html", "claims.json"} <= names
+    assert {f"traces/{key}.parquet" for key in SHORT} <= names
+    assert sum(name.endswith(".png") for name in names) >= len(SHORT)
+    assert sum(name.endswith(".pdf") for name in names) >= len(SHORT)
+    assert not [name for name in names if Path(name).name.startswith(".")]
+
+
+def test_the_traces_hold_what_was_run(report):
+    out, result = report
+    table = pq.read_table(out / "traces/time-varying.parquet")
+    columns = {name: np.array(table[name].to_pylist()) for name in table.column_names}
+    run = result.figures[0].runs[1]
+    own = (columns["setting"] == run.setting.key) & (columns["learner"] == run.entry.label)
+    assert (columns["loss"][own].reshape(3, 40) == run.trace.loss).all()
+    assert columns["violation"][own].sum() == pytest.approx(run.violation.sum())
+    assert columns["t"][own & (columns["seed"] == 2)].tolist() == list(range(1, 41))
+    has_queue = np.array([value is not None for value in columns["queue"]])
+    assert (has_queue == (columns["learner"] == "COLDQ")).all()
+
+
+def test_the_claims_file_holds_the_verdicts(report):
+    out, result = report
+    document = json.loads((out / "claims.json").read_text())
+    assert [v["outcome"] for v in document["verdicts"]] == [v.outcome for v in result.verdicts]
+    assert document["seeds"] == [0, 1, 2]
+
+
+def test_one_seed_is_enough_where_nothing_is_random(report):
+    _, result = report
+    counts = {run.setting.key: len(run.trace.seeds) for run in result.figures[2].runs}
+    assert counts == {"mwh": 3, "kwh": 3, "requests": 1}
+
+
+def test_the_tuned_rival_has_no_higher_loss_or_the_lowest(report):
+    _, result = report
+    for runs in (result.figures[0], result.figures[2]):
+        for setting in (each for each in runs.figure.settings if each.claimed):
+            ours = runs.find(setting, "COLDQ").loss.mean()
+            tuned = runs.find(setting, "RECOO (tuned)").loss.mean()
+            printed = runs.find(setting, "RECOO").loss.mean()
+            assert tuned <= max(ours + 0.001 * abs(ours), printed)
+
+
+def test_two_runs_give_the_same_numbers_on_one_thread_or_two(tmp_path, monkeypatch):
+    contents = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("COLDQ_THREADS", threads)
+        out = tmp_path / threads
+        reproduce([shortened("linear")], seeds=range(2), out=out)
+        contents.append((out / "traces/linear.parquet").read_bytes())
+        shutil.copy(out / "claims.json", tmp_path / f"claims-{threads}.json")
+    assert contents[0] == contents[1]
+    first, second = (json.loads((tmp_path / f"claims-{n}.json").read_text()) for n in "12")
+    for one, other in zip(first["verdicts"], second["verdicts"], strict=True):
+        if one["key"] != "fast-enough":
+            assert one == other
+
+
+def test_the_terminal_shows_every_verdict(report, capsys):
+    _, result = report
+    print_results(result)
+    shown = capsys.readouterr().out
+    assert shown.count("holds") + shown.count("not hold") >= len(result.verdicts)
+    assert "Figure 4" in shown and "CVXPY" in shown
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
+    occupied = tmp_path / "file"
+    occupied.write_text("here already")
+    monkeypatch.setattr("coldq.experiments.reproduce.run_figure", None)
+    with pytest.raises(coldq.InvalidInput, match="cannot write to"):
+        reproduce(FIGURES, out=occupied / "results")
+    assert occupied.read_text() == "here already"
+
+
+def test_a_full_disk_is_refused_before_the_work(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
+    monkeypatch.setattr("coldq.experiments.reproduce.run_figure", None)
+    with pytest.raises(coldq.InvalidInput, match="has 1 MB free"):
+        reproduce(FIGURES, out=tmp_path)
+
+
+def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("coldq.experiments.reproduce.find_spec", lambda name: None)
+    with pytest.raises(coldq.InvalidInput, match=r"plotly.*pip install 'coldq\[report\]'"):
+        reproduce(FIGURES, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seeds", "0"], "0 is not in the range"),
+        (["--figure", "nine"], "there is no figure 'nine'"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_a_sentence(arguments, words, tmp_path):
+    command = [sys.executable, "-m", "coldq", "reproduce", "--out", str(tmp_path / "out")]
+    ended = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_leaves_no_file_behind(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "coldq", "reproduce", "--quick", "--out", str(out)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not out.exists():  # it is made just before the runs begin
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert "Traceback" not in errors
+    assert not list(out.rglob("*.*"))
