@@ -13,6 +13,28 @@ from coldq.learners import CATALOGUE
 from coldq.learners.card import GRADIENT_ELSEWHERE, Card
 from coldq.learners.learner import State
 
+
+@dataclass(frozen=True)
+class Simplex:
+    """The unit simplex as a learner sees it: just enough of a domain for entropic steps."""
+
+    dim: int
+    total: float = 1.0
+    batch: tuple[int, ...] = ()
+
+    def project(self, x):
+        y = np.sort(x, axis=-1)[..., ::-1]
+        excess = (np.cumsum(y, axis=-1) - 1.0) / np.arange(1.0, self.dim + 1.0)
+        rank = (y > excess).sum(axis=-1, keepdims=True)
+        return np.maximum(x - np.take_along_axis(excess, rank - 1, axis=-1), 0.0)
+
+    def contains(self, x):
+        return (x >= 0.0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) <= 1e-12)
+
+    def start(self):
+        return np.full(self.dim, 1.0 / self.dim)
+
+
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
 OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])
 LEARNERS = [
@@ -34,6 +56,21 @@ LEARNERS = [
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0, modulus=0.5),
     coldq.OGD(X, gradient_bound=5.0),
     coldq.OGD.strongly_convex(OPEN, mu=0.5),
+    coldq.Ader(X, horizon=50, gradient_bound=5.0),
+    coldq.Mahdavi2012(OPEN, horizon=50, eta=0.1, delta=2.0),
+    coldq.Jenatton2016(X, lipschitz=3.0),
+    coldq.YuanLamperski2018(OPEN, horizon=50, eta=0.1, sigma=2.0),
+    coldq.YuNeelyWei2017(OPEN, horizon=50),
+    coldq.YuNeely2020(X, horizon=50, lipschitz=2.0),
+    coldq.YuNeely2020(OPEN, horizon=50, alpha=1.0, gamma=0.5),
+    coldq.WeiYuNeely2020(X, horizon=50),
+    coldq.WeiYuNeely2020(Simplex(3), horizon=50, divergence="entropy", V=2.0, alpha=1.5),
+    coldq.MOSP(X, horizon=50),
+    coldq.CaoLiu2019(X, horizon=50, eta=0.1, delta=2.0),
+    coldq.CaoZhangPoor2021(X, horizon=50, eta=0.1, delta=2.0),
+    coldq.Liu2022(X, lipschitz=2.0),
+    coldq.Wang2023(X, horizon=50, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
+    coldq.Wang2023(OPEN, horizon=50, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
 ]
 
 
