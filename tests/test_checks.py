@@ -9,8 +9,9 @@ import pytest
 
 import coldq
 from coldq import checks
+from coldq.catalogue import rows
 from coldq.learners import CATALOGUE
-from coldq.learners.card import GRADIENT_ELSEWHERE, Card
+from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
 from coldq.learners.learner import State
 
 
@@ -243,17 +244,29 @@ def test_cards_refuse_what_nobody_knows() -> None:
 
 
 def test_rates_print_as_the_paper_writes_them() -> None:
-    from coldq.learners.card import Rate
-
     for rate, words in [
         (Rate(0.5, vx=1), "O(T^(1/2+Vx))"),
         (Rate(0, log=1), "O(log T)"),
         (Rate(0.5, log=0.5), "O(T^(1/2) (log T)^1/2)"),
         (Rate(1), "O(T)"),
         (Rate(0.75), "O(T^(3/4))"),
+        (Rate(0.5, vx=-0.5, vg=2), "O(T^(1/2-Vx/2+2Vg))"),
+        (Rate(1 / 3, vx=-2 / 3), "O(T^(1/3-2Vx/3))"),
+        (Largest(Rate(1, vx=-1), Rate(vg=1), Rate(0)), "O(T^max(1-Vx, Vg, 0))"),
     ]:
         assert str(rate) == words
     assert Rate(0.5, vx=0.5).exponent(vx=0.4) == 0.7
+    assert Largest(Rate(0.5, vx=-0.5), Rate(vg=1)).exponent(vx=0.5, vg=0.1) == 0.25
+    assert Largest(Rate(0.5, vx=-0.5), Rate(vg=1)).exponent(vx=0.5, vg=0.3) == 0.3
+    with pytest.raises(coldq.InvalidInput, match="without logarithms"):
+        Largest(Rate(0.5), Rate(0, log=1))
+
+
+def test_claims_say_which_violation_they_bound() -> None:
+    with pytest.raises(coldq.InvalidInput, match="measure must be one of"):
+        Claim("convex", "fixed", Rate(0), measure="squared")
+    assert ("MOSP", "O(T^(2/3)) soft") in {(row[0], row[4]) for row in rows()}
+    assert ("COLDQ", "O(1)") in {(row[0], row[4]) for row in rows()}
 
 
 def test_an_expert_learner_says_that_it_shares_a_gradient() -> None:
