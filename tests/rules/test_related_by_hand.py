@@ -273,3 +273,73 @@ def test_a_horizon_longer_by_the_factor_named_has_a_delta() -> None:
         L = max(enough.constants.gradient_bound, enough.constants.constraint_lipschitz)
         # What the theory asks for; D grows a little with T, so it is not met by much.
         assert learner.delta >= 3.0 * L**2 + 2.0 * learner.delta**2 * learner.eta**2
+
+
+PAIR = np.array([0.2, 0.7])
+SQUARE = coldq.Box(-1.0, 1.0, dim=2)
+
+
+def random_feedback(seed: int) -> list[coldq.Feedback]:
+    rng = np.random.default_rng(seed)
+    return [
+        coldq.Feedback(
+            coldq.LeastSquares(rng.standard_normal((2, 2)), rng.standard_normal(2)),
+            coldq.Affine(rng.standard_normal((2, 2)), rng.uniform(-0.3, 0.3, 2)),
+        )
+        for _ in range(8)
+    ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: coldq.Mahdavi2012(SQUARE, 50, eta=0.3 * a, delta=a),
+        lambda a: coldq.Jenatton2016(SQUARE, lipschitz=a),
+        lambda a: coldq.YuanLamperski2018(SQUARE, 50, eta=0.5 * a, sigma=1.0),
+        lambda a: coldq.YuNeelyWei2017(SQUARE, 50, V=a, alpha=2.0),
+        lambda a: coldq.YuNeely2020(SQUARE, 50, lipschitz=a),
+        lambda a: coldq.MOSP(SQUARE, 50, alpha=0.5, mu=a),
+        lambda a: coldq.Liu2022(SQUARE, lipschitz=2.0, gamma=a),
+        lambda a: coldq.Wang2023(SQUARE, 50, 2, alpha=a, eta=1.0, gamma=a),
+    ],
+)
+def test_parameters_with_leading_axes_are_learners_side_by_side(make: Any) -> None:
+    together, alone = make(PAIR), [make(a) for a in PAIR]
+    state, states = together.init(2), [learner.init(2) for learner in alone]
+    for feedback in random_feedback(5):
+        state = together.update(state, feedback)
+        states = [a.update(s, feedback) for a, s in zip(alone, states, strict=True)]
+        for k in range(2):
+            assert state.x[k].tobytes() == states[k].x.tobytes()
+    assert np.abs(state.x[0] - state.x[1]).max() > 1e-3
+
+
+def test_without_a_delay_two_regularisers_are_one() -> None:
+    double = coldq.Wang2023(SQUARE, 50, 0, alpha=0.7, eta=0.4, gamma=0.9)
+    single = coldq.YuNeely2020(SQUARE, 50, alpha=1.1, gamma=0.9)
+    one, other = double.init(2), single.init(2)
+    for feedback in random_feedback(6):
+        one, other = double.update(one, feedback), single.update(other, feedback)
+        np.testing.assert_allclose(one.x, other.x, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(one.queue, other.queue, rtol=1e-12, atol=1e-14)
+
+
+def test_a_linear_penalty_on_a_curved_constraint_is_minimised() -> None:
+    # 1-d: the capacity 2 - 3 log(1 + x), at a fine grid no point of [0, 10] is better.
+    g = coldq.LogCapacity(2.0, [3.0], [1.0])
+    learner = coldq.YuNeely2020(X, 16, alpha=0.5, gamma=1.5)
+    state = learner.init(1, start=[0.4])
+    grid = np.linspace(0.0, 10.0, 100_001)[:, None]
+    for slope in (1.0, 0.2, -0.3):
+        before = state
+        state = learner.update(before, coldq.Feedback(coldq.Linear([slope]), g))
+        # Q_t and g_t(x_t) as the rule says, from the state before.
+        v = 1.5 * (2.0 - 3.0 * np.log1p(before.x[0]))
+        Q = max(-v, before.queue[0] + v)
+        np.testing.assert_allclose(state.queue, [Q])
+
+        def objective(x, x_t=before.x[0], slope=slope, weight=1.5 * (Q + v)):
+            return slope * (x - x_t) + weight * (2.0 - 3.0 * np.log1p(x)) + 0.5 * (x - x_t) ** 2
+
+        assert objective(state.x[0]) <= objective(grid[:, 0]).min() + 1e-9
+        assert 0.0 < state.x[0] < 10.0
