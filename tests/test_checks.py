@@ -9,9 +9,32 @@ import pytest
 
 import coldq
 from coldq import checks
+from coldq.catalogue import rows
 from coldq.learners import CATALOGUE
-from coldq.learners.card import GRADIENT_ELSEWHERE, Card
+from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
 from coldq.learners.learner import State
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """The unit simplex as a learner sees it: just enough of a domain for entropic steps."""
+
+    dim: int
+    total: float = 1.0
+    batch: tuple[int, ...] = ()
+
+    def project(self, x):
+        y = np.sort(x, axis=-1)[..., ::-1]
+        excess = (np.cumsum(y, axis=-1) - 1.0) / np.arange(1.0, self.dim + 1.0)
+        rank = (y > excess).sum(axis=-1, keepdims=True)
+        return np.maximum(x - np.take_along_axis(excess, rank - 1, axis=-1), 0.0)
+
+    def contains(self, x):
+        return (x >= 0.0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) <= 1e-12)
+
+    def start(self):
+        return np.full(self.dim, 1.0 / self.dim)
+
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
 OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])
@@ -34,6 +57,21 @@ LEARNERS = [
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0, modulus=0.5),
     coldq.OGD(X, gradient_bound=5.0),
     coldq.OGD.strongly_convex(OPEN, mu=0.5),
+    coldq.Ader(X, horizon=50, gradient_bound=5.0),
+    coldq.Mahdavi2012(OPEN, horizon=50, eta=0.1, delta=2.0),
+    coldq.Jenatton2016(X, lipschitz=3.0),
+    coldq.YuanLamperski2018(OPEN, horizon=50, eta=0.1, sigma=2.0),
+    coldq.YuNeelyWei2017(OPEN, horizon=50),
+    coldq.YuNeely2020(X, horizon=50, lipschitz=2.0),
+    coldq.YuNeely2020(OPEN, horizon=50, alpha=1.0, gamma=0.5),
+    coldq.WeiYuNeely2020(X, horizon=50),
+    coldq.WeiYuNeely2020(Simplex(3), horizon=50, divergence="entropy", V=2.0, alpha=1.5),
+    coldq.MOSP(X, horizon=50),
+    coldq.CaoLiu2019(X, horizon=50, eta=0.1, delta=2.0),
+    coldq.CaoZhangPoor2021(X, horizon=50, eta=0.1, delta=2.0),
+    coldq.Liu2022(X, lipschitz=2.0),
+    coldq.Wang2023(X, horizon=50, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
+    coldq.Wang2023(OPEN, horizon=50, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
 ]
 
 
@@ -206,17 +244,29 @@ def test_cards_refuse_what_nobody_knows() -> None:
 
 
 def test_rates_print_as_the_paper_writes_them() -> None:
-    from coldq.learners.card import Rate
-
     for rate, words in [
         (Rate(0.5, vx=1), "O(T^(1/2+Vx))"),
         (Rate(0, log=1), "O(log T)"),
         (Rate(0.5, log=0.5), "O(T^(1/2) (log T)^1/2)"),
         (Rate(1), "O(T)"),
         (Rate(0.75), "O(T^(3/4))"),
+        (Rate(0.5, vx=-0.5, vg=2), "O(T^(1/2-Vx/2+2Vg))"),
+        (Rate(1 / 3, vx=-2 / 3), "O(T^(1/3-2Vx/3))"),
+        (Largest(Rate(1, vx=-1), Rate(vg=1), Rate(0)), "O(T^max(1-Vx, Vg, 0))"),
     ]:
         assert str(rate) == words
     assert Rate(0.5, vx=0.5).exponent(vx=0.4) == 0.7
+    assert Largest(Rate(0.5, vx=-0.5), Rate(vg=1)).exponent(vx=0.5, vg=0.1) == 0.25
+    assert Largest(Rate(0.5, vx=-0.5), Rate(vg=1)).exponent(vx=0.5, vg=0.3) == 0.3
+    with pytest.raises(coldq.InvalidInput, match="without logarithms"):
+        Largest(Rate(0.5), Rate(0, log=1))
+
+
+def test_claims_say_which_violation_they_bound() -> None:
+    with pytest.raises(coldq.InvalidInput, match="measure must be one of"):
+        Claim("convex", "fixed", Rate(0), measure="squared")
+    assert ("MOSP", "O(T^(2/3)) soft") in {(row[0], row[4]) for row in rows()}
+    assert ("COLDQ", "O(1)") in {(row[0], row[4]) for row in rows()}
 
 
 def test_an_expert_learner_says_that_it_shares_a_gradient() -> None:

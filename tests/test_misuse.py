@@ -18,6 +18,8 @@ PROX = [
     coldq.RECOO(X),
     coldq.RECOO(X, reading="comparison"),
     coldq.Yi2021(X, 10, alpha0=1.0, gamma0=1.0),
+    coldq.YuNeely2020(X, 10, lipschitz=1.0),
+    coldq.MOSP(X, 10),
     coldq.COLDQExpert(X, horizon=10),
 ]
 every_prox_learner = pytest.mark.parametrize("learner", PROX, ids=lambda a: type(a).__name__)
@@ -143,6 +145,10 @@ def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
     for learner in (
         coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
         coldq.SinhaVaze(X, horizon=10, lipschitz=1.0),
+        coldq.Mahdavi2012(X, 10, eta=0.1, delta=1.0),
+        coldq.Jenatton2016(X, lipschitz=1.0),
+        coldq.YuanLamperski2018(X, 10, eta=0.1, sigma=1.0),
+        coldq.YuNeelyWei2017(X, 10),
     ):
         with pytest.raises(coldq.InvalidInput):
             learner.update(learner.init(2), coldq.Feedback(coldq.Linear(np.ones(3)), g))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from coldq.learners import CATALOGUE
 from coldq.learners.card import CERTAINTY, Claim
 
+CAPTION = "violation is hard unless marked soft; - where nothing is claimed"
+
 
 def rows() -> list[tuple[str, ...]]:
     """One row a claim: learner, setting, static regret, dynamic regret, violation, the rest.
@@ -32,7 +34,8 @@ def rows() -> list[tuple[str, ...]]:
 
 def _bounds(claim: Claim) -> tuple[str, str, str]:
     rates = (claim.static_regret, claim.dynamic_regret, claim.violation)
-    return tuple("-" if rate is None else str(rate) for rate in rates)  # type: ignore[return-value]
+    static, dynamic, violation = ("-" if rate is None else str(rate) for rate in rates)
+    return static, dynamic, f"{violation} soft" if claim.measure == "soft" else violation
 
 
 def print_catalogue() -> None:
@@ -40,7 +43,7 @@ def print_catalogue() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    claims = Table(title="What is proved", caption="hard violation; - where nothing is claimed")
+    claims = Table(title="What is proved", caption=CAPTION)
     for heading in ("learner", "losses, constraints", "static regret", "dynamic regret",
                     "violation"):  # fmt: skip
         claims.add_column(heading)

@@ -97,7 +97,8 @@ def simulate(
         How many slots the feedback is late. The feedback of slot t reaches the learner at the end
         of slot t + delay; until the first one arrives x_1 is played. The learner's own clock
         counts feedbacks, so its ``state.t`` is the slot whose feedback it waits for, and it
-        evaluates the late functions at the decision it holds by then.
+        evaluates the late functions at the decision it holds by then; one made for late feedback,
+        such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
         What else to record: any of "decisions", "queue", "multipliers".
     start
@@ -125,6 +126,8 @@ def simulate(
         raise InvalidInput(
             f"the learner's horizon is {learner.horizon}, but the problem's is {problem.horizon}"
         )
+    if getattr(learner, "delay", delay) != delay:
+        raise InvalidInput(f"the learner's delay is {learner.delay}, but the run's is {delay}")
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
     own = np.shape(learner.init(N).x)[:-1]
     if own:

@@ -15,10 +15,11 @@ from coldq.schedules import Power
 from coldq.step.reference import reference_step
 
 from . import transcriptions
-from .transcriptions import GOLDEN, LOWER, RULES, UPPER, Run, Slot, T
+from .record import GOLDEN, RULES, recorded_slots
+from .transcriptions import LOWER, UPPER, Run, Slot, T
 
 CONTENT: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="ascii"))
-SLOTS: dict[int, Slot] = transcriptions.recorded_slots(CONTENT)
+SLOTS: dict[int, Slot] = recorded_slots(CONTENT)
 X = coldq.Box(LOWER, UPPER)
 
 LEARNERS: dict[str, Any] = {
@@ -39,11 +40,24 @@ LEARNERS: dict[str, Any] = {
     "sinha-vaze-strongly-convex": coldq.SinhaVaze(X, horizon=T, lipschitz=3.0, modulus=0.5),
     "ogd": coldq.OGD(X, gradient_bound=5.0),
     "ogd-strongly-convex": coldq.OGD.strongly_convex(X, mu=0.5),
+    "ader": coldq.Ader(X, horizon=T, gradient_bound=5.0),
+    "mahdavi2012": coldq.Mahdavi2012(X, horizon=T, eta=0.4, delta=0.5),
+    "cao-liu2019": coldq.CaoLiu2019(X, horizon=T, eta=0.3, delta=1.0),
+    "cao-zhang-poor2021": coldq.CaoZhangPoor2021(X, horizon=T, eta=0.5, delta=0.2),
+    "jenatton2016": coldq.Jenatton2016(X, lipschitz=0.4),
+    "yuan-lamperski2018": coldq.YuanLamperski2018(X, horizon=T, eta=0.2, sigma=2.0),
+    "yu-neely-wei2017": coldq.YuNeelyWei2017(X, horizon=T),
+    "wei-yu-neely2020": coldq.WeiYuNeely2020(X, horizon=T, V=1.0, alpha=2.0),
+    "mosp": coldq.MOSP(X, horizon=T),
+    "yu-neely2020": coldq.YuNeely2020(X, horizon=T, lipschitz=0.5),
+    "liu2022": coldq.Liu2022(X, lipschitz=0.5, path_exponent=0.2),
+    "wang2023": coldq.Wang2023(X, T, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
+    "wang2023-late": coldq.Wang2023(X, T, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
 }
 
-# Rules with a queue or an accumulated violation, and those among them that solve a step.
-QUEUED = [name for name in RULES if not name.startswith("ogd")]
-STEPPED = [name for name in QUEUED if not name.startswith(("yi2023", "sinha"))]
+# Rules with dual variables or an accumulated violation; those that solve a step with a hinge.
+QUEUED = [name for name in RULES if not name.startswith(("ogd", "ader"))]
+STEPPED = [name for name in transcriptions.RULES if name.startswith(("coldq", "recoo", "yi2021"))]
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +106,9 @@ def test_learner_gives_what_is_recorded(name: str) -> None:
     for t, (ours, theirs) in enumerate(zip(decisions, golden["decisions"], strict=True), start=1):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11, err_msg=f"x_{t}")
     if "queue" in golden:
-        if name.startswith("sinha"):
-            queue = state.violation
-        else:
-            queue = state.experts.queue if "weights" in golden else state.queue
+        holder = state.experts if "weights" in golden else state
+        kept = {"sinha-vaze": "violation", "jenatton2016": "dual"}
+        queue = getattr(holder, next((kept[k] for k in kept if name.startswith(k)), "queue"))
         np.testing.assert_allclose(queue, golden["queue"], rtol=1e-9, atol=1e-11)
     if "weights" in golden:
         np.testing.assert_allclose(state.weights, golden["weights"], rtol=1e-9, atol=1e-11)

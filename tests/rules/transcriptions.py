@@ -1,23 +1,19 @@
 """The update rules written down a second time: slowly, literally, and without the library.
 
-``python -m tests.rules.transcriptions`` draws the data, runs every rule on it and records both in
-golden.json. Sequences are dictionaries that count slots from 1, so that the indices can be read
-against the formulas: x[t] is the decision played in slot t, slots[t] what slot t reveals.
+Sequences are dictionaries that count slots from 1, so that the indices can be read against the
+formulas: x[t] is the decision played in slot t, slots[t] what slot t reveals. :mod:`.record` keeps
+what they give.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-GOLDEN = Path(__file__).with_name("golden.json")
 SEED = 2025
 T = 15
 LOWER = np.array([-1.0, -0.5])
@@ -437,7 +433,7 @@ def ogd(slots: dict[int, Slot], eta: Callable[[int], float]) -> Run:
     return Run(listed(x))
 
 
-# -- All of them, and the record ---------------------------------------------------------------
+# -- All of them -------------------------------------------------------------------------------
 
 RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "coldq": coldq_convex,
@@ -457,45 +453,3 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     # H = 2 mu with mu = 0.5.
     "ogd-strongly-convex": lambda slots: ogd(slots, eta=lambda t: 1.0 / (1.0 * t)),
 }
-
-
-def record() -> dict[str, Any]:
-    """Data and results as plain lists; JSON writes floats by repr, so no digit is lost."""
-    slots = draw_slots()
-    content: dict[str, Any] = {
-        "slots": [
-            {name: value.tolist() for name, value in slots[t]._asdict().items()}
-            for t in range(1, T + 1)
-        ],
-        "runs": {},
-    }
-    for name, rule in RULES.items():
-        run = rule(slots)
-        entry: dict[str, Any] = {"decisions": [x.tolist() for x in run.decisions]}
-        if run.queue is not None:
-            entry["queue"] = run.queue.tolist()
-        if run.weights is not None:
-            entry["weights"] = run.weights.tolist()
-        content["runs"][name] = entry
-    return content
-
-
-def recorded_slots(content: dict[str, Any]) -> dict[int, Slot]:
-    return {
-        t: Slot(**{name: np.array(value) for name, value in slot.items()})
-        for t, slot in enumerate(content["slots"], start=1)
-    }
-
-
-def write_golden() -> None:
-    text = json.dumps(record(), indent=1) + "\n"
-    temporary = GOLDEN.with_name(f"{GOLDEN.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="ascii")
-        temporary.replace(GOLDEN)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-if __name__ == "__main__":
-    write_golden()

@@ -1,4 +1,4 @@
-"""Problems for statistical tests: one to track, and one whose feasible set is a corner."""
+"""Problems for statistical tests: to track, with a corner as feasible set, and drifting slowly."""
 
 from __future__ import annotations
 
@@ -105,3 +105,93 @@ class _CornerStream:
         loss: Any = coldq.Quadratic([[1.0]], -pull) if self.strong else coldq.Linear(-pull)
         rows = coldq.Affine(slope[:, None, None], np.zeros((slope.size, 1)))
         return coldq.Feedback(loss, rows, slot=t)
+
+
+def wander(rng: Any, horizon: int, size: float, low: float, high: float) -> np.ndarray:
+    """Two coordinates that take steps of one size up or down, reflected at two bounds."""
+    free = rng.uniform(low, high, 2) + np.cumsum(size * rng.choice([-1.0, 1.0], (horizon, 2)), 0)
+    width = high - low
+    return high - np.abs((free - low) % (2.0 * width) - width)
+
+
+class Drifting(Problem):
+    """The loss pulls to 1 on [0, 1]^2, the constraint ``x <= b_t`` drifts, and 0 is a Slater point.
+
+    b takes steps of size T^(v - 1) / 4 between 1/4 and 3/4, so that the best decision b_t and the
+    constraint move by about T^v in all, and in a slot by much less than the slack of 0. For
+    v = None it stays where it is.
+    """
+
+    n_constraints = 2
+
+    def __init__(self, horizon: int, path_exponent: float | None) -> None:
+        self.horizon, self.path_exponent = horizon, path_exponent
+        self.domain = coldq.Box(0.0, 1.0, dim=2)
+
+    def _contents(self) -> tuple[Any, ...]:
+        return self.horizon, self.path_exponent
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._contents()}"
+
+    @property
+    def step(self) -> float:
+        v = self.path_exponent
+        return 0.0 if v is None else float(self.horizon) ** (v - 1.0) / 4.0
+
+    @property
+    def constants(self) -> Constants:
+        # |c| <= sqrt(2); |x - b| <= 3/4 in both rows.
+        return Constants(np.sqrt(2.0), np.sqrt(2.0), 0.75 * np.sqrt(2.0), 1.0)
+
+    def start(self, seeds: Iterable[int]) -> Any:
+        pull, drift = generators(7, tuple(seeds), 2)
+        T = self.horizon
+        c = [-rng.uniform(0.0, 1.0, (T, 2)) for rng in pull]
+        b = [wander(rng, T, self.step, 0.25, 0.75) for rng in drift]
+        return _DriftingStream(coldq.Linear, c, b)
+
+
+class Settling(Drifting):
+    """``f_t(x) = |x - theta_t|^2 / 2``, whose best decision lies inside of ``x <= b_t``.
+
+    No violation pays, so that whoever does not learn has a regret of the order of T. theta drifts
+    between 1/4 and 1/2 and b between 3/4 and 1; for v = None theta is 1/2 and noise between -1/2
+    and 1/2. `constraints` is "drifting", or "i.i.d." for b drawn anew in every slot.
+    """
+
+    def __init__(self, horizon: int, path_exponent: float | None, constraints: str) -> None:
+        super().__init__(horizon, path_exponent)
+        self.constraints = constraints
+
+    def _contents(self) -> tuple[Any, ...]:
+        return *super()._contents(), self.constraints
+
+    @property
+    def constants(self) -> Constants:
+        # |x - theta| <= 1 and |x - b| <= 1 in both coordinates.
+        return Constants(*(np.sqrt(2.0),) * 3, constraint_lipschitz=1.0)
+
+    def start(self, seeds: Iterable[int]) -> Any:
+        target, drift = generators(6, tuple(seeds), 2)
+        T = self.horizon
+        if self.path_exponent is None:
+            theta = [rng.uniform(0.0, 1.0, (T, 2)) for rng in target]
+        else:
+            theta = [wander(rng, T, self.step, 0.25, 0.5) for rng in target]
+        if self.constraints == "i.i.d.":
+            b = [rng.uniform(0.75, 1.0, (T, 2)) for rng in drift]
+        else:
+            b = [wander(rng, T, self.step, 0.75, 1.0) for rng in drift]
+        return _DriftingStream(lambda y: coldq.LeastSquares(np.eye(2), y), theta, b)
+
+
+class _DriftingStream:
+    """A loss given by a vector, and ``x <= b``."""
+
+    def __init__(self, loss: Any, vectors: list[np.ndarray], b: list[np.ndarray]) -> None:
+        self.loss, self.vectors, self.b = loss, np.stack(vectors, 1), np.stack(b, 1)
+
+    def reveal(self, t: int, x: Any) -> coldq.Feedback:
+        rows = coldq.Affine(np.eye(2), self.b[t - 1])
+        return coldq.Feedback(self.loss(self.vectors[t - 1]), rows, slot=t)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from coldq.errors import InvalidInput
 
@@ -15,10 +15,13 @@ CONSTRAINT = "constraint at x"
 WHOLE_CONSTRAINT = "whole constraint"
 NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, CONSTRAINT, WHOLE_CONSTRAINT)
 
+# Which violation a claim bounds.
+MEASURES = ("hard", "soft")
+
 # How sure the reading of a rule is.
 CERTAINTY = {
     "exact": "the paper's own text was read",
-    "likely": "from the authors' later code or another paper's description",
+    "likely": "from released code or another paper's description",
     "uncertain": "in part from knowledge of the field, not checked against a text",
 }
 
@@ -28,12 +31,8 @@ class Rate:
     """A growth rate ``O(T^(power + vx V_x + vg V_g) (log T)^log)``.
 
     >>> from coldq.learners.card import Rate
-    >>> print(Rate(0.5, vx=0.5)), print(Rate(0.5, log=1)), print(Rate(0)), print(Rate(vg=1))
-    O(T^(1/2+Vx/2))
-    O(T^(1/2) log T)
-    O(1)
-    O(T^Vg)
-    (None, None, None, None)
+    >>> print(Rate(0.5, vx=0.5), Rate(0.5, log=1), Rate(0), Rate(vg=1), Rate(1, vx=-1))
+    O(T^(1/2+Vx/2)) O(T^(1/2) log T) O(1) O(T^Vg) O(T^(1-Vx))
     """
 
     power: float = 0.0
@@ -45,13 +44,17 @@ class Rate:
         """The power of T for given V_x and V_g, logarithms left out."""
         return self.power + self.vx * vx + self.vg * vg
 
+    @property
+    def power_of_T(self) -> str:
+        """The exponent in words, such as 1/2+Vx/2."""
+        terms = "".join(
+            _term(c, name) for c, name in ((self.power, ""), (self.vx, "Vx"), (self.vg, "Vg")) if c
+        )
+        return terms.removeprefix("+") or "0"
+
     def __str__(self) -> str:
-        parts = [
-            str(_fraction(self.power)) if self.power else "",
-            *(_term(c, name) for c, name in ((self.vx, "Vx"), (self.vg, "Vg")) if c),
-        ]
-        power = "+".join(part for part in parts if part)
-        if not power:
+        power = self.power_of_T
+        if power == "0":
             grows = ""
         elif power == "1":
             grows = "T"
@@ -68,24 +71,59 @@ def _fraction(value: float) -> Fraction:
 
 
 def _term(coefficient: float, name: str) -> str:
+    """A signed term of a sum, such as +Vx/2 or -1/3."""
     c = _fraction(coefficient)
-    return f"{c.numerator if c.numerator != 1 else ''}{name}" + (
-        f"/{c.denominator}" if c.denominator != 1 else ""
-    )
+    size = f"{abs(c.numerator)}" if abs(c.numerator) != 1 or not name else ""
+    over = f"/{c.denominator}" if c.denominator != 1 else ""
+    return f"{'-' if c < 0 else '+'}{size}{name}{over}"
+
+
+@dataclass(frozen=True, init=False)
+class Largest:
+    """The fastest growing of several powers of T; which it is depends on V_x and V_g.
+
+    >>> from coldq.learners.card import Largest, Rate
+    >>> rate = Largest(Rate(0.5, vx=0.5), Rate(vg=1))
+    >>> print(rate), rate.exponent(vx=0.0, vg=0.8)
+    O(T^max(1/2+Vx/2, Vg))
+    (None, 0.8)
+    """
+
+    rates: tuple[Rate, ...]
+    log: ClassVar[float] = 0.0
+
+    def __init__(self, *rates: Rate) -> None:
+        if any(rate.log for rate in rates):
+            raise InvalidInput(f"Largest takes powers of T without logarithms, but got {rates}")
+        object.__setattr__(self, "rates", rates)
+
+    def exponent(self, vx: float = 0.0, vg: float = 0.0) -> float:
+        """The power of T for given V_x and V_g."""
+        return max(rate.exponent(vx, vg) for rate in self.rates)
+
+    def __str__(self) -> str:
+        return f"O(T^max({', '.join(rate.power_of_T for rate in self.rates)}))"
 
 
 @dataclass(frozen=True)
 class Claim:
     """What a paper proves for one setting; None where it proves nothing.
 
-    `losses` is "convex" or "strongly convex", `constraints` "fixed" or "time-varying".
+    `losses` is "convex" or "strongly convex", `constraints` "fixed" or "time-varying". `measure`
+    says which violation is bounded: "hard", or "soft", where slack in one slot pays for violation
+    in another.
     """
 
     losses: str
     constraints: str
-    violation: Rate | None
-    static_regret: Rate | None = None
-    dynamic_regret: Rate | None = None
+    violation: Rate | Largest | None
+    static_regret: Rate | Largest | None = None
+    dynamic_regret: Rate | Largest | None = None
+    measure: str = "hard"
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise InvalidInput(f"measure must be one of {MEASURES}, but is {self.measure!r}")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from coldq._values import (
     real_array,
     whole_number,
 )
+from coldq.contractions import vecmat
 from coldq.errors import InvalidInput, PastHorizon
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
@@ -47,10 +48,16 @@ class State:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class QueueState(State):
-    """t, x_t, the queue behind the next step, and the multipliers of the step that gave x_t."""
+class DualState(State):
+    """t, x_t, and one dual variable for each constraint."""
 
     queue: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QueueState(DualState):
+    """t, x_t, the queue behind the next step, and the multipliers of the step that gave x_t."""
+
     multipliers: Array
 
 
@@ -166,16 +173,25 @@ class Learner(Value):
             J = self._spread("the constraint's jacobian", J, shape)
         return J
 
+    def _worst_row(self, state: Any, feedback: Feedback, g: Array) -> tuple[Array, Array]:
+        """``max_n g^n`` and its gradient, of the first among equals; zero without constraints."""
+        if g.shape[-1] == 0:
+            return np.zeros(g.shape[:-1]), np.zeros(state.x.shape)
+        worst = g.argmax(axis=-1)[..., None]
+        row = (np.arange(g.shape[-1]) == worst).astype(np.float64)
+        slope = vecmat(self._jacobian(state, feedback, g.shape[-1]), row)
+        return np.take_along_axis(g, worst, axis=-1)[..., 0], slope
+
     def _joint(self, *schedules: Any) -> tuple[int, ...]:
         """The leading axes that the domain and some schedules carry."""
         shapes = [np.shape(schedule(np.ones(()))) for schedule in schedules]
         return np.broadcast_shapes(self.domain.batch, *shapes)
 
-    def _restore_queue(self, arrays: Mapping[str, np.ndarray]) -> Any:
-        """A state of t, x, queue and multipliers."""
-        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1}
-        state = self._restore(QueueState, arrays, cores)
-        if state.queue.shape != state.multipliers.shape:
+    def _restore_queue(self, arrays: Mapping[str, np.ndarray], cls: type = QueueState) -> Any:
+        """A state of t, x, the queue, and multipliers where the class has them."""
+        cores = {f.name: int(f.name != "t") for f in fields(cls)}
+        state = self._restore(cls, arrays, cores)
+        if "multipliers" in cores and state.queue.shape != state.multipliers.shape:
             raise InvalidInput("queue and multipliers must have the same shape")
         if (state.queue < 0.0).any():
             raise InvalidInput("queue must not be negative")
@@ -212,6 +228,25 @@ class Learner(Value):
                 f"the arrays have the batch {batch}, but this learner's parameters need {own}"
             )
         return cls(**found)
+
+
+class DualLearner(Learner):
+    """A learner whose dual variables, one for each constraint, start at zero."""
+
+    state_type: ClassVar[type[DualState]] = DualState
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Any:
+        """The state before slot 1, with dual variables of zero."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        names = [f.name for f in fields(self.state_type) if f.name not in ("t", "x")]
+        return self.state_type(t, x, *(np.zeros((*t.shape, rows)) for _ in names))
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore_queue(arrays, self.state_type)
 
 
 def require_finite(x: Array) -> Array:

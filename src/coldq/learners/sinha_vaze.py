@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
-from coldq.contractions import dot, vecmat
+from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -142,6 +142,7 @@ class SinhaVaze(Learner):
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.values.shape)
         level, slope = self._worst_row(state, feedback, g)
+        level, slope = np.maximum(level, 0.0), slope * (level > 0.0)[..., None]
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
         if a is None:
@@ -163,19 +164,6 @@ class SinhaVaze(Learner):
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
         return SinhaVazeState(t + 1, x_new, Q, squares, np.array(g))
-
-    def _worst_row(
-        self, state: SinhaVazeState, feedback: Feedback, g: Array
-    ) -> tuple[Array, Array]:
-        """``[max_n g^n]_+`` and its gradient, the first of several largest rows."""
-        if g.shape[-1] == 0:
-            return np.zeros(g.shape[:-1]), np.zeros(state.x.shape)
-        worst = g.argmax(axis=-1)[..., None]
-        level = np.maximum(np.take_along_axis(g, worst, axis=-1)[..., 0], 0.0)
-        active = (np.arange(g.shape[-1]) == worst) & (g > 0.0)
-        return level, vecmat(
-            self._jacobian(state, feedback, g.shape[-1]), active.astype(np.float64)
-        )
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SinhaVazeState:
         """The state that ``state.to_arrays()`` wrote down."""

@@ -1,0 +1,98 @@
+"""Ader: Adaptive learning for dynamic environments (Zhang, Lu and Zhou, NeurIPS 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.errors import InvalidInput
+from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.experts import ExpertLearner
+from coldq.learners.ogd import OGD
+from coldq.schedules import Constant
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Ader(ExpertLearner):
+    """Gradient descent with many step sizes and a hedge over them; it ignores the constraints.
+
+    With one gradient a slot, and the surrogate ``l_t(x) = <grad f_t(x_t), x - x_t>``:
+
+        x_{t+1}[i] = P_X(x_t[i] - eta_i grad f_t(x_t)),  eta_i = 2^(i-1) (R / D) sqrt(7 / (2 T))
+        w_{t+1}[i] is proportional to w_t[i] exp(-kappa l_t(x_t[i])),  kappa = sqrt(2 / T) / (D R)
+        x_{t+1}    = sum_i w_{t+1}[i] x_{t+1}[i]
+
+    for i = 1, ..., N with N = ceil(log2(1 + 4 T / 7) / 2) + 1, from ``w_1[i]`` proportional to
+    1 / (i (i + 1)). This is the paper's improved version; its first one asks for N gradients.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X, with diameter R, and the number of slots T.
+    gradient_bound
+        D.
+
+    References
+    ----------
+    Zhang, Lu and Zhou, NeurIPS 2018; the pool of steps as other people's code has it.
+
+    >>> import coldq
+    >>> learner = coldq.Ader(coldq.Box(0.0, 1.0, dim=1), horizon=14, gradient_bound=1.0)
+    >>> state = learner.update(learner.init(0), coldq.Feedback(coldq.Linear([-1.0]), None))
+    >>> learner.n_experts, state.experts.x[:, 0]
+    (3, array([0.5, 1. , 1. ]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT}),
+        assumes=("constraints are ignored", "known horizon", "gradient bound D known"),
+        claims=(Claim("convex", "fixed", None, Rate(0.5), Rate(0.5, vx=0.5)),),
+        certainty="likely",
+        bibtex="""@inproceedings{zhang2018adaptive,
+  author    = {Zhang, Lijun and Lu, Shiyin and Zhou, Zhi-Hua},
+  title     = {Adaptive Online Learning in Dynamic Environments},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2018}
+}""",
+    )
+
+    domain: Any
+    horizon: int | None
+    gradient_bound: Array
+    kappa: Array
+    gradient: str
+
+    def __init__(self, domain: Any, horizon: int, *, gradient_bound: ArrayLike) -> None:
+        D = positive("gradient_bound", gradient_bound)
+        if D.ndim:
+            raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")
+        self._set_common(domain, horizon, None, "shared")
+        if not np.isfinite(domain.diameter):
+            raise InvalidInput(f"Ader's steps need a bounded domain, but it is {domain}")
+        kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * domain.diameter))
+        self._set(gradient_bound=D, kappa=kappa)
+
+    @classmethod
+    def for_problem(cls, problem: Any) -> Ader:
+        """With the problem's own gradient bound.
+
+        >>> import coldq
+        >>> coldq.Ader.for_problem(coldq.problems.OnlineLinear(horizon=100)).n_experts
+        4
+        """
+        D = problem.constants.gradient_bound
+        return cls(problem.domain, problem.horizon, gradient_bound=D)
+
+    @property
+    def n_experts(self) -> int:
+        """N."""
+        return ceil(0.5 * log2(1.0 + 4.0 * float(self.horizon or 0) / 7.0)) + 1
+
+    def _pool_of(self, axes: int) -> OGD:
+        R, D, T = self.domain.diameter, self.gradient_bound, float(self.horizon or 0)
+        return OGD(self.domain, eta=Constant(self._scales(axes) * R / D * np.sqrt(3.5 / T)))

@@ -1,0 +1,139 @@
+"""Jenatton, Huang and Archambeau, ICML 2016: adaptive steps for long-term constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, require_finite
+from coldq.schedules import Power, Schedule, as_schedule
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Jenatton2016State(State):
+    """The state of :class:`Jenatton2016`: t, x_t, the one dual variable l_t, and the latest values
+    g_{t-1}(x_{t-1})."""
+
+    dual: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Jenatton2016(Learner):
+    """A saddle point whose steps and regularisation change with t; no horizon is needed.
+
+    With several constraints ``g = max_n g^n``. l_1 = 0; at the end of slot t, both from (x_t, l_t):
+
+        x_{t+1} = P_X(x_t - eta_t (grad f_t(x_t) + l_t grad g(x_t)))
+        l_{t+1} = [ l_t + mu_t (g(x_t) - theta_t l_t) ]_+
+
+    With eta_t = R / (L t^b), theta_t = 6 R L / t^b and mu_t = 1 / (theta_t (t + 1)) its static
+    regret is O(T^max(b, 1-b)) and its soft violation O(T^(1 - b/2)).
+
+    Parameters
+    ----------
+    domain
+        X, a simple set that holds the feasible one, with diameter R.
+    lipschitz
+        L, a common Lipschitz constant of all losses and of the constraint.
+    b
+        In (0, 1): trades regret for violation.
+
+    References
+    ----------
+    Jenatton, Huang and Archambeau, ICML 2016; the form as reported by Sinha and Vaze, NeurIPS 2024,
+    the constants as in other people's code.
+
+    >>> import coldq
+    >>> learner = coldq.Jenatton2016(coldq.Box(0.0, 4.0, dim=1), lipschitz=2.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-1.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[3.0]), revealed)
+    >>> state.x, state.dual.round(6)  # mu_1 = 1 / (48 * 2)
+    (array([4.]), np.float64(0.020833))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=("fixed constraints", "Lipschitz constant known"),
+        claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5), measure="soft"),),
+        certainty="likely",
+        bibtex="""@inproceedings{jenatton2016adaptive,
+  author    = {Jenatton, Rodolphe and Huang, Jim and Archambeau, C{\\'e}dric},
+  title     = {Adaptive Algorithms for Online Convex Optimization with Long-term Constraints},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2016}
+}""",
+    )
+
+    domain: Any
+    eta: Schedule
+    theta: Schedule
+    horizon: int | None
+
+    def __init__(self, domain: Any, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
+        require_domain(domain)
+        L, R = positive("lipschitz", lipschitz), domain.diameter
+        if not np.isfinite(R).all():
+            raise InvalidInput(f"Jenatton2016 needs a bounded domain, but it is {domain}")
+        if not 0.0 < b < 1.0:
+            raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
+        self._set(
+            domain=domain,
+            eta=as_schedule("eta", Power(-b, R / L)),
+            theta=as_schedule("theta", Power(-b, 6.0 * R * L)),
+            horizon=None,
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Jenatton2016:
+        """L the larger of the problem's two Lipschitz constants.
+
+        >>> import coldq
+        >>> coldq.Jenatton2016.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
+        Box(0.0, 1.0, dim=2)
+        """
+        known = problem.constants
+        L = max(known.gradient_bound, known.constraint_lipschitz)
+        return cls(problem.domain, lipschitz=L, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Jenatton2016State:
+        """The state before slot 1, with l_1 = 0."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        return Jenatton2016State(t, x, np.zeros(t.shape), np.zeros((*t.shape, rows)))
+
+    def update(self, state: Jenatton2016State, feedback: Feedback) -> Jenatton2016State:
+        """The state of the next slot."""
+        t, x, dual = state.t, state.x, state.dual
+        gradient, rows = self._observe(state, feedback, state.values.shape)
+        g, slope = self._worst_row(state, feedback, rows)
+        eta, theta = self.eta(t), self.theta(t)
+        mu = 1.0 / (theta * (t + 1))
+
+        x_new = self.domain.project(x - eta[..., None] * (gradient + dual[..., None] * slope))
+        dual_new = np.maximum(dual + mu * (g - theta * dual), 0.0)
+        return Jenatton2016State(
+            t + 1, require_finite(x_new), require_finite(dual_new), np.array(rows)
+        )
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Jenatton2016State:
+        """The state that ``state.to_arrays()`` wrote down."""
+        cores = {"t": 0, "x": 1, "dual": 0, "values": 1}
+        state = self._restore(Jenatton2016State, arrays, cores)
+        if (state.dual < 0.0).any():
+            raise InvalidInput("dual must not be negative")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.eta, self.theta)

@@ -1,0 +1,111 @@
+"""Liu, Wu, Huang and Fang, SIGMETRICS 2022: a virtual queue for time-varying constraints."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike
+
+from coldq._values import positive
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
+from coldq.learners.yu_neely2020 import YuNeely2020, vector_lipschitz
+from coldq.schedules import Power, as_schedule
+
+
+class Liu2022(YuNeely2020):
+    """Yu and Neely's queue with constraints and parameters that change with t.
+
+    Q_0 = 0. At the end of slot t:
+
+        Q_t     = max{ -gamma_t g_t(x_t), Q_{t-1} + gamma_t g_t(x_t) }
+        x_{t+1} = argmin over x in X of <grad f_t(x_t), x - x_t>
+                  + <Q_t + gamma_t g_t(x_t), gamma_t g_t(x)> + alpha_t |x - x_t|^2
+
+    The constraint is kept whole and not clipped. Our reading of the indices and parameters is
+    uncertain: alpha_t = (L^2 + 1) t^((1 - V_x) / 2) / 2 and gamma_t = t^((1 - V_x) / 4) are Yu and
+    Neely's with t for T, slowed down for a best decision that moves.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    lipschitz
+        L, the Lipschitz constant of the vector g_t, for the parameters above.
+    path_exponent
+        V_x, how fast the best decision moves.
+    alpha, gamma
+        Any other parameters: positive numbers or functions of t.
+
+    References
+    ----------
+    Liu, Wu, Huang and Fang, Proceedings of the ACM on Measurement and Analysis of Computing
+    Systems 2021 (SIGMETRICS 2022); the bounds as reported by Wang, Yan and Liu, AAAI 2025.
+
+    >>> import coldq
+    >>> learner = coldq.Liu2022(coldq.Box(0.0, 4.0, dim=1), alpha=4.0, gamma=2.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-8.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[2.0]), revealed)
+    >>> state.x, state.queue
+    (array([2.]), array([2.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("V_x known, for the dynamic bound", "Lipschitz constant of g"),
+        claims=(
+            Claim(
+                "convex",
+                "time-varying",
+                Largest(Rate(0.75), Rate(vg=1)),
+                None,
+                Rate(0.5, vx=0.5),
+                measure="soft",
+            ),
+        ),
+        certainty="uncertain",
+        bibtex="""@article{liu2021simultaneously,
+  author  = {Liu, Qingsong and Wu, Wenfei and Huang, Longbo and Fang, Zhixuan},
+  title   = {Simultaneously Achieving Sublinear Regret and Constraint Violations for Online Convex
+             Optimization with Time-varying Constraints},
+  journal = {Proceedings of the ACM on Measurement and Analysis of Computing Systems},
+  year    = {2021}
+}""",
+    )
+
+    def __init__(
+        self,
+        domain: Any,
+        *,
+        lipschitz: ArrayLike | None = None,
+        path_exponent: float = 0.0,
+        alpha: Any = None,
+        gamma: Any = None,
+    ) -> None:
+        require_domain(domain)
+        if not 0.0 <= path_exponent <= 1.0:
+            raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+        if (lipschitz is None) == (alpha is None):
+            raise InvalidInput("Liu2022 needs either lipschitz or alpha")
+        power = (1.0 - path_exponent) / 2.0
+        if alpha is None:
+            alpha = Power(power, (positive("lipschitz", lipschitz) ** 2 + 1.0) / 2.0)  # type: ignore[arg-type]
+        self._set(
+            domain=domain,
+            alpha=as_schedule("alpha", alpha),
+            gamma=as_schedule("gamma", Power(power / 2.0) if gamma is None else gamma),
+            horizon=None,
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Liu2022:
+        """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
+
+        >>> import coldq
+        >>> coldq.Liu2022.for_problem(coldq.problems.OnlineLinear(horizon=16)).gamma
+        Power(exponent=0.25, scale=1.0)
+        """
+        if "alpha" not in parameters:
+            parameters.setdefault("lipschitz", vector_lipschitz(problem))
+        return cls(problem.domain, **parameters)

@@ -1,0 +1,123 @@
+"""MOSP: the modified online saddle point (Chen, Ling and Giannakis, IEEE TSP 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive
+from coldq.domains import require_domain
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
+from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class MOSP(DualLearner):
+    """A saddle point that keeps the whole constraint in its primal step.
+
+    l_1 = 0. At the end of slot t:
+
+        l_{t+1} = [ l_t + mu g_t(x_t) ]_+
+        x_{t+1} = argmin over x in X of
+                  <grad f_t(x_t), x - x_t> + <l_{t+1}, g_t(x)> + |x - x_t|^2 / (2 alpha)
+
+    The constraint is not clipped. The state's queue is l.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    alpha, mu
+        The primal and the dual step, by default T^(-1/3). The paper's other choice is
+        sqrt(V / T) where the variation V of best decisions and constraints is known.
+
+    References
+    ----------
+    Chen, Ling and Giannakis, IEEE Transactions on Signal Processing 2017; rule and bounds from
+    knowledge of the field.
+
+    >>> import coldq
+    >>> learner = coldq.MOSP(coldq.Box(0.0, 4.0, dim=1), horizon=8)  # alpha = mu = 1/2
+    >>> revealed = coldq.Feedback(coldq.Linear([-4.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[3.0]), revealed)
+    >>> state.x, state.queue
+    (array([4.]), array([1.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("a Slater point, deeper than g moves in a slot", "known horizon"),
+        claims=(
+            Claim(
+                "convex",
+                "time-varying",
+                Rate(2 / 3),
+                None,
+                Largest(Rate(2 / 3), Rate(1 / 3, vx=1), Rate(1 / 3, vg=1)),
+                measure="soft",
+            ),
+        ),
+        certainty="uncertain",
+        bibtex="""@article{chen2017online,
+  author  = {Chen, Tianyi and Ling, Qing and Giannakis, Georgios B.},
+  title   = {An Online Convex Optimization Approach to Proactive Network Resource Allocation},
+  journal = {IEEE Transactions on Signal Processing},
+  volume  = {65},
+  number  = {24},
+  pages   = {6350--6364},
+  year    = {2017}
+}""",
+    )
+    state_type = QueueState
+
+    domain: Any
+    horizon: int | None
+    alpha: Array
+    mu: Array
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        *,
+        alpha: ArrayLike | None = None,
+        mu: ArrayLike | None = None,
+    ) -> None:
+        require_domain(domain)
+        T = horizon_of(horizon)
+        step = np.cbrt(1.0 / T)
+        self._set(
+            domain=domain,
+            horizon=T,
+            alpha=positive("alpha", step if alpha is None else alpha),
+            mu=positive("mu", step if mu is None else mu),
+        )
+        self._batch()
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> MOSP:
+        """For a problem's domain and horizon; the theory needs no constants.
+
+        >>> import coldq
+        >>> coldq.MOSP.for_problem(coldq.problems.OnlineLinear(horizon=8)).mu
+        array(0.5)
+        """
+        return cls(problem.domain, problem.horizon, **parameters)
+
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape)
+
+        dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)
+        weight = 1.0 / (2.0 * self.alpha)
+        step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
+        return QueueState(t + 1, step.x, dual, step.multipliers)
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(domain=self.domain.batch, alpha=self.alpha.shape, mu=self.mu.shape)

@@ -1,0 +1,82 @@
+"""The regularised saddle point that several algorithms of this field are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive
+from coldq.contractions import vecmat
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SaddlePoint(DualLearner):
+    """Descent in x and ascent in l on ``f_t(x) + <l, g_t(x)> - delta eta |l|^2 / 2``.
+
+    l_1 = 0. At the end of slot t, both from (x_t, l_t):
+
+        x_{t+1} = P_X(x_t - eta (grad f_t(x_t) + J' l_t))
+        l_{t+1} = [ l_t + eta (g_t(x_t) - delta eta l_t) ]_+
+
+    with J the jacobian of g_t at x_t. The constraint is not clipped: slack lowers l.
+    """
+
+    domain: Any
+    horizon: int | None
+    eta: Array
+    delta: Array
+
+    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            horizon=horizon_of(horizon),
+            eta=positive("eta", eta),
+            delta=positive("delta", delta),
+        )
+        self._batch()
+
+    @classmethod
+    def for_problem(cls, problem: Any) -> Any:
+        """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2.
+
+        L is a common Lipschitz constant of f and g, G a bound on |g|, m the number of constraints.
+        Any delta >= (m + 1) L^2 + 2 delta^2 eta^2 would do; a horizon too short for it is refused.
+        """
+        return cls(problem.domain, problem.horizon, **cls._theory(problem, 0.5))
+
+    @classmethod
+    def _theory(cls, problem: Any, power: float) -> dict[str, Any]:
+        """eta, falling as T^-power, and delta."""
+        known, T = problem.constants, float(problem.horizon)
+        L = max(known.gradient_bound, known.constraint_lipschitz)
+        slopes = (problem.n_constraints + 1.0) * L**2
+        eta = known.diameter / (np.sqrt(slopes + 2.0 * known.constraint_bound**2) * T**power)
+        if 8.0 * eta**2 * slopes > 1.0:
+            raise InvalidInput(
+                f"the theory of {cls.__name__} needs delta >= (m + 1) L^2 + 2 delta^2 eta^2, which "
+                f"no delta satisfies for the horizon {problem.horizon}: it must be longer by a "
+                f"factor of {(8.0 * eta**2 * slopes) ** (0.5 / power):.3g}, or eta and delta given"
+            )
+        return {"eta": eta, "delta": 2.0 * slopes}
+
+    def update(self, state: DualState, feedback: Feedback) -> DualState:
+        """The state of the next slot."""
+        t, x, dual = state.t, state.x, state.queue
+        gradient, g = self._observe(state, feedback, dual.shape)
+        J = self._jacobian(state, feedback, g.shape[-1])
+        eta, delta = self.eta[..., None], self.delta[..., None]
+
+        x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
+        dual_new = np.maximum(dual + eta * (g - delta * eta * dual), 0.0)
+        return DualState(t + 1, require_finite(x_new), require_finite(dual_new))
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(domain=self.domain.batch, eta=self.eta.shape, delta=self.delta.shape)

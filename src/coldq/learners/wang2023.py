@@ -1,0 +1,203 @@
+"""Wang, Dong, Liang, Boudreau and Abou-Zeid, IEEE/ACM TON 2023: feedback that comes late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive, whole_number
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import (
+    CONSTRAINT,
+    GRADIENT,
+    GRADIENT_ELSEWHERE,
+    WHOLE_CONSTRAINT,
+    Card,
+    Claim,
+    Largest,
+    Rate,
+)
+from coldq.learners.learner import Learner, QueueState, State, horizon_of
+from coldq.learners.yu_neely2020 import vector_lipschitz
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wang2023State(QueueState):
+    """The state of :class:`Wang2023`: with delay tau, `t` is the slot whose feedback comes next,
+    `x` the decision of slot t + tau, and `past` (..., tau + 1, p) those of slots t to t + tau."""
+
+    past: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Wang2023(Learner):
+    """DTC-OCO: a virtual queue and two regularisers, for feedback that is tau slots late.
+
+    The feedback of slot t arrives while x_{t+tau} is played; x_1 is played until the first has
+    come. Q_0 = 0. Then
+
+        Q_t         = max{ -gamma g_t(x_{t+tau}), Q_{t-1} + gamma g_t(x_{t+tau}) }
+        x_{t+tau+1} = argmin over x in X of <grad f_t(x_t), x - x_t>
+                      + <Q_t + gamma g_t(x_{t+tau}), gamma g_t(x)>
+                      + alpha |x - x_t|^2 + eta |x - x_{t+tau}|^2
+
+    One regulariser keeps x near where the gradient was taken, the other near the latest decision.
+    Our reading of which decision each g is taken at, and of the parameters, is uncertain.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    delay
+        tau. ``simulate`` takes the same ``delay=``.
+    alpha, eta, gamma
+        The two regularisers and the scale of the constraint, see :meth:`for_problem`.
+
+    References
+    ----------
+    Wang, Dong, Liang, Boudreau and Abou-Zeid, IEEE/ACM Transactions on Networking 2023; the bounds
+    as reported by Wang, Yan and Liu, AAAI 2025, the rule from knowledge of the field.
+
+    >>> import coldq
+    >>> X, levels = coldq.Box(0.0, 4.0, dim=1), dict(alpha=1.0, eta=1.0, gamma=1.0)
+    >>> learner = coldq.Wang2023(X, horizon=100, delay=1, **levels)
+    >>> revealed = coldq.Feedback(coldq.Linear([-4.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1), revealed)  # x_1 = x_2 = 0 were played
+    >>> state.x, state.past[:, 0]
+    (array([1.]), array([0., 1.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, GRADIENT_ELSEWHERE, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("a Slater point", "known horizon", "known delay", "V_x known"),
+        claims=(
+            Claim(
+                "convex",
+                "time-varying",
+                Largest(Rate(0.5, vx=-0.5), Rate(vg=1)),
+                None,
+                Largest(Rate(0.5, vx=0.5), Rate(vg=1)),
+                measure="soft",
+            ),
+        ),
+        certainty="uncertain",
+        bibtex="""@article{wang2023delay,
+  author  = {Wang, Juncheng and Dong, Min and Liang, Ben and Boudreau, Gary and Abou-Zeid, Hatem},
+  title   = {Delay-Tolerant {OCO} with Long-Term Constraints: Algorithm and Its Application to
+             Network Resource Allocation},
+  journal = {IEEE/ACM Transactions on Networking},
+  volume  = {31},
+  number  = {1},
+  pages   = {147--163},
+  year    = {2023}
+}""",
+    )
+
+    domain: Any
+    horizon: int | None
+    delay: int
+    alpha: Array
+    eta: Array
+    gamma: Array
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        delay: int,
+        *,
+        alpha: ArrayLike,
+        eta: ArrayLike,
+        gamma: ArrayLike,
+    ) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            horizon=horizon_of(horizon),
+            delay=whole_number("delay", delay, 0),
+            alpha=positive("alpha", alpha),
+            eta=positive("eta", eta),
+            gamma=positive("gamma", gamma),
+        )
+        self._batch()
+
+    @classmethod
+    def for_problem(cls, problem: Any, delay: int, path_exponent: float = 0.0) -> Wang2023:
+        """alpha = T^((1 - V_x) / 2), gamma = 1 and eta = L^2 / 2, L Lipschitz for the vector g.
+
+        That eta makes up for the change of g from a decision to the next; alpha and gamma are those
+        that lead to the reported bounds.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=100)
+        >>> coldq.Wang2023.for_problem(problem, delay=3).alpha
+        array(10.)
+        """
+        if not 0.0 <= path_exponent <= 1.0:
+            raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+        return cls(
+            problem.domain,
+            problem.horizon,
+            delay,
+            alpha=float(problem.horizon) ** ((1.0 - path_exponent) / 2.0),
+            eta=vector_lipschitz(problem) ** 2 / 2.0,
+            gamma=1.0,
+        )
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Wang2023State:
+        """The state before the first feedback: all decisions so far are x_1."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        queue = np.zeros((*t.shape, rows))
+        past = np.repeat(x[..., None, :], self.delay + 1, axis=-2)
+        return Wang2023State(t, x, queue, queue.copy(), past)
+
+    def update(self, state: Wang2023State, feedback: Feedback) -> Wang2023State:
+        """The state after the feedback of slot t, which came at the end of slot t + tau."""
+        t, latest, past = state.t, state.x, state.past
+        oldest = np.ascontiguousarray(past[..., 0, :])
+        gradient = self._gradient(State(t, oldest), feedback)
+        g = self._values(state, feedback, state.queue.shape)
+        alpha, eta, gamma = (level[..., None] for level in (self.alpha, self.eta, self.gamma))
+
+        v = gamma * g
+        queue = np.maximum(-v, state.queue + v)
+        weights = gamma * (queue + v)
+        # Two squared distances are one, to the point between.
+        center = (alpha * oldest + eta * latest) / (alpha + eta)
+        step = solve(
+            center, gradient, self.alpha + self.eta, weights, feedback.constraint, self.domain,
+            weights,
+        )  # fmt: skip
+        past = np.concatenate([past[..., 1:, :], step.x[..., None, :]], axis=-2)
+        return Wang2023State(t + 1, step.x, queue, step.multipliers, past)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Wang2023State:
+        """The state that ``state.to_arrays()`` wrote down."""
+        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1, "past": 2}
+        state = self._restore(Wang2023State, arrays, cores)
+        kept, needed = state.past.shape[-2:], (self.delay + 1, self.domain.dim)
+        if kept != needed or not np.array_equal(state.past[..., -1, :], state.x):
+            raise InvalidInput(f"past must hold the {needed[0]} latest decisions, x the last")
+        if not self.domain.contains(state.past).all():
+            raise InvalidInput(f"past must lie in the domain {self.domain}")
+        if state.queue.shape != state.multipliers.shape or (state.queue < 0.0).any():
+            raise InvalidInput("queue must not be negative, and multipliers must have its shape")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(
+            domain=self.domain.batch,
+            alpha=self.alpha.shape,
+            eta=self.eta.shape,
+            gamma=self.gamma.shape,
+        )

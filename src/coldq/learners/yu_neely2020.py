@@ -1,0 +1,134 @@
+"""Yu and Neely, JMLR 2020: a virtual queue with O(1) soft violation of fixed constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import positive
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.schedules import Constant, Schedule, as_schedule
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class YuNeely2020(DualLearner):
+    """A per-slot convex step, the constraint weighted by a queue and priced for slack as well.
+
+    Q_0 = 0. At the end of slot t:
+
+        Q_t     = max{ -gamma g(x_t), Q_{t-1} + gamma g(x_t) }
+        x_{t+1} = argmin over x in X of <grad f_t(x_t), x - x_t>
+                  + <Q_t + gamma g(x_t), gamma g(x)> + alpha |x - x_t|^2
+
+    The weights are never negative. The constraint is kept whole and not clipped; if it is affine,
+    the step is a projection. With gamma = T^(1/4) and alpha = (L^2 + 1) T^(1/2) / 2 its static
+    regret is O(T^(1/2)) and its soft violation O(1), under a Slater condition.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    lipschitz
+        L, the Lipschitz constant of the vector g, for the parameters above.
+    alpha, gamma
+        Any other parameters: positive numbers or functions of t.
+
+    References
+    ----------
+    Yu and Neely, JMLR 2020; the parameters and the queue as other people's code has them too.
+
+    >>> import coldq
+    >>> learner = coldq.YuNeely2020(coldq.Box(0.0, 4.0, dim=1), horizon=16, lipschitz=1.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-8.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[1.0]), revealed)  # gamma = 2, alpha = 4
+    >>> state = learner.update(state, revealed)
+    >>> state.x, state.queue
+    (array([2.]), array([2.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("fixed constraints", "a Slater point", "known horizon", "Lipschitz constant of g"),
+        claims=(Claim("convex", "fixed", Rate(0), Rate(0.5), measure="soft"),),
+        certainty="likely",
+        bibtex="""@article{yu2020low,
+  author  = {Yu, Hao and Neely, Michael J.},
+  title   = {A Low Complexity Algorithm with {$O(\\sqrt{T})$} Regret and {$O(1)$} Constraint
+             Violations for Online Convex Optimization with Long Term Constraints},
+  journal = {Journal of Machine Learning Research},
+  volume  = {21},
+  number  = {1},
+  pages   = {1--24},
+  year    = {2020}
+}""",
+    )
+    state_type = QueueState
+
+    domain: Any
+    alpha: Schedule
+    gamma: Schedule
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        *,
+        lipschitz: ArrayLike | None = None,
+        alpha: Any = None,
+        gamma: Any = None,
+    ) -> None:
+        require_domain(domain)
+        horizon = horizon_of(horizon)
+        root = np.sqrt(float(horizon))
+        if (lipschitz is None) == (alpha is None):
+            raise InvalidInput("YuNeely2020 needs either lipschitz or alpha")
+        if alpha is None:
+            alpha = Constant((positive("lipschitz", lipschitz) ** 2 + 1.0) * root / 2.0)  # type: ignore[arg-type]
+        self._set(
+            domain=domain,
+            alpha=as_schedule("alpha", alpha),
+            gamma=as_schedule("gamma", np.sqrt(root) if gamma is None else gamma),
+            horizon=horizon,
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
+        """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
+
+        >>> import coldq
+        >>> coldq.YuNeely2020.for_problem(coldq.problems.OnlineLinear(horizon=16)).alpha.level
+        array(5.)
+        """
+        if "alpha" not in parameters:
+            parameters.setdefault("lipschitz", vector_lipschitz(problem))
+        return cls(problem.domain, problem.horizon, **parameters)
+
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape)
+        gamma = self.gamma(t)[..., None]
+
+        v = gamma * g
+        queue = np.maximum(-v, state.queue + v)
+        weights = gamma * (queue + v)
+        step = solve(x, gradient, self.alpha(t), weights, feedback.constraint, self.domain, weights)
+        return QueueState(t + 1, step.x, queue, step.multipliers)
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.alpha, self.gamma)
+
+
+def vector_lipschitz(problem: Any) -> float:
+    """A Lipschitz constant of all of a problem's constraints as one vector."""
+    rows = np.sqrt(float(problem.n_constraints))
+    return float(rows * problem.constants.constraint_lipschitz)

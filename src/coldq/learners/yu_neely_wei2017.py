@@ -1,0 +1,109 @@
+"""Yu, Neely and Wei, NeurIPS 2017: drift plus penalty for stochastic constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive
+from coldq.contractions import matvec, vecmat
+from coldq.domains import require_domain
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class YuNeelyWei2017(DualLearner):
+    """A gradient step on loss and queues, and queues that add the linear model of the constraint.
+
+    Q_1 = 0. At the end of slot t, with J the jacobian of g_t at x_t:
+
+        d       = V grad f_t(x_t) + J' Q_t
+        x_{t+1} = P_X(x_t - d / (2 alpha))
+        Q_{t+1} = [ Q_t + g_t(x_t) + J (x_{t+1} - x_t) ]_+
+
+    The constraint is linearised and not clipped: slack in one slot pays for violation in another.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    V, alpha
+        The weight of the loss and of the movement; by default T^(1/2) and T.
+
+    References
+    ----------
+    Yu, Neely and Wei, NeurIPS 2017; the rule as three implementations by others agree on it, the
+    bounds, on expectations, from the abstract.
+
+    >>> import coldq
+    >>> learner = coldq.YuNeelyWei2017(coldq.Box(0.0, 4.0, dim=1), horizon=4)  # V = 2, alpha = 4
+    >>> revealed = coldq.Feedback(coldq.Linear([-8.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1), revealed)
+    >>> state.x, state.queue
+    (array([2.]), array([1.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=("constraints drawn i.i.d.", "a Slater point on average", "known horizon"),
+        claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
+        certainty="likely",
+        bibtex="""@inproceedings{yu2017online,
+  author    = {Yu, Hao and Neely, Michael J. and Wei, Xiaohan},
+  title     = {Online Convex Optimization with Stochastic Constraints},
+  booktitle = {Advances in Neural Information Processing Systems},
+  pages     = {1428--1438},
+  year      = {2017}
+}""",
+    )
+
+    domain: Any
+    horizon: int | None
+    V: Array
+    alpha: Array
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        *,
+        V: ArrayLike | None = None,
+        alpha: ArrayLike | None = None,
+    ) -> None:
+        require_domain(domain)
+        T = horizon_of(horizon)
+        self._set(
+            domain=domain,
+            horizon=T,
+            V=positive("V", np.sqrt(float(T)) if V is None else V),
+            alpha=positive("alpha", float(T) if alpha is None else alpha),
+        )
+        self._batch()
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
+        """For a problem's domain and horizon; the theory needs no constants."""
+        return cls(problem.domain, problem.horizon, **parameters)
+
+    def update(self, state: DualState, feedback: Feedback) -> DualState:
+        """The state of the next slot."""
+        t, x, Q = state.t, state.x, state.queue
+        gradient, g = self._observe(state, feedback, Q.shape)
+        J = self._jacobian(state, feedback, g.shape[-1])
+
+        d = self.V[..., None] * gradient + vecmat(J, Q)
+        x_new = require_finite(self._move(x, d))
+        Q_new = require_finite(np.maximum(Q + g + matvec(J, x_new - x), 0.0))
+        return DualState(t + 1, x_new, Q_new)
+
+    def _move(self, x: Array, d: Array) -> Array:
+        """argmin over X of ``<d, y> + alpha |y - x|^2``."""
+        return self.domain.project(x - d / (2.0 * self.alpha[..., None]))
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(domain=self.domain.batch, V=self.V.shape, alpha=self.alpha.shape)

@@ -1,0 +1,114 @@
+"""Yuan and Lamperski, NeurIPS 2018: the first bound on hard violation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive
+from coldq.contractions import vecmat
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class YuanLamperski2018(DualLearner):
+    """Gradient descent on an augmented Lagrangian, whose multiplier has a closed form.
+
+    At the end of slot t, with J the jacobian of g at x_t:
+
+        l_t     = [g(x_t)]_+ / (sigma eta)
+        x_{t+1} = P_X(x_t - eta (grad f_t(x_t) + J' l_t))
+
+    The multiplier has no memory; the state keeps the latest one as its queue. What is bounded is
+    the sum of the squares of [g(x_t)]_+, by O(T^(1/2)) at eta of the order of T^(-1/2), and by it
+    the hard violation, by O(T^(3/4)).
+
+    Parameters
+    ----------
+    domain, horizon
+        X, a simple set that holds the feasible one, and the number of slots T.
+    eta, sigma
+        The step and the weight of the squared violation, see :meth:`for_problem`. Our reading of
+        the theory's constants is uncertain.
+
+    References
+    ----------
+    Yuan and Lamperski, NeurIPS 2018; the rule as in the later released code of the authors of
+    COLDQ, the bounds from the abstract.
+
+    >>> import coldq
+    >>> X = coldq.Box(0.0, 4.0, dim=1)
+    >>> learner = coldq.YuanLamperski2018(X, 16, eta=0.5, sigma=2.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-1.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[3.0]), revealed)
+    >>> state.x, state.queue
+    (array([2.5]), array([2.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=("fixed constraints", "known horizon", "Lipschitz constant known"),
+        claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5)),),
+        certainty="uncertain",
+        bibtex="""@inproceedings{yuan2018online,
+  author    = {Yuan, Jianjun and Lamperski, Andrew},
+  title     = {Online Convex Optimization for Cumulative Constraints},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2018}
+}""",
+    )
+
+    domain: Any
+    horizon: int | None
+    eta: Array
+    sigma: Array
+
+    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            horizon=horizon_of(horizon),
+            eta=positive("eta", eta),
+            sigma=positive("sigma", sigma),
+        )
+        self._batch()
+
+    @classmethod
+    def for_problem(cls, problem: Any, a: float = 0.5) -> YuanLamperski2018:
+        """eta = 1 / (L sqrt((m + 1) R T)) and sigma = (m + 1) L^2 / (2 (1 - a)), a in (0, 1).
+
+        L is a common Lipschitz constant of f and g, and m the number of constraints.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=10)
+        >>> coldq.YuanLamperski2018.for_problem(problem).horizon
+        10
+        """
+        if not 0.0 < a < 1.0:
+            raise InvalidInput(f"a must lie strictly between 0 and 1, but is {a}")
+        known, m = problem.constants, problem.n_constraints
+        L = max(known.gradient_bound, known.constraint_lipschitz)
+        eta = 1.0 / (L * np.sqrt((m + 1.0) * known.diameter * problem.horizon))
+        sigma = (m + 1.0) * L**2 / (2.0 * (1.0 - a))
+        return cls(problem.domain, problem.horizon, eta=eta, sigma=sigma)
+
+    def update(self, state: DualState, feedback: Feedback) -> DualState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape)
+        J = self._jacobian(state, feedback, g.shape[-1])
+        eta, sigma = self.eta[..., None], self.sigma[..., None]
+
+        dual = np.maximum(g, 0.0) / (sigma * eta)
+        x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
+        return DualState(t + 1, require_finite(x_new), require_finite(dual))
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(domain=self.domain.batch, eta=self.eta.shape, sigma=self.sigma.shape)
