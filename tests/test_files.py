@@ -1,7 +1,5 @@
 """Files are written whole or not at all."""
 
-import os
-
 import pytest
 
 import coldq
@@ -23,7 +21,7 @@ def test_the_file_is_as_readable_as_any_other(tmp_path):
     with whole_file(tmp_path / "result.txt") as temporary:
         temporary.write_text("x")
     (tmp_path / "plain.txt").write_text("x")
-    modes = [os.stat(tmp_path / name).st_mode for name in ("result.txt", "plain.txt")]
+    modes = [(tmp_path / name).stat().st_mode for name in ("result.txt", "plain.txt")]
     assert modes[0] == modes[1]
 
 
