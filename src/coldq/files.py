@@ -43,7 +43,8 @@ def _umask() -> int:
 
 
 def require_writable(folder: Path, megabytes: float) -> None:
-    """Make the folder, and raise unless that much can be written to it: before long work, not after.
+    """Make the folder, and raise unless that much can be written to it: before long work, not
+    after.
 
     >>> import tempfile, pathlib
     >>> from coldq.files import require_writable
