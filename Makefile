@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce test lint types unit stress growth bench clean
+.PHONY: reproduce test lint types unit stress growth test-browser bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -32,6 +32,10 @@ stress: $(SETUP)
 growth: $(SETUP)
 	$(BIN)/python -m pytest tests/statistical --override-ini addopts=
 
+# The report in a real browser: needs chromium, on the path or named by CHROMIUM.
+test-browser: $(VENV)/.ready-browser
+	$(BIN)/python -m pytest tests/browser --override-ini addopts=
+
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
 
@@ -44,6 +48,10 @@ $(SETUP): pyproject.toml
 
 $(VENV)/.ready-bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+$(VENV)/.ready-browser: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[browser]'
 	touch $@
 
 clean:

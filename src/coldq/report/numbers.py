@@ -1,0 +1,80 @@
+"""Numbers as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to four digits, whole above a thousand, with a minus sign that is one.
+
+    >>> from coldq.report.numbers import number
+    >>> number(40524.31), number(-395.54), number(1.5), number(2.6e-13), number(0.0)
+    ('40,524', '−395.5', '1.5', '2.6e−13', '0')
+    """
+    if not math.isfinite(value):
+        return "undefined" if math.isnan(value) else ("∞" if value > 0.0 else "−∞")
+    size = abs(value)
+    if size >= 1000.0:
+        text = f"{value:,.0f}"
+    elif 0.0 < size < 1e-4:
+        text = f"{value:.1e}"
+    else:
+        text = f"{value:.{digits}g}"
+    return text.replace("-", "−")
+
+
+def amount(value: float, unit: str) -> str:
+    """A number with its unit; a fraction as percent.
+
+    >>> from coldq.report.numbers import amount
+    >>> amount(0.4252, "%"), amount(0.3261, "ms")
+    ('42.5%', '0.326 ms')
+    """
+    if unit == "%":
+        return f"{number(100.0 * value, digits=3)}%"
+    return f"{number(value, digits=3)} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> from coldq.report.numbers import duration
+    >>> duration(30438.6), duration(124.3), duration(1.69e-4), duration(0.0306), duration(4.2)
+    ('8.5 hours', '2.07 minutes', '169 µs', '30.6 ms', '4.2 s')
+    """
+    for limit, size, unit in (
+        (1e-3, 1e-6, "µs"),
+        (1.0, 1e-3, "ms"),
+        (90.0, 1.0, "s"),
+        (5400.0, 60.0, "minutes"),
+    ):
+        if seconds < limit:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 3600.0:.1f} hours"
+
+
+def percentage(fraction: float) -> str:
+    """A signed distance as percent.
+
+    >>> from coldq.report.numbers import percentage
+    >>> percentage(-0.0157), percentage(0.0), percentage(94.378)
+    ('−1.6%', '0.0%', '+9,438%')
+    """
+    if not math.isfinite(fraction):
+        return "from zero"
+    digits = 1 if abs(fraction) < 10.0 else 0
+    return f"{100.0 * fraction:+,.{digits}f}%".replace("+0.0%", "0.0%").replace("-", "−")
+
+
+def superscripts(text: str) -> str:
+    """Whole powers as they are printed.
+
+    >>> from coldq.report.numbers import superscripts
+    >>> superscripts("X = [0, 5]^10")
+    'X = [0, 5]¹⁰'
+    """
+    return re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), text)

@@ -1,0 +1,186 @@
+"""The figures as PNG and PDF, at the width of a paper's page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import StrMethodFormatter
+
+from coldq.experiments.figures import Figure, Setting
+from coldq.experiments.runs import FigureRuns
+from coldq.files import whole_file
+from coldq.report.curves import (
+    Curve,
+    Look,
+    curves,
+    frame,
+    log_floor,
+    looks,
+    outside,
+    spans_magnitudes,
+)
+from coldq.report.numbers import number, superscripts
+
+INCHES = (7.0, 3.1)
+SUFFIXES = (".png", ".pdf")
+MARKERS = 7
+STYLE: Any = {
+    "font.family": "DejaVu Sans",  # comes with Matplotlib: the same on every machine
+    "font.size": 7.5,
+    "axes.titlesize": 8.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "pdf.fonttype": 42,  # text stays text
+}
+# Neither the day nor the program: the same runs give the same bytes.
+UNSTAMPED = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def picture_name(figure: Figure, setting: Setting, suffix: str) -> str:
+    """The file of one setting of a figure.
+
+    >>> from coldq.experiments.figures import find
+    >>> from coldq.report.pictures import picture_name
+    >>> picture_name(find("linear"), find("linear").settings[0], ".pdf")
+    'linear-printed.pdf'
+    """
+    return f"{figure.key}-{setting.key}{suffix}"
+
+
+def write_pictures(runs: FigureRuns, folder: Path) -> None:
+    """Write one PNG, of 300 dots an inch, and one PDF for every setting of the figure.
+
+    Two panels, loss and violation: means over seeds, their range shaded, the published curves
+    dashed.
+
+    >>> import pathlib, tempfile
+    >>> from dataclasses import replace
+    >>> from coldq.experiments.figures import Setting, find
+    >>> from coldq.experiments.runs import run_figure
+    >>> from coldq.problems import OnlineLinear
+    >>> from coldq.report import write_pictures
+    >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> write_pictures(run_figure(replace(find("linear"), settings=short), seeds=(0,)), folder)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['linear-short.pdf', 'linear-short.png']
+    """
+    for setting in runs.figure.settings:
+        with matplotlib.rc_context(STYLE):
+            canvas = _draw(runs, setting)
+            for suffix in SUFFIXES:
+                path = folder / picture_name(runs.figure, setting, suffix)
+                with whole_file(path) as temporary:
+                    canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[suffix])
+
+
+def _draw(runs: FigureRuns, setting: Setting) -> Canvas:
+    figure = runs.figure
+    canvas = Canvas(figsize=INCHES, layout="constrained")
+    FigureCanvasAgg(canvas)
+    title = superscripts(f"Figure {figure.number}. {figure.title}: {setting.title}")
+    canvas.suptitle(title, fontsize=8.5, parse_math=False)  # a $ is a dollar
+    look = looks(run.entry.label for run in runs.runs)
+    left, right = canvas.subplots(1, 2)
+    panels = (("loss", left, figure.loss_label), ("violation", right, figure.violation_label))
+    drawn: tuple[Curve, ...] = ()
+    for measure, axes, label in panels:
+        drawn = curves(runs, setting, measure)
+        _panel(axes, drawn, look, logarithmic=measure == "violation" and spans_magnitudes(drawn))
+        axes.set_title(label, loc="left", parse_math=False)
+        axes.set_xlabel("slot t")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _legend(canvas, drawn, look)
+    return canvas
+
+
+def _panel(axes: Any, drawn: Sequence[Curve], look: dict[str, Look], *, logarithmic: bool) -> None:
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    axes.set_xlim(0.0, drawn[0].t[-1])
+    for i, curve in enumerate(drawn):
+        style, plotted = look[curve.label], curve.published is not None
+        if curve.seeds > 1:
+            axes.fill_between(
+                curve.t, curve.low, curve.high, color=style.colour, alpha=0.12, linewidth=0.0
+            )
+        # Markers at even slots, shifted from learner to learner: they do not cover each other.
+        places = (np.arange(MARKERS) + (i + 1.0) / (len(drawn) + 1.0)) * curve.t[-1] / MARKERS
+        axes.plot(
+            curve.t,
+            curve.mean,
+            color=style.colour,
+            linewidth=1.4 if plotted else 0.9,
+            marker=style.marker,
+            markersize=4.0 if plotted else 3.6,
+            markeredgecolor="white",
+            markeredgewidth=0.35,
+            markevery=np.unique(np.searchsorted(curve.t, places)).tolist(),
+            zorder=2.5 if plotted else 3.0,  # thin lines over thick ones: both can be seen
+        )
+        if curve.published is not None:
+            axes.plot(
+                *curve.published,
+                color=style.colour,
+                linewidth=0.9,
+                linestyle=(0.0, (4.0, 2.0)),
+                zorder=2.7,
+            )
+    if logarithmic:
+        floor = log_floor(drawn) or 1.0
+        axes.set_yscale("symlog", linthresh=floor, linscale=0.5)
+        axes.set_ylim(bottom=-0.3 * floor)  # a line at zero lies above the axis, not on it
+    else:
+        _fit(axes, drawn)
+
+
+def _fit(axes: Any, drawn: Sequence[Curve]) -> None:
+    """Fit the paper's learners; of those that leave the frame say where they end."""
+    low, high = frame(drawn)
+    axes.set_ylim(low, high)
+    if high - low > 1e4:
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    away = outside(drawn)
+    if away:
+        words = "\n".join(f"{curve.label} ends at {number(curve.mean[-1])}" for curve in away)
+        axes.text(
+            0.98, 0.03, f"outside:\n{words}", transform=axes.transAxes, ha="right", va="bottom",
+            fontsize=6.0, color="#444444", parse_math=False,
+        )  # fmt: skip
+
+
+def _legend(canvas: Canvas, drawn: Sequence[Curve], look: dict[str, Look]) -> None:
+    handles: list[Any] = [
+        Line2D(
+            [], [], color=look[c.label].colour, marker=look[c.label].marker, markersize=3.6,
+            linewidth=1.4 if c.published is not None else 0.9, label=c.label,
+        )
+        for c in drawn
+    ]  # fmt: skip
+    if any(curve.published is not None for curve in drawn):
+        handles.append(
+            Line2D([], [], color="#444444", linewidth=0.9, linestyle="--", label="published")
+        )
+    seeds = drawn[0].seeds
+    if seeds > 1:
+        handles.append(Patch(color="#BBBBBB", linewidth=0.0, label=f"range of {seeds} seeds"))
+    canvas.legend(
+        handles=handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False,
+        handlelength=2.4, columnspacing=1.6,
+    )  # fmt: skip

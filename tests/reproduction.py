@@ -1,0 +1,59 @@
+"""A small reproduction that has all a report must cope with: real runs, but few and short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from coldq.domains import Box
+from coldq.experiments.claims import check_claims
+from coldq.experiments.figures import Entry, Setting, find
+from coldq.experiments.published import end_points
+from coldq.experiments.reproduce import Reproduction
+from coldq.experiments.runs import Stepping, run_figure
+from coldq.learners import OGD
+from coldq.problems import OnlineLinear, OnlineQuadratic, TimeVarying
+
+SEEDS = (0, 1, 2)
+AWKWARD = "<b>OGD</b> & \"sons'"
+TOLD = ("Prices: made up < for tests.", "Arrivals: none.")
+
+
+class ToldLinear(OnlineLinear):
+    """A problem that says where its data comes from."""
+
+    provenance = TOLD
+
+
+@cache
+def small_reproduction() -> Reproduction:
+    """Two settings with tuning; running averages; one run without seeds, with an awkward label."""
+    figures = (
+        replace(
+            find("time-varying"),
+            settings=(
+                Setting("printed", "X = [0, 5]^10", TimeVarying(horizon=60)),
+                Setting("plotted", "X = [-5, 5]^10", TimeVarying(60, Box(-5.0, 5.0, dim=10))),
+            ),
+        ),
+        replace(
+            find("quadratic"),
+            settings=(Setting("printed", "cost in $ & X = [0, 1]^2", OnlineQuadratic(horizon=50)),),
+            loss_label="average cost ($)",
+            averaged=True,
+        ),
+        replace(
+            find("linear"),
+            settings=(Setting("alone", "one run", ToldLinear(horizon=40), random=False),),
+            entries=(*find("linear").entries, Entry(AWKWARD, OGD)),
+        ),
+    )
+    runs = tuple(run_figure(figure, SEEDS) for figure in figures)
+    return Reproduction(
+        figures=runs,
+        verdicts=tuple(verdict for each in runs for verdict in check_claims(each)),
+        end_points={each.figure.key: end_points(each) for each in runs},
+        seeds=SEEDS,
+        seconds=61.0,
+        stepping=Stepping({each.figure.key: 0.012 for each in runs}, 1000, 12.0),
+    )
