@@ -55,5 +55,5 @@ def small_reproduction() -> Reproduction:
         end_points={each.figure.key: end_points(each) for each in runs},
         seeds=SEEDS,
         seconds=61.0,
-        stepping=Stepping({each.figure.key: 0.012 for each in runs}, 1000, 12.0),
+        stepping=Stepping({each.figure.key: 0.012 for each in runs}, 1000, 12.0, ours=0.5),
     )

@@ -32,6 +32,12 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _first_seeds(count: int) -> range:
+    if count < 1:
+        raise coldq.InvalidInput(f"--seeds must be at least 1, but is {count}")
+    return range(count)
+
+
 @app.callback()
 def main(
     version: Annotated[
@@ -47,7 +53,7 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Only this figure, by name or number; may be given again."),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds to run.", min=1)] = 20,
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 20,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
     quick: Annotated[bool, typer.Option("--quick", help="Three seeds, for a quick look.")] = False,
 ) -> None:
@@ -58,7 +64,7 @@ def reproduce(
 
     asked = [find(name).number for name in figure or ()]
     chosen = [each for each in FIGURES if not asked or each.number in asked]
-    print_results(run_all(chosen, range(3 if quick else seeds), out))
+    print_results(run_all(chosen, _first_seeds(3 if quick else seeds), out))
     typer.echo(f"The report: {out / 'index.html'}")
 
 

@@ -135,7 +135,7 @@ def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--seeds", "0"], "0 is not in the range"),
+        (["--seeds", "0"], "--seeds must be at least 1, but is 0"),
         (["--figure", "nine"], "there is no figure 'nine'"),
     ],
 )

@@ -54,10 +54,10 @@ class Quantity:
         return self.value >= self.limit if self.sign == "at least" else self.value <= self.limit
 
     @property
-    def clear(self) -> bool:
-        """Whether every value of the interval says the same as the measured one."""
+    def clear(self) -> bool | None:
+        """Whether the whole interval says the same as the measured value; None without one."""
         if self.interval is None:
-            return False
+            return None
         ends = (replace_value(self, end).holds for end in self.interval)
         return all(end == self.holds for end in ends)
 
@@ -98,11 +98,6 @@ class Verdict:
         kept = [quantity.holds for quantity in self.quantities]
         return HOLDS if all(kept) else IN_PART if any(kept) else FAILS
 
-    @property
-    def clear(self) -> bool:
-        """Whether no interval straddles its limit."""
-        return all(quantity.clear for quantity in self.quantities)
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -111,7 +106,6 @@ class Verdict:
             "claim": self.claim,
             "where": self.where,
             "outcome": self.outcome,
-            "clear": self.clear,
             "quantities": [
                 {
                     "what": q.what,
@@ -120,6 +114,7 @@ class Verdict:
                     "needs": f"{q.sign} {q.limit:g}",
                     "unit": "fraction" if q.unit == "%" else q.unit,
                     "holds": q.holds,
+                    "clear": q.clear,
                 }
                 for q in self.quantities
             ],

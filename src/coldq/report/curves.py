@@ -64,7 +64,8 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 class Curve:
     """A learner's loss or violation over the slots t: mean and range of the seeds.
 
-    `published` is the paper's curve (slots, values) up to the last slot, if it plots the learner.
+    `plotted` says whether the paper plots the learner. `published` is its curve there (slots,
+    values) up to the last slot, where the published figure can have been drawn from the setting.
     """
 
     label: str
@@ -73,6 +74,7 @@ class Curve:
     low: Array
     high: Array
     seeds: int
+    plotted: bool
     published: tuple[Array, Array] | None
 
     @property
@@ -104,8 +106,9 @@ def curves(runs: FigureRuns, setting: Setting, measure: str) -> tuple[Curve, ...
                 low=chosen.min(axis=0),
                 high=chosen.max(axis=0),
                 seeds=len(values),
+                plotted=name is not None,
                 published=None
-                if name is None
+                if name is None or not setting.drawn
                 else _until(values.shape[1], *published_curve(runs.figure.curves, measure, name)),
             )
         )
@@ -137,7 +140,7 @@ def _until(horizon: int, t: Array, values: Array) -> tuple[Array, Array]:
 def frame(drawn: Iterable[Curve]) -> tuple[float, float]:
     """The range of values that shows the learners of the paper, or all where it plots none."""
     drawn = tuple(drawn)
-    fitted = [curve for curve in drawn if curve.published is not None] or drawn
+    fitted = [curve for curve in drawn if curve.plotted] or drawn
     least = min(curve.least for curve in fitted)
     greatest = max(curve.greatest for curve in fitted)
     margin = 0.04 * (greatest - least) or 1.0

@@ -36,7 +36,7 @@ def amount(value: float, unit: str) -> str:
     """
     if unit == "%":
         return f"{number(100.0 * value, digits=3)}%"
-    return f"{number(value, digits=3)} {unit}"
+    return f"{number(value, digits=3)} {unit}".rstrip()
 
 
 def duration(seconds: float) -> str:

@@ -32,7 +32,7 @@ function traces(panel, measure, view) {
   const {t, learners} = panel, {curves, floor} = panel.measures[measure];
   const raise = values => raised(values, view.log[measure] ? floor : null);
   const bands = [], lines = [];
-  curves.forEach(({mean, band, published}, i) => {
+  curves.forEach(({mean, band, plotted, published}, i) => {
     const {label, colour, symbol} = learners[i];
     const shared = {
       type: "scatter", legendgroup: label, name: plain(label), showlegend: false,
@@ -49,10 +49,10 @@ function traces(panel, measure, view) {
     const range = band ? " (%{customdata[1]:,.5~g} to %{customdata[2]:,.5~g})" : "";
     lines.push({
       ...shared, x: t, y: raise(mean), mode: "lines+markers", meta: "mean",
-      line: {color: colour, width: published ? 2.4 : 1.5},
+      line: {color: colour, width: plotted ? 2.4 : 1.5},
       marker: {
         color: colour, symbol, opacity: 1, line: {color: "#fff", width: 0.7},
-        size: markerSizes(t, i, learners.length, published ? 8 : 7),
+        size: markerSizes(t, i, learners.length, plotted ? 8 : 7),
       },
       customdata: mean.map((value, k) => band ? [value, band[0][k], band[1][k]] : [value]),
       hovertemplate: `${plain(label)}: <b>%{customdata[0]:,.5~g}</b>${range}<extra></extra>`,
@@ -74,7 +74,7 @@ function traces(panel, measure, view) {
 function frame(panel, measure, view) {
   const {curves, floor} = panel.measures[measure];
   const shown = curves.filter((curve, i) => !view.hidden.has(i));
-  const papers = shown.filter(curve => curve.published);
+  const papers = shown.filter(curve => curve.plotted);
   const values = (view.all || view.log[measure] || !papers.length ? shown : papers)
     .flatMap(({mean, band, published}) => [mean, ...(band ?? []), published ? published[1] : []])
     .flat();

@@ -26,7 +26,6 @@ from coldq.experiments.published import MEASURES, EndPoint
 from coldq.experiments.reproduce import Reproduction
 from coldq.experiments.runs import FigureRuns, Run
 from coldq.files import whole_file
-from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.report.curves import (
     NEGLIGIBLE,
     Curve,
@@ -186,7 +185,7 @@ def _panel(
 def _logarithmic(measure: str, drawn: Sequence[Curve]) -> bool | None:
     """Whether the axis begins logarithmic; None where it cannot be, as values are below zero."""
     if log_floor(drawn) is None or any(
-        curve.mean[-1] < -NEGLIGIBLE for curve in drawn if curve.published is not None
+        curve.mean[-1] < -NEGLIGIBLE for curve in drawn if curve.plotted
     ):
         return None
     return measure == "violation" and spans_magnitudes(drawn)
@@ -199,6 +198,7 @@ def _measure(drawn: Sequence[Curve], label: str) -> dict[str, Any]:
         "curves": [
             {
                 "mean": _brief(curve.mean),
+                "plotted": curve.plotted,
                 "band": [_brief(curve.low), _brief(curve.high)] if curve.seeds > 1 else None,
                 "published": None
                 if curve.published is None
@@ -322,17 +322,8 @@ def _cvxpy(result: Reproduction) -> dict[str, float] | None:
     """The estimate for CVXPY beside what the same runs took here."""
     if result.stepping is None:
         return None
-    ours = sum(
-        run.seconds
-        for runs in result.figures
-        for run in runs.runs
-        if WHOLE_CONSTRAINT in run.entry.learner.card.needs
-    )
-    return {
-        "ours": ours,
-        "theirs": result.stepping.seconds,
-        "ratio": result.stepping.seconds / ours,
-    }
+    ours, theirs = result.stepping.ours, result.stepping.seconds
+    return {"ours": ours, "theirs": theirs, "ratio": theirs / ours}
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

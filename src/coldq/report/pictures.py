@@ -115,7 +115,7 @@ def _panel(axes: Any, drawn: Sequence[Curve], look: dict[str, Look], *, logarith
     axes.set_axisbelow(True)
     axes.set_xlim(0.0, drawn[0].t[-1])
     for i, curve in enumerate(drawn):
-        style, plotted = look[curve.label], curve.published is not None
+        style, plotted = look[curve.label], curve.plotted
         if curve.seeds > 1:
             axes.fill_between(
                 curve.t, curve.low, curve.high, color=style.colour, alpha=0.12, linewidth=0.0
@@ -169,7 +169,7 @@ def _legend(canvas: Canvas, drawn: Sequence[Curve], look: dict[str, Look]) -> No
     handles: list[Any] = [
         Line2D(
             [], [], color=look[c.label].colour, marker=look[c.label].marker, markersize=3.6,
-            linewidth=1.4 if c.published is not None else 0.9, label=c.label,
+            linewidth=1.4 if c.plotted else 0.9, label=c.label,
         )
         for c in drawn
     ]  # fmt: skip
