@@ -59,16 +59,19 @@ def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) ->
     assert lines[1].startswith("RuntimeWarning coldq found no writable folder")
 
 
-def test_the_command_explains_itself() -> None:
+def test_the_command_explains_itself_and_reproduces(tmp_path: Path) -> None:
     command = str(Path(sys.executable).parent / "coldq")
     assert run(command, "--version") == f"coldq {coldq.__version__}\n"
     help_text = run(command, "--help")
     for name in ("reproduce", "warmup"):
         assert name in help_text
     assert run(command, "warmup").startswith("kernels ready after")
-    table = run(command, "reproduce", "--seeds", "2", "--horizon", "50", COLUMNS="120")
-    assert "T = 50, 2 seeds" in table
-    assert "[-5, 5]^10" in table
+    out = tmp_path / "results"
+    table = run(command, "reproduce", "--figure", "3", "--seeds", "1", "--out", str(out))
+    assert "Figure 3. Online linear programming" in table
+    assert "does not violate" in table
+    assert f"The report: {out / 'index.html'}" in table
+    assert (out / "index.html").exists()
 
 
 def test_the_command_lists_and_cites_every_learner() -> None:
