@@ -7,7 +7,7 @@
 (3,)
 """
 
-from coldq import checks, problems, schedules
+from coldq import checks, networks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Box
@@ -23,12 +23,18 @@ from coldq.errors import (
 )
 from coldq.feedback import Feedback
 from coldq.learners import (
+    CLASP,
     COLDQ,
     OGD,
     RECOO,
+    COLDQDoubling,
     COLDQExpert,
+    Decentralised,
+    NestedProjections,
+    PolyakFeasibility,
     RECOOExpert,
     SinhaVaze,
+    Switch,
     Yi2021,
     Yi2021Expert,
     Yi2023,
@@ -53,14 +59,17 @@ from coldq.warmup import warmup
 __version__ = "0.1.0"
 
 __all__ = [
+    "CLASP",
     "COLDQ",
     "OGD",
     "RECOO",
     "Affine",
     "Box",
+    "COLDQDoubling",
     "COLDQExpert",
     "Comparator",
     "ConstraintVariation",
+    "Decentralised",
     "Error",
     "Feedback",
     "GradientAt",
@@ -69,9 +78,11 @@ __all__ = [
     "LeastSquares",
     "Linear",
     "LogCapacity",
+    "NestedProjections",
     "NotRevealed",
     "NotSaveable",
     "PastHorizon",
+    "PolyakFeasibility",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
@@ -79,6 +90,7 @@ __all__ = [
     "Smooth",
     "Step",
     "StepFailed",
+    "Switch",
     "Trace",
     "Unconstrained",
     "Yi2021",
@@ -93,6 +105,7 @@ __all__ = [
     "dynamic_regret",
     "growth_exponent",
     "hard_violation",
+    "networks",
     "path_length",
     "penalised_step",
     "problems",

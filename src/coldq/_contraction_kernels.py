@@ -74,6 +74,58 @@ def hedge(log_weights, points, played, gradient, kappa, out):
         out[m] -= largest
 
 
+def implied(a, b, A, B, lower, upper, out):
+    # For any l >= 0, on X and where A[k] x <= B[k]:
+    #     a x - b <= max over X of (a - l A[k]) x - (b - l B[k]).
+    # The right side is convex and piecewise linear in l, so l = 0 and its kinks are enough. What
+    # rounding may add is added, so that a row is called implied only where it is.
+    p = a.size
+    rounding = 4.0 * (p + 8) * 2.3e-16
+    out[0] = 0.0
+    for k in range(max(A.shape[0], 1)):
+        same = A.shape[0] > 0 and b >= B[k]
+        for j in range(-1, p):
+            factor = 0.0
+            if j >= 0:
+                if A.shape[0] == 0:
+                    break
+                same = same and a[j] == A[k, j]
+                if a[j] * A[k, j] <= 0.0:
+                    continue
+                factor = a[j] / A[k, j]
+            top = -b + rounding * abs(b)
+            if factor > 0.0:
+                top += factor * B[k] + rounding * factor * abs(B[k])
+            for i in range(p):
+                slope = a[i]
+                size = abs(a[i])
+                if factor > 0.0:
+                    slope -= factor * A[k, i]
+                    size += factor * abs(A[k, i])
+                if size > 0.0:
+                    top += slope * (upper[i] if slope > 0.0 else lower[i]) if slope != 0.0 else 0.0
+                    top += rounding * size * max(abs(lower[i]), abs(upper[i]))
+            if top <= 0.0:
+                out[0] = 1.0
+                return
+        if same:
+            out[0] = 1.0
+            return
+
+
+def mix(W, x, out):
+    # Absent neighbours are not touched: with the identity every bit of x stays what it is.
+    for i in range(W.shape[0]):
+        begun = False
+        for j in range(W.shape[1]):
+            weight = W[i, j]
+            if weight != 0.0:
+                for k in range(x.shape[1]):
+                    term = weight * x[j, k]
+                    out[i, k] = out[i, k] + term if begun else term
+                begun = True
+
+
 def weighted_mean(log_weights, points, out):
     total = 0.0
     for i in range(points.shape[1]):
@@ -103,6 +155,11 @@ SIGNATURES = {
         void(_vector, _vector, float64, float64, float64, _vector),
         "(n),(n),(),(),()->(n)",
     ),
+    "implied": (
+        void(_vector, float64, _matrix, _vector, _vector, _vector, _number),
+        "(p),(),(n,p),(n),(p),(p)->()",
+    ),
+    "mix": (void(_matrix, _matrix, _matrix), "(n,n),(n,p)->(n,p)"),
     # The experts are a leading axis of their arrays, so that these see them with any strides.
     "hedge": (
         void(_number, float64[:, :], _vector, _vector, float64, _number),

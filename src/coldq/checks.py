@@ -39,6 +39,8 @@ class CheckFailed(AssertionError):
 class Case:
     """A learner, and a short run's worth of random feedback for a batch of three.
 
+    A learner whose own states have axes, such as the agents of a network, gets feedback with them.
+
     >>> import coldq
     >>> case = coldq.checks.Case.of(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=50))
     >>> case.data[0][0].shape  # H of the first slot: three members, 3 rows, 2 coordinates
@@ -51,13 +53,15 @@ class Case:
 
     @classmethod
     def of(cls, learner: Any, n_constraints: int = 2, seed: int = 0) -> Case:
-        """Random least-squares losses and affine constraints that hold at the start, mostly."""
+        """Random least-squares losses, and affine constraints that all hold at one random point."""
         rng, p = np.random.default_rng(seed), learner.domain.dim
+        lead = (3, *np.shape(learner.init(n_constraints).t))
+        common = learner.domain.project(learner.domain.start() + rng.standard_normal(p))
         data = []
         for _ in range(SLOTS):
-            H, y = rng.standard_normal((3, 3, p)), rng.standard_normal((3, 3))
-            A = rng.standard_normal((3, n_constraints, p))
-            b = A @ learner.domain.start() + rng.uniform(-0.2, 1.0, (3, n_constraints))
+            H, y = rng.standard_normal((*lead, 3, p)), rng.standard_normal((*lead, 3))
+            A = rng.standard_normal((*lead, n_constraints, p))
+            b = A @ common + rng.uniform(0.0, 1.0, (*lead, n_constraints))
             data.append((H, y, A, b))
         return cls(learner, n_constraints, tuple(data))
 

@@ -459,9 +459,8 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
 }
 
 
-def record() -> dict[str, Any]:
+def record(slots: dict[int, Slot], rules: dict[str, Any]) -> dict[str, Any]:
     """Data and results as plain lists; JSON writes floats by repr, so no digit is lost."""
-    slots = draw_slots()
     content: dict[str, Any] = {
         "slots": [
             {name: value.tolist() for name, value in slots[t]._asdict().items()}
@@ -469,7 +468,7 @@ def record() -> dict[str, Any]:
         ],
         "runs": {},
     }
-    for name, rule in RULES.items():
+    for name, rule in rules.items():
         run = rule(slots)
         entry: dict[str, Any] = {"decisions": [x.tolist() for x in run.decisions]}
         if run.queue is not None:
@@ -487,15 +486,15 @@ def recorded_slots(content: dict[str, Any]) -> dict[int, Slot]:
     }
 
 
-def write_golden() -> None:
-    text = json.dumps(record(), indent=1) + "\n"
-    temporary = GOLDEN.with_name(f"{GOLDEN.name}.{os.getpid()}.tmp")
+def write_golden(path: Path, slots: dict[int, Slot], rules: dict[str, Any]) -> None:
+    text = json.dumps(record(slots, rules), indent=1) + "\n"
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="ascii")
-        temporary.replace(GOLDEN)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
-    write_golden()
+    write_golden(GOLDEN, draw_slots(), RULES)

@@ -158,6 +158,12 @@ class Learner(Value):
                 "may broadcast to the state's batch, not enlarge it"
             )
 
+    def _center(self, state: Any, center: Array | None) -> Array:
+        """Where a step starts: x_t, unless a network mixes it with others, see Decentralised."""
+        if center is None:
+            return state.x
+        return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
+
     def _jacobian(self, state: Any, feedback: Feedback, rows: int) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
         shape = (*state.x.shape[:-1], rows, state.x.shape[-1])
@@ -222,6 +228,21 @@ def require_finite(x: Array) -> Array:
             f"came out as {x}"
         )
     return x
+
+
+def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
+    """``max_n g^n`` and its row of the jacobian, the first of several largest; -inf without rows.
+
+    >>> import numpy as np
+    >>> from coldq.learners.learner import worst_row
+    >>> worst_row(np.array([-1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 4.0]]))
+    (array(2.), array([3., 4.]))
+    """
+    if g.shape[-1] == 0:
+        return np.full(g.shape[:-1], -np.inf), np.zeros((*g.shape[:-1], J.shape[-1]))
+    worst = g.argmax(axis=-1)[..., None]
+    row = np.take_along_axis(J, worst[..., None], axis=-2)[..., 0, :]
+    return np.take_along_axis(g, worst, axis=-1)[..., 0], row
 
 
 def has_first(t: Any) -> bool:

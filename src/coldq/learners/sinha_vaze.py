@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
-from coldq.contractions import dot, vecmat
+from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -20,6 +20,7 @@ from coldq.learners.learner import (
     State,
     horizon_of,
     require_finite,
+    worst_row,
 )
 
 
@@ -141,7 +142,8 @@ class SinhaVaze(Learner):
         """The state of the next slot."""
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.values.shape)
-        level, slope = self._worst_row(state, feedback, g)
+        level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
+        level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
         if a is None:
@@ -163,19 +165,6 @@ class SinhaVaze(Learner):
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
         return SinhaVazeState(t + 1, x_new, Q, squares, np.array(g))
-
-    def _worst_row(
-        self, state: SinhaVazeState, feedback: Feedback, g: Array
-    ) -> tuple[Array, Array]:
-        """``[max_n g^n]_+`` and its gradient, the first of several largest rows."""
-        if g.shape[-1] == 0:
-            return np.zeros(g.shape[:-1]), np.zeros(state.x.shape)
-        worst = g.argmax(axis=-1)[..., None]
-        level = np.maximum(np.take_along_axis(g, worst, axis=-1)[..., 0], 0.0)
-        active = (np.arange(g.shape[-1]) == worst) & (g > 0.0)
-        return level, vecmat(
-            self._jacobian(state, feedback, g.shape[-1]), active.astype(np.float64)
-        )
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SinhaVazeState:
         """The state that ``state.to_arrays()`` wrote down."""

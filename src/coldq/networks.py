@@ -1,0 +1,223 @@
+"""Graphs of agents, and the doubly stochastic weights with which neighbours average.
+
+A graph is a symmetric (n, n) array of booleans, true where two agents are neighbours;
+:func:`metropolis` and :func:`uniform` make mixing weights of it for :class:`~coldq.Decentralised`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, as_array, real_array, whole_number
+from coldq.constraints import Affine, Unconstrained
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.losses import LeastSquares, Quadratic
+
+SUMS_TO_ONE = 1e-12  # how far the sum of n weights may be from 1, for each of them
+
+
+def path(n: int) -> np.ndarray:
+    """Agents in a line, each a neighbour of the next.
+
+    >>> from coldq import networks
+    >>> networks.path(3).astype(int)
+    array([[0, 1, 0],
+           [1, 0, 1],
+           [0, 1, 0]])
+    """
+    i = np.arange(whole_number("n", n, 1))
+    return np.abs(i[:, None] - i) == 1
+
+
+def ring(n: int) -> np.ndarray:
+    """A path whose ends are neighbours too.
+
+    >>> from coldq import networks
+    >>> networks.ring(4).sum(axis=0)
+    array([2, 2, 2, 2])
+    """
+    graph = path(n)
+    if n > 2:
+        graph[0, -1] = graph[-1, 0] = True
+    return graph
+
+
+def complete(n: int) -> np.ndarray:
+    """Everybody is everybody's neighbour.
+
+    >>> from coldq import networks
+    >>> networks.complete(4).sum()
+    np.int64(12)
+    """
+    return ~np.eye(whole_number("n", n, 1), dtype=bool)
+
+
+def random(n: int, probability: float, rng: np.random.Generator) -> np.ndarray:
+    """A path, which keeps the graph connected, and every other edge with some probability.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> bool((networks.random(5, 0.0, np.random.default_rng(0)) == networks.path(5)).all())
+    True
+    """
+    if not 0.0 <= probability <= 1.0:
+        raise InvalidInput(f"probability must lie in [0, 1], but is {probability}")
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidInput(f"rng must be a numpy.random.Generator, but is {rng!r}")
+    above = np.triu(rng.random((n, n)) < probability, 1) if n else np.zeros((0, 0), bool)
+    return path(n) | above | above.T
+
+
+def from_networkx(graph: Any) -> np.ndarray:
+    """An undirected graph of NetworkX, its nodes in their own order; loops are left out.
+
+    >>> import networkx
+    >>> from coldq import networks
+    >>> bool((networks.from_networkx(networkx.cycle_graph(5)) == networks.ring(5)).all())
+    True
+    """
+    try:
+        import networkx
+    except ImportError:
+        raise InvalidInput("from_networkx needs NetworkX: pip install networkx") from None
+    if not isinstance(graph, networkx.Graph) or graph.is_directed():
+        raise InvalidInput(f"graph must be an undirected NetworkX graph, but is {graph!r}")
+    adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0  # type: ignore[arg-type]
+    np.fill_diagonal(adjacent, False)
+    return _graph(adjacent)
+
+
+def metropolis(graph: ArrayLike) -> Array:
+    """``1 / (1 + max(d_i, d_j))`` for neighbours of degrees d_i and d_j, and the rest stays at i.
+
+    Doubly stochastic for every graph, and 1/n everywhere on a complete one.
+
+    >>> from coldq import networks
+    >>> networks.metropolis(networks.complete(4))[0]
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    edges = _graph(graph)
+    own = 1.0 / (1.0 + edges.sum(axis=1))
+    pairs = np.where(edges, np.minimum(own[:, None], own), 0.0)
+    # What W_ii exceeds 1 / (1 + d_i) by: nothing where all neighbours have the same degree.
+    spare = np.where(edges, own[:, None] - pairs, 0.0).sum(axis=1)
+    return pairs + np.diag(own + spare)
+
+
+def uniform(graph: ArrayLike) -> Array:
+    """1/n for neighbours, and the rest stays at i: as in the released code of COLDQ's authors.
+
+    >>> from coldq import networks
+    >>> networks.uniform(networks.path(4))[1]
+    array([0.25, 0.5 , 0.25, 0.  ])
+    """
+    edges = _graph(graph)
+    n = len(edges)
+    return edges / n + np.diag((n - edges.sum(axis=1)) / n)
+
+
+def _graph(given: ArrayLike) -> np.ndarray:
+    graph = as_array("graph", given)
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or graph.shape[0] == 0:
+        raise InvalidInput(f"graph must be an (n, n) array, but has shape {graph.shape}")
+    graph = graph != 0
+    if (graph != graph.T).any() or graph.diagonal().any():
+        raise InvalidInput("graph must be symmetric, and no agent its own neighbour")
+    return graph
+
+
+def mixing_matrix(given: ArrayLike, n: int | None = None) -> Array:
+    """A doubly stochastic matrix, checked: its shape, its signs, the sums of its rows and columns.
+
+    >>> from coldq.networks import mixing_matrix
+    >>> mixing_matrix([[0.5, 0.5], [0.6, 0.4]])
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: the columns of mixing must sum to 1, but column 0 sums to 1.1
+    """
+    W = real_array("mixing", given, 2)
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] != (n or W.shape[0]) or not W.size:
+        size = "n" if n is None else str(n)
+        raise InvalidInput(f"mixing must have the shape ({size}, {size}), but has {W.shape}")
+    if (W < 0.0).any():
+        raise InvalidInput(f"mixing must not be negative, but has the entry {W.min()}")
+    for name, sums in (("row", W.sum(axis=1)), ("column", W.sum(axis=0))):
+        off = np.abs(sums - 1.0)
+        if off.max() > SUMS_TO_ONE * len(W):
+            worst = int(off.argmax())
+            raise InvalidInput(
+                f"the {name}s of mixing must sum to 1, but {name} {worst} sums to {sums[worst]:.6g}"
+            )
+    return W
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Alternating(Value):
+    """Mixing weights that take turns: the first matrix in slot 1, and around again.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> talk, rest = networks.metropolis(networks.ring(3)), np.eye(3)
+    >>> networks.Alternating(talk, rest)(4)[0]
+    array([1., 0., 0.])
+    """
+
+    matrices: Array
+
+    def __init__(self, *matrices: ArrayLike) -> None:
+        if not matrices:
+            raise InvalidInput("Alternating needs at least one matrix")
+        first = mixing_matrix(matrices[0])
+        every = [mixing_matrix(matrix, len(first)) for matrix in matrices]
+        self._set(matrices=real_array("matrices", np.stack(every), 2))
+
+    def __call__(self, t: int) -> Array:
+        return self.matrices[(t - 1) % len(self.matrices)]
+
+
+def network_feedback(revealed: Feedback) -> Feedback:
+    """The problem that a network as a whole has: the agents' mean loss, and all their constraints.
+
+    Losses and constraints have the agents as their last leading axis. This is what comparators
+    are feasible for and measured by.
+
+    >>> import coldq
+    >>> from coldq.networks import network_feedback
+    >>> losses = coldq.LeastSquares([[[1.0]], [[1.0]]], [[0.0], [2.0]])
+    >>> rows = coldq.Affine([[[1.0]], [[2.0]]], [[1.0], [4.0]])
+    >>> whole = network_feedback(coldq.Feedback(losses, rows))
+    >>> whole.loss.value([1.0]).round(6), whole.constraint.b
+    (np.float64(0.5), array([1., 4.]))
+    """
+    loss, g = revealed.loss, revealed.constraint
+    if isinstance(loss, LeastSquares):
+        H, y = loss.H, loss.y
+        n, share = H.shape[-3], np.sqrt(H.shape[-3])
+        rows = H.reshape(*H.shape[:-3], n * H.shape[-2], H.shape[-1])
+        mean: Any = LeastSquares(rows / share, y.reshape(*y.shape[:-2], rows.shape[-2]) / share)
+    elif hasattr(loss, "quadratic"):
+        P, q, r = loss.quadratic()  # type: ignore[attr-defined]
+        P = np.broadcast_to(P, (*q.shape, q.shape[-1]))
+        mean = Quadratic(P.mean(axis=-3), q.mean(axis=-2), r.mean(axis=-1))
+    else:
+        raise InvalidInput(
+            f"the mean of a network's losses is known for quadratic ones, not {type(loss).__name__}"
+        )
+    if isinstance(g, Affine):
+        A, b = g.A, g.b
+        whole: Any = Affine(
+            A.reshape(*A.shape[:-3], A.shape[-3] * A.shape[-2], A.shape[-1]),
+            b.reshape(*b.shape[:-2], b.shape[-2] * b.shape[-1]),
+        )
+    elif isinstance(g, Unconstrained):
+        whole = g
+    else:
+        raise InvalidInput(
+            f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
+        )
+    return Feedback(mean, whole, revealed.slot)
