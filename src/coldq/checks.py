@@ -65,6 +65,11 @@ class Case:
             data.append((H, y, A, b))
         return cls(learner, n_constraints, tuple(data))
 
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The leading axes of the batch of three."""
+        return self.data[0][0].shape[:-2]
+
     def feedback(self, slot: int, member: int | None = None) -> Feedback:
         """What slot `slot` (from 1) reveals, to the batch or to one member of it."""
         H, y, A, b = self.data[slot - 1]
@@ -117,7 +122,8 @@ def update_is_pure(case: Case) -> None:
 
 def states_are_not_aliased(case: Case) -> None:
     """A new state shares no memory with the old one, the start or the feedback."""
-    start = np.array(np.broadcast_to(case.learner.domain.start(), (3, case.learner.domain.dim)))
+    domain = case.learner.domain
+    start = np.array(np.broadcast_to(domain.start(), (*case.lead, domain.dim)))
     state = case.learner.init(case.n_constraints, start=start, batch=(3,))
     outside = [start]
     for slot in range(1, SLOTS + 1):
@@ -142,9 +148,9 @@ def a_batch_equals_one_by_one(case: Case) -> None:
             alone[k] = case.learner.update(alone[k], case.feedback(slot, k))
             same = np.asarray(together.x[k]).tobytes() == np.asarray(alone[k].x).tobytes()
             require(same, f"member {k} of a batch differs from the same alone, after slot {slot}")
-        clocks = [int(state.t) for state in alone]
+        now = np.full(case.lead, slot + 1)
         require(
-            np.shape(together.t) == (3,) and together.t.tolist() == clocks == [slot + 1] * 3,
+            np.array_equal(together.t, now) and np.array_equal([s.t for s in alone], now),
             f"state.t must have the batch's shape and count the slots, after slot {slot}",
         )
 

@@ -65,12 +65,13 @@ def random(n: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     >>> bool((networks.random(5, 0.0, np.random.default_rng(0)) == networks.path(5)).all())
     True
     """
+    line = path(n)
     if not 0.0 <= probability <= 1.0:
         raise InvalidInput(f"probability must lie in [0, 1], but is {probability}")
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput(f"rng must be a numpy.random.Generator, but is {rng!r}")
-    above = np.triu(rng.random((n, n)) < probability, 1) if n else np.zeros((0, 0), bool)
-    return path(n) | above | above.T
+    above = np.triu(rng.random((n, n)) < probability, 1)
+    return line | above | above.T
 
 
 def from_networkx(graph: Any) -> np.ndarray:
@@ -180,40 +181,37 @@ class Alternating(Value):
         return self.matrices[(t - 1) % len(self.matrices)]
 
 
-def network_feedback(revealed: Feedback) -> Feedback:
+def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
     """The problem that a network as a whole has: the agents' mean loss, and all their constraints.
 
-    Losses and constraints have the agents as their last leading axis. This is what comparators
-    are feasible for and measured by.
+    Losses and constraints have the leading axes `lead` or broadcast to them; the last of these are
+    the agents. This is what comparators are feasible for and measured by.
 
     >>> import coldq
     >>> from coldq.networks import network_feedback
     >>> losses = coldq.LeastSquares([[[1.0]], [[1.0]]], [[0.0], [2.0]])
     >>> rows = coldq.Affine([[[1.0]], [[2.0]]], [[1.0], [4.0]])
-    >>> whole = network_feedback(coldq.Feedback(losses, rows))
+    >>> whole = network_feedback(coldq.Feedback(losses, rows), (2,))
     >>> whole.loss.value([1.0]).round(6), whole.constraint.b
     (np.float64(0.5), array([1., 4.]))
     """
-    loss, g = revealed.loss, revealed.constraint
+    loss, g, n = revealed.loss, revealed.constraint, lead[-1]
     if isinstance(loss, LeastSquares):
-        H, y = loss.H, loss.y
-        n, share = H.shape[-3], np.sqrt(H.shape[-3])
-        rows = H.reshape(*H.shape[:-3], n * H.shape[-2], H.shape[-1])
-        mean: Any = LeastSquares(rows / share, y.reshape(*y.shape[:-2], rows.shape[-2]) / share)
+        mean: Any = LeastSquares(
+            _together(loss.H, lead, 2) / np.sqrt(n), _together(loss.y, lead, 1) / np.sqrt(n)
+        )
     elif hasattr(loss, "quadratic"):
-        P, q, r = loss.quadratic()  # type: ignore[attr-defined]
-        P = np.broadcast_to(P, (*q.shape, q.shape[-1]))
-        mean = Quadratic(P.mean(axis=-3), q.mean(axis=-2), r.mean(axis=-1))
+        P, q, r = (
+            np.broadcast_to(part, lead + part.shape[part.ndim - core :]).mean(axis=len(lead) - 1)
+            for part, core in zip(loss.quadratic(), (2, 1, 0), strict=True)  # type: ignore[attr-defined]
+        )
+        mean = Quadratic(P, q, r)
     else:
         raise InvalidInput(
             f"the mean of a network's losses is known for quadratic ones, not {type(loss).__name__}"
         )
     if isinstance(g, Affine):
-        A, b = g.A, g.b
-        whole: Any = Affine(
-            A.reshape(*A.shape[:-3], A.shape[-3] * A.shape[-2], A.shape[-1]),
-            b.reshape(*b.shape[:-2], b.shape[-2] * b.shape[-1]),
-        )
+        whole: Any = Affine(_together(g.A, lead, 2), _together(g.b, lead, 1))
     elif isinstance(g, Unconstrained):
         whole = g
     else:
@@ -221,3 +219,11 @@ def network_feedback(revealed: Feedback) -> Feedback:
             f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
         )
     return Feedback(mean, whole, revealed.slot)
+
+
+def _together(rows: Array, lead: tuple[int, ...], core: int) -> Array:
+    """All agents' rows one below the other: the agents' axis joins the first core axis."""
+    rows = np.broadcast_to(rows, lead + rows.shape[rows.ndim - core :])
+    return rows.reshape(
+        *lead[:-1], lead[-1] * rows.shape[-core], *rows.shape[rows.ndim - core + 1 :]
+    )

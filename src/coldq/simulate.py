@@ -227,7 +227,7 @@ def replay(
     start = np.broadcast_to(problem.domain.start(), (*lead, problem.domain.dim))
     for t in range(1, problem.horizon + 1):
         revealed = stream.reveal(t, start if decisions is None else decisions[:, t - 1])
-        yield t, revealed if agents is None else network_feedback(revealed)
+        yield t, revealed if agents is None else network_feedback(revealed, lead)
 
 
 def _mean(values: Array, axis: int) -> Array:
