@@ -28,7 +28,7 @@ unit: $(SETUP)
 stress: $(SETUP)
 	$(BIN)/python -m tests.stress --steps 200000
 
-# Do regret and violation grow as claimed? 20 seeds, about two minutes.
+# Do regret and violation grow as claimed? 20 seeds, some minutes.
 growth: $(SETUP)
 	$(BIN)/python -m pytest tests/statistical --override-ini addopts=
 

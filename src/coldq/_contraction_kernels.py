@@ -75,40 +75,39 @@ def hedge(log_weights, points, played, gradient, kappa, out):
 
 
 def implied(a, b, A, B, lower, upper, out):
-    # For any l >= 0, on X and where A[k] x <= B[k]:
+    # For any factor l >= 0, on X and where A[k] x <= B[k]:
     #     a x - b <= max over X of (a - l A[k]) x - (b - l B[k]).
-    # The right side is convex and piecewise linear in l, so l = 0 and its kinks are enough. What
-    # rounding may add is added, so that a row is called implied only where it is.
+    # The right side, with what rounding may add to it, is convex and piecewise linear in l, so that
+    # Newton's method from l = 0 finds where it stops being positive, if it does. It goes a little
+    # too far on purpose: at the very place rounding would decide.
     p = a.size
     rounding = 4.0 * (p + 8) * 2.3e-16
     out[0] = 0.0
-    for k in range(max(A.shape[0], 1)):
-        same = A.shape[0] > 0 and b >= B[k]
-        for j in range(-1, p):
-            factor = 0.0
-            if j >= 0:
-                if A.shape[0] == 0:
-                    break
-                same = same and a[j] == A[k, j]
-                if a[j] * A[k, j] <= 0.0:
-                    continue
-                factor = a[j] / A[k, j]
-            top = -b + rounding * abs(b)
-            if factor > 0.0:
-                top += factor * B[k] + rounding * factor * abs(B[k])
+    for k in range(A.shape[0]):
+        same = b >= B[k]
+        for i in range(p):
+            same = same and a[i] == A[k, i]
+        factor = 0.0
+        top = 1.0
+        for _ in range(0 if same else p + 8):
+            top = factor * B[k] - b + rounding * (abs(b) + factor * abs(B[k]))
+            fall = -B[k] - rounding * abs(B[k])
             for i in range(p):
-                slope = a[i]
-                size = abs(a[i])
-                if factor > 0.0:
-                    slope -= factor * A[k, i]
-                    size += factor * abs(A[k, i])
-                if size > 0.0:
-                    top += slope * (upper[i] if slope > 0.0 else lower[i]) if slope != 0.0 else 0.0
-                    top += rounding * size * max(abs(lower[i]), abs(upper[i]))
-            if top <= 0.0:
-                out[0] = 1.0
-                return
-        if same:
+                size = abs(a[i]) + factor * abs(A[k, i])
+                if size > 0.0 or A[k, i] != 0.0:
+                    slope = a[i] - factor * A[k, i]
+                    high = slope > 0.0 or (slope == 0.0 and A[k, i] < 0.0)
+                    end = upper[i] if high else lower[i]
+                    reach = rounding * max(abs(lower[i]), abs(upper[i]))
+                    if reach == math.inf:
+                        top = reach
+                        break
+                    top += reach * size + (slope * end if slope != 0.0 else 0.0)
+                    fall += A[k, i] * end - reach * abs(A[k, i])
+            if not (top > 0.0 and fall > 0.0 and top < math.inf):
+                break
+            factor += 1.000001 * top / fall
+        if same or top <= 0.0:
             out[0] = 1.0
             return
 
