@@ -204,6 +204,7 @@ def test_cards_refuse_what_nobody_knows() -> None:
     for change, words in [
         ({"needs": frozenset({"luck"})}, "needs may name"),
         ({"certainty": "hearsay"}, "certainty must be one of"),
+        ({"memory": "fades"}, "memory must be one of"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             replace(coldq.COLDQ.card, **change)

@@ -202,7 +202,9 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
         )
     elif hasattr(loss, "quadratic"):
         P, q, r = (
-            np.broadcast_to(part, lead + part.shape[part.ndim - core :]).mean(axis=len(lead) - 1)
+            mean_in_order(
+                np.broadcast_to(part, lead + part.shape[part.ndim - core :]), len(lead) - 1
+            )
             for part, core in zip(loss.quadratic(), (2, 1, 0), strict=True)  # type: ignore[attr-defined]
         )
         mean = Quadratic(P, q, r)
@@ -219,6 +221,18 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
             f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
         )
     return Feedback(mean, whole, revealed.slot)
+
+
+def mean_in_order(values: Array, axis: int) -> Array:
+    """The mean along an axis, added in order, so that a seed's does not depend on the batch.
+
+    >>> import numpy as np
+    >>> from coldq.networks import mean_in_order
+    >>> mean_in_order(np.array([[1.0, 2.0], [3.0, 6.0]]), axis=0)
+    array([2., 4.])
+    """
+    total = np.take(np.add.accumulate(values, axis=axis), -1, axis=axis)
+    return total / values.shape[axis]
 
 
 def _together(rows: Array, lead: tuple[int, ...], core: int) -> Array:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, as_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.networks import network_feedback
+from coldq.networks import mean_in_order, network_feedback
 
 KEEPABLE = ("decisions", "queue", "multipliers")
 PER_AGENT = ("agent_loss", "agent_violation")
@@ -183,9 +183,9 @@ def simulate(
         seen: dict[str, Array] = {"decisions": x}
         if hard is not None:
             over = np.maximum(g, 0.0)
-            f, g, over = (np.moveaxis(_mean(array, 2), 0, 1) for array in (f, g, over))
+            f, g, over = (np.moveaxis(mean_in_order(array, 2), 0, 1) for array in (f, g, over))
             seen |= {"agent_loss": f, "agent_violation": over}
-            f, g, hard[:, t - 1] = _mean(f, 1), _mean(g, 1), _mean(over, 1)
+            f, g, hard[:, t - 1] = (mean_in_order(array, 1) for array in (f, g, over))
         loss[:, t - 1], constraint[:, t - 1] = f, g
         for name, array in kept.items():
             array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
@@ -228,12 +228,6 @@ def replay(
     for t in range(1, problem.horizon + 1):
         revealed = stream.reveal(t, start if decisions is None else decisions[:, t - 1])
         yield t, revealed if agents is None else network_feedback(revealed, lead)
-
-
-def _mean(values: Array, axis: int) -> Array:
-    """The mean along an axis, added in order, so that a seed's does not depend on the batch."""
-    last = np.take(np.add.accumulate(values, axis=axis), -1, axis=axis)
-    return last / values.shape[axis]
 
 
 def _recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:
