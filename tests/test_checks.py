@@ -43,6 +43,8 @@ LEARNERS = [
     coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
     coldq.COLDQ(OPEN, horizon=50),
     coldq.COLDQ.strongly_convex(X, horizon=50, mu=0.3),
+    coldq.COLDQ.anytime(X, epsilon=0.05),
+    coldq.COLDQDoubling(X, epsilon=0.05, path_exponent=0.3),
     coldq.COLDQExpert(X, horizon=50),
     coldq.COLDQExpert(X, horizon=5000, epsilon=1e-4, gradient="shared"),
     coldq.RECOO(X),
@@ -55,6 +57,13 @@ LEARNERS = [
     coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0),
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0, modulus=0.5),
+    coldq.NestedProjections(X, lipschitz=5.0),
+    coldq.Switch(X, horizon=50, lipschitz=3.0),
+    coldq.Switch(X, horizon=50, lipschitz=3.0, limit=1.0),
+    coldq.PolyakFeasibility(X, eta=0.2, rho=0.05),
+    coldq.PolyakFeasibility.safe(X, 50, gradient_bound=5.0, lipschitz=3.0, slack=0.2),
+    coldq.CLASP(X, gradient_bound=5.0),
+    coldq.CLASP.strongly_convex(OPEN, mu=0.5),
     coldq.OGD(X, gradient_bound=5.0),
     coldq.OGD.strongly_convex(OPEN, mu=0.5),
     coldq.Ader(X, horizon=50, gradient_bound=5.0),
@@ -233,6 +242,7 @@ def test_cards_refuse_what_nobody_knows() -> None:
     for change, words in [
         ({"needs": frozenset({"luck"})}, "needs may name"),
         ({"certainty": "hearsay"}, "certainty must be one of"),
+        ({"memory": "fades"}, "memory must be one of"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             replace(coldq.COLDQ.card, **change)

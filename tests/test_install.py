@@ -91,7 +91,7 @@ def test_the_command_refuses_nonsense_with_a_sentence() -> None:
     done = subprocess.run(
         [command, "reproduce", "--seeds", "0"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "--seeds" in done.stderr
     done = subprocess.run(
         [command, "reproduce", "--seeds", "1000", "--horizon", "5"],

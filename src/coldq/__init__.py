@@ -7,7 +7,7 @@
 (3,)
 """
 
-from coldq import checks, problems, schedules
+from coldq import checks, networks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Box
@@ -23,6 +23,7 @@ from coldq.errors import (
 )
 from coldq.feedback import Feedback
 from coldq.learners import (
+    CLASP,
     COLDQ,
     MOSP,
     OGD,
@@ -30,12 +31,17 @@ from coldq.learners import (
     Ader,
     CaoLiu2019,
     CaoZhangPoor2021,
+    COLDQDoubling,
     COLDQExpert,
+    Decentralised,
     Jenatton2016,
     Liu2022,
     Mahdavi2012,
+    NestedProjections,
+    PolyakFeasibility,
     RECOOExpert,
     SinhaVaze,
+    Switch,
     Wang2023,
     WeiYuNeely2020,
     Yi2021,
@@ -65,6 +71,7 @@ from coldq.warmup import warmup
 __version__ = "0.1.0"
 
 __all__ = [
+    "CLASP",
     "COLDQ",
     "MOSP",
     "OGD",
@@ -72,11 +79,13 @@ __all__ = [
     "Ader",
     "Affine",
     "Box",
+    "COLDQDoubling",
     "COLDQExpert",
     "CaoLiu2019",
     "CaoZhangPoor2021",
     "Comparator",
     "ConstraintVariation",
+    "Decentralised",
     "Error",
     "Feedback",
     "GradientAt",
@@ -88,9 +97,11 @@ __all__ = [
     "Liu2022",
     "LogCapacity",
     "Mahdavi2012",
+    "NestedProjections",
     "NotRevealed",
     "NotSaveable",
     "PastHorizon",
+    "PolyakFeasibility",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
@@ -98,6 +109,7 @@ __all__ = [
     "Smooth",
     "Step",
     "StepFailed",
+    "Switch",
     "Trace",
     "Unconstrained",
     "Wang2023",
@@ -117,6 +129,7 @@ __all__ = [
     "dynamic_regret",
     "growth_exponent",
     "hard_violation",
+    "networks",
     "path_length",
     "penalised_step",
     "problems",

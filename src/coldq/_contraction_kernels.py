@@ -74,6 +74,57 @@ def hedge(log_weights, points, played, gradient, kappa, out):
         out[m] -= largest
 
 
+def implied(a, b, A, B, lower, upper, out):
+    # For any factor l >= 0, on X and where A[k] x <= B[k]:
+    #     a x - b <= max over X of (a - l A[k]) x - (b - l B[k]).
+    # The right side, with what rounding may add to it, is convex and piecewise linear in l, so that
+    # Newton's method from l = 0 finds where it stops being positive, if it does. It goes a little
+    # too far on purpose: at the very place rounding would decide.
+    p = a.size
+    rounding = 4.0 * (p + 8) * 2.3e-16
+    out[0] = 0.0
+    for k in range(A.shape[0]):
+        same = b >= B[k]
+        for i in range(p):
+            same = same and a[i] == A[k, i]
+        factor = 0.0
+        top = 1.0
+        for _ in range(0 if same else p + 8):
+            top = factor * B[k] - b + rounding * (abs(b) + factor * abs(B[k]))
+            fall = -B[k] - rounding * abs(B[k])
+            for i in range(p):
+                size = abs(a[i]) + factor * abs(A[k, i])
+                if size > 0.0 or A[k, i] != 0.0:
+                    slope = a[i] - factor * A[k, i]
+                    high = slope > 0.0 or (slope == 0.0 and A[k, i] < 0.0)
+                    end = upper[i] if high else lower[i]
+                    reach = rounding * max(abs(lower[i]), abs(upper[i]))
+                    if reach == math.inf:
+                        top = reach
+                        break
+                    top += reach * size + (slope * end if slope != 0.0 else 0.0)
+                    fall += A[k, i] * end - reach * abs(A[k, i])
+            if not (top > 0.0 and fall > 0.0 and top < math.inf):
+                break
+            factor += 1.000001 * top / fall
+        if same or top <= 0.0:
+            out[0] = 1.0
+            return
+
+
+def mix(W, x, out):
+    # Absent neighbours are not touched: with the identity every bit of x stays what it is.
+    for i in range(W.shape[0]):
+        begun = False
+        for j in range(W.shape[1]):
+            weight = W[i, j]
+            if weight != 0.0:
+                for k in range(x.shape[1]):
+                    term = weight * x[j, k]
+                    out[i, k] = out[i, k] + term if begun else term
+                begun = True
+
+
 def weighted_mean(log_weights, points, out):
     total = 0.0
     for i in range(points.shape[1]):
@@ -103,6 +154,11 @@ SIGNATURES = {
         void(_vector, _vector, float64, float64, float64, _vector),
         "(n),(n),(),(),()->(n)",
     ),
+    "implied": (
+        void(_vector, float64, _matrix, _vector, _vector, _vector, _number),
+        "(p),(),(n,p),(n),(p),(p)->()",
+    ),
+    "mix": (void(_matrix, _matrix, _matrix), "(n,n),(n,p)->(n,p)"),
     # The experts are a leading axis of their arrays, so that these see them with any strides.
     "hedge": (
         void(_number, float64[:, :], _vector, _vector, float64, _number),

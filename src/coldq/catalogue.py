@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coldq.learners import CATALOGUE
-from coldq.learners.card import CERTAINTY, Claim
+from coldq.learners.card import CERTAINTY, Card, Claim
 
 CAPTION = "violation is hard unless marked soft; - where nothing is claimed"
 
@@ -25,7 +25,7 @@ def rows() -> list[tuple[str, ...]]:
                     f"{claim.losses}, {claim.constraints}",
                     *_bounds(claim),
                     ", ".join(sorted(card.needs)),
-                    "; ".join(card.assumes),
+                    _terms(card),
                     card.certainty,
                 )
             )
@@ -38,28 +38,42 @@ def _bounds(claim: Claim) -> tuple[str, str, str]:
     return static, dynamic, f"{violation} soft" if claim.measure == "soft" else violation
 
 
+def _terms(card: Card) -> str:
+    """What it assumes, and what it costs beyond time."""
+    return "; ".join([*card.assumes, *(["memory grows"] if card.memory == "grows" else [])]) or "-"
+
+
 def print_catalogue() -> None:
     """Print the table, each learner's needs and assumptions once."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    claims = Table(title="What is proved", caption=CAPTION)
-    for heading in ("learner", "losses, constraints", "static regret", "dynamic regret",
-                    "violation"):  # fmt: skip
-        claims.add_column(heading)
+    claims = Table(
+        title="What is proved",
+        caption=CAPTION,
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
+    claims.add_column("learner", no_wrap=True)
+    claims.add_column("losses, constraints")
+    for heading in ("static\nregret", "dynamic\nregret"):
+        claims.add_column(heading, no_wrap=True)
+    claims.add_column("violation")
     previous = ""
     for name, *columns in rows():
         claims.add_row(name if name != previous else "", *columns[:4])
         previous = name
-    terms = Table(title="What it takes")
-    for heading in ("learner", "needs", "assumes", "our reading"):
+    terms = Table(title="What it takes", box=box.SIMPLE, padding=(0, 1, 0, 0))
+    terms.add_column("learner", no_wrap=True)
+    for heading in ("needs", "assumes", "our reading"):
         terms.add_column(heading)
     for learner in CATALOGUE:
         card = learner.card
         terms.add_row(
             learner.__name__,
             ", ".join(sorted(card.needs)),
-            "; ".join(card.assumes) or "-",
+            _terms(card),
             card.certainty,
         )
     console = Console()

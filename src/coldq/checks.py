@@ -39,6 +39,8 @@ class CheckFailed(AssertionError):
 class Case:
     """A learner, and a short run's worth of random feedback for a batch of three.
 
+    A learner whose own states have axes, such as the agents of a network, gets feedback with them.
+
     >>> import coldq
     >>> case = coldq.checks.Case.of(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=50))
     >>> case.data[0][0].shape  # H of the first slot: three members, 3 rows, 2 coordinates
@@ -51,15 +53,22 @@ class Case:
 
     @classmethod
     def of(cls, learner: Any, n_constraints: int = 2, seed: int = 0) -> Case:
-        """Random least-squares losses and affine constraints that hold at the start, mostly."""
+        """Random least-squares losses, and affine constraints that all hold at one random point."""
         rng, p = np.random.default_rng(seed), learner.domain.dim
+        lead = (3, *np.shape(learner.init(n_constraints).t))
+        common = learner.domain.project(learner.domain.start() + rng.standard_normal(p))
         data = []
         for _ in range(SLOTS):
-            H, y = rng.standard_normal((3, 3, p)), rng.standard_normal((3, 3))
-            A = rng.standard_normal((3, n_constraints, p))
-            b = A @ learner.domain.start() + rng.uniform(-0.2, 1.0, (3, n_constraints))
+            H, y = rng.standard_normal((*lead, 3, p)), rng.standard_normal((*lead, 3))
+            A = rng.standard_normal((*lead, n_constraints, p))
+            b = A @ common + rng.uniform(0.0, 1.0, (*lead, n_constraints))
             data.append((H, y, A, b))
         return cls(learner, n_constraints, tuple(data))
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The leading axes of the batch of three."""
+        return self.data[0][0].shape[:-2]
 
     def feedback(self, slot: int, member: int | None = None) -> Feedback:
         """What slot `slot` (from 1) reveals, to the batch or to one member of it."""
@@ -113,7 +122,8 @@ def update_is_pure(case: Case) -> None:
 
 def states_are_not_aliased(case: Case) -> None:
     """A new state shares no memory with the old one, the start or the feedback."""
-    start = np.array(np.broadcast_to(case.learner.domain.start(), (3, case.learner.domain.dim)))
+    domain = case.learner.domain
+    start = np.array(np.broadcast_to(domain.start(), (*case.lead, domain.dim)))
     state = case.learner.init(case.n_constraints, start=start, batch=(3,))
     outside = [start]
     for slot in range(1, SLOTS + 1):
@@ -138,9 +148,9 @@ def a_batch_equals_one_by_one(case: Case) -> None:
             alone[k] = case.learner.update(alone[k], case.feedback(slot, k))
             same = np.asarray(together.x[k]).tobytes() == np.asarray(alone[k].x).tobytes()
             require(same, f"member {k} of a batch differs from the same alone, after slot {slot}")
-        clocks = [int(state.t) for state in alone]
+        now = np.full(case.lead, slot + 1)
         require(
-            np.shape(together.t) == (3,) and together.t.tolist() == clocks == [slot + 1] * 3,
+            np.array_equal(together.t, now) and np.array_equal([s.t for s in alone], now),
             f"state.t must have the batch's shape and count the slots, after slot {slot}",
         )
 

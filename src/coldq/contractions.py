@@ -48,6 +48,12 @@ log_capacity = Contraction(
 bounded_queue = Contraction(
     "bounded_queue", "``max{(1 - eta) Q + gain [g]_+, floor}`` of (Q, g, gain, eta, floor)."
 )
+implied = Contraction(
+    "implied",
+    "1 where ``a x <= b`` follows from one of the rows ``A x <= B`` on a box, else 0, of "
+    "(a, b, A, B, lower, upper); 0 in doubt, that is within rounding.",
+)
+mix = Contraction("mix", "``sum_j W_ij x_j`` of (W, x): one weighted mean of points a row of W.")
 hedge = Contraction(
     "hedge",
     "``log w - kappa <gradient, points - played>``, less its largest entry, of the five.",
@@ -64,6 +70,8 @@ ALL = (
     least_squares_gradient,
     log_capacity,
     bounded_queue,
+    implied,
+    mix,
     hedge,
     weighted_mean,
 )

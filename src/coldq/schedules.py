@@ -93,6 +93,11 @@ class Custom:
         )
 
 
+def value_at(parameter: Any, t: ArrayLike) -> Array:
+    """A parameter in slot t: a schedule's value there, or the number itself."""
+    return parameter(t) if callable(parameter) else parameter  # type: ignore[return-value]
+
+
 def as_schedule(name: str, given: Any) -> Schedule:
     """A number becomes a constant, a plain function is wrapped, a schedule stays what it is."""
     if isinstance(given, Power | Constant | Custom):

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, as_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
+from coldq.networks import mean_in_order, network_feedback
 
 KEEPABLE = ("decisions", "queue", "multipliers")
+PER_AGENT = ("agent_loss", "agent_violation")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +28,13 @@ class Trace:
     `decisions` (S, T, p) holds x_t; `queue` (S, T, N) the queue and `multipliers` (S, T, N) the
     dual variables of the step that led to x_t, at t = 1 those of the initial state. `state` is the
     learner's state after the last slot, ready to go on.
+
+    On a network of n agents every agent's decision x_i is judged by what it would mean to all of
+    them, and the agents' results are averaged: `loss` is the mean over i and j of f_j(x_i),
+    `constraint` that of g_j(x_i), and `violation` that of ``[g_j(x_i)]_+``, so that neither agent
+    nor slot makes up for another one. `agent_loss` (S, T, n) and `agent_violation` (S, T, n, N),
+    on request, have the means over j alone; `decisions`, `queue` and `multipliers` have the agents
+    as an axis after T.
 
     >>> import coldq
     >>> problem = coldq.problems.TimeVarying(horizon=50)
@@ -46,10 +55,15 @@ class Trace:
     queue: Array | None
     multipliers: Array | None
     state: Any
+    network_violation: Array | None = None
+    agent_loss: Array | None = None
+    agent_violation: Array | None = None
 
     @property
     def violation(self) -> Array:
-        """``[g_t(x_t)]_+``, of shape (S, T, N)."""
+        """``[g_t(x_t)]_+``, of shape (S, T, N); on a network, its mean over the agents."""
+        if self.network_violation is not None:
+            return self.network_violation
         return np.maximum(self.constraint, 0.0)
 
     @property
@@ -57,11 +71,16 @@ class Trace:
         """The number of slots T."""
         return self.loss.shape[1]
 
+    @property
+    def _agents(self) -> str:
+        agents = getattr(self.problem, "agents", None)
+        return "" if agents is None else f"{agents} agent{'s' if agents != 1 else ''}, "
+
     def __repr__(self) -> str:
         seeds, slots, rows = self.constraint.shape
         return (
             f"Trace({type(self.learner).__name__} on {type(self.problem).__name__}: "
-            f"{seeds} seed{'s' if seeds != 1 else ''}, {slots} slots, "
+            f"{seeds} seed{'s' if seeds != 1 else ''}, {self._agents}{slots} slots, "
             f"{rows} constraint{'s' if rows != 1 else ''})"
         )
 
@@ -100,7 +119,8 @@ def simulate(
         evaluates the late functions at the decision it holds by then; one made for late feedback,
         such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
-        What else to record: any of "decisions", "queue", "multipliers".
+        What else to record: any of "decisions", "queue", "multipliers", and on a network
+        "agent_loss", "agent_violation".
     start
         x_1, if not the learner's default.
     progress
@@ -115,9 +135,11 @@ def simulate(
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    agents = getattr(problem, "agents", None)
+    keepable = KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT)
     for name in keep:
-        if name not in KEEPABLE:
-            raise InvalidInput(f"keep may name {', '.join(KEEPABLE)}, but has {name!r}")
+        if name not in keepable:
+            raise InvalidInput(f"keep may name {', '.join(keepable)}, but has {name!r}")
     if learner.domain != problem.domain:
         raise InvalidInput(
             f"the learner's domain is {learner.domain}, but the problem's is {problem.domain}"
@@ -129,18 +151,25 @@ def simulate(
     if getattr(learner, "delay", delay) != delay:
         raise InvalidInput(f"the learner's delay is {learner.delay}, but the run's is {delay}")
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
-    own = np.shape(learner.init(N).x)[:-1]
-    if own:
+    own, network = np.shape(learner.init(N).x)[:-1], () if agents is None else (agents,)
+    if own != network and (network or getattr(learner, "agents", None)):
+        raise InvalidInput(
+            f"the problem has {agents or 'no'} agents, but the learner has the leading axes {own}: "
+            "coldq.Decentralised(learner, mixing) puts a learner on a network"
+        )
+    if own != network:
         raise InvalidInput(
             f"simulate runs one learner over {S} seeds, but this learner's own parameters make a "
             f"batch of {own}"
         )
     state = learner.init(N, start=start, batch=(S,))
     for name in keep:
-        if name != "decisions" and not hasattr(state, name):
+        if name in ("queue", "multipliers") and not hasattr(state, name):
             raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
     loss, constraint = np.empty((S, T)), np.empty((S, T, N))
-    kept = {name: np.empty((S, T, p if name == "decisions" else N)) for name in keep}
+    hard = None if agents is None else np.empty((S, T, N))
+    cores = {"decisions": (p,), "agent_loss": ()}
+    kept = {name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep}
     stream = problem.start(seeds)
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
@@ -149,12 +178,20 @@ def simulate(
         revealed = stream.reveal(t, x)
         if not isinstance(revealed, Feedback):
             raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r}")
-        loss[:, t - 1] = _recorded(f"the loss of slot {t}", revealed.loss.value(x), (S,))
-        constraint[:, t - 1] = _recorded(
-            f"the constraint of slot {t}", revealed.constraint.value(x), (S, N)
-        )
+        # On a network every agent's decision, the first axis, meets every agent's functions.
+        points = x if agents is None else np.moveaxis(x, 1, 0)[:, :, None]
+        lead = (S,) if agents is None else (agents, S, agents)
+        f = _recorded(f"the loss of slot {t}", revealed.loss.value(points), lead)
+        g = _recorded(f"the constraint of slot {t}", revealed.constraint.value(points), (*lead, N))
+        seen: dict[str, Array] = {"decisions": x}
+        if hard is not None:
+            over = np.maximum(g, 0.0)
+            f, g, over = (np.moveaxis(mean_in_order(array, 2), 0, 1) for array in (f, g, over))
+            seen |= {"agent_loss": f, "agent_violation": over}
+            f, g, hard[:, t - 1] = (mean_in_order(array, 1) for array in (f, g, over))
+        loss[:, t - 1], constraint[:, t - 1] = f, g
         for name, array in kept.items():
-            array[:, t - 1] = x if name == "decisions" else getattr(state, name)
+            array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
         waiting.append(revealed)
         if len(waiting) > delay:
             state = learner.update(state, waiting.popleft())
@@ -169,22 +206,31 @@ def simulate(
         queue=kept.get("queue"),
         multipliers=kept.get("multipliers"),
         state=state,
+        network_violation=hard,
+        agent_loss=kept.get("agent_loss"),
+        agent_violation=kept.get("agent_violation"),
     )
 
 
 def replay(
     problem: Any, seeds: tuple[int, ...], decisions: Array | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """Every slot's feedback once more; an adversary needs the decisions it answered to."""
+    """Every slot's feedback once more; an adversary needs the decisions it answered to.
+
+    Of a problem with agents it is the network's: their mean loss, and all their constraints.
+    """
     if getattr(problem, "adaptive", False) and decisions is None:
         raise InvalidInput(
             f"{type(problem).__name__} answers to the decisions: simulate with "
             "keep=['decisions'] and pass them on"
         )
     stream = problem.start(seeds)
-    start = np.broadcast_to(problem.domain.start(), (len(seeds), problem.domain.dim))
+    agents = getattr(problem, "agents", None)
+    lead = (len(seeds),) if agents is None else (len(seeds), agents)
+    start = np.broadcast_to(problem.domain.start(), (*lead, problem.domain.dim))
     for t in range(1, problem.horizon + 1):
-        yield t, stream.reveal(t, start if decisions is None else decisions[:, t - 1])
+        revealed = stream.reveal(t, start if decisions is None else decisions[:, t - 1])
+        yield t, revealed if agents is None else network_feedback(revealed, lead)
 
 
 def _recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -1,28 +1,29 @@
 """The record of what the transcribed rules give, never of what the library gives.
 
 ``python -m tests.rules.record`` draws the data, runs every rule on it and writes both to
-golden.json.
+golden.json and golden-newer.json.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import related_work, transcriptions
-from .transcriptions import Slot, T, draw_slots
+from coldq.files import whole_file
+
+from . import newer, related_work, transcriptions
+from .transcriptions import Slot, T
 
 GOLDEN = Path(__file__).with_name("golden.json")
+GOLDEN_NEWER = Path(__file__).with_name("golden-newer.json")
 RULES = transcriptions.RULES | related_work.RULES
 
 
-def record() -> dict[str, Any]:
+def record(slots: dict[int, Slot], rules: dict[str, Any]) -> dict[str, Any]:
     """Data and results as plain lists; JSON writes floats by repr, so no digit is lost."""
-    slots = draw_slots()
     content: dict[str, Any] = {
         "slots": [
             {name: value.tolist() for name, value in slots[t]._asdict().items()}
@@ -30,7 +31,7 @@ def record() -> dict[str, Any]:
         ],
         "runs": {},
     }
-    for name, rule in RULES.items():
+    for name, rule in rules.items():
         run = rule(slots)
         entry: dict[str, Any] = {"decisions": [x.tolist() for x in run.decisions]}
         if run.queue is not None:
@@ -48,15 +49,11 @@ def recorded_slots(content: dict[str, Any]) -> dict[int, Slot]:
     }
 
 
-def write_golden() -> None:
-    text = json.dumps(record(), indent=1) + "\n"
-    temporary = GOLDEN.with_name(f"{GOLDEN.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="ascii")
-        temporary.replace(GOLDEN)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 if __name__ == "__main__":
-    write_golden()
+    for path, module, rules in (
+        (GOLDEN, transcriptions, RULES),
+        (GOLDEN_NEWER, newer, newer.RULES),
+    ):
+        text = json.dumps(record(module.draw_slots(), rules), indent=1) + "\n"
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="ascii")

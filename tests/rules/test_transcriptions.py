@@ -75,7 +75,7 @@ def feedback(t: int) -> coldq.Feedback:
 
 def test_every_rule_is_recorded_and_has_a_learner() -> None:
     assert list(CONTENT["runs"]) == list(RULES) == list(LEARNERS)
-    assert {type(learner) for learner in LEARNERS.values()} == set(CATALOGUE)
+    assert {type(learner) for learner in LEARNERS.values()} <= set(CATALOGUE)
     assert len(SLOTS) == T
 
 

@@ -195,3 +195,81 @@ class _DriftingStream:
     def reveal(self, t: int, x: Any) -> coldq.Feedback:
         rows = coldq.Affine(np.eye(2), self.b[t - 1])
         return coldq.Feedback(self.loss(self.vectors[t - 1]), rows, slot=t)
+
+
+class Hexagon(Problem):
+    """A linear loss pulls outwards, from the middle of a hexagon of inner radius 0.3 on [-1, 1]^2.
+
+    The constraint is fixed, x_1 = 0 is feasible by 0.3, and g has the steepness cos(30 degrees):
+    what the mean of two neighbouring unit normals has of a norm.
+    """
+
+    n_constraints = 6
+    slack, steepness = 0.3, float(np.cos(np.pi / 6.0))
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon, self.domain = horizon, coldq.Box(-1.0, 1.0, dim=2)
+
+    def _contents(self) -> tuple[Any, ...]:
+        return (self.horizon,)
+
+    def __repr__(self) -> str:
+        return f"Hexagon{self._contents()}"
+
+    @property
+    def constants(self) -> Constants:
+        return Constants(np.sqrt(8.0), np.sqrt(8.0), 1.8, 1.0)
+
+    def start(self, seeds: Iterable[int]) -> Any:
+        (rng,) = generators(7, tuple(seeds), 1)
+        pulls = np.stack([r.uniform(-1.0, 2.0, (self.horizon, 2)) for r in rng], 1)
+        angles = np.arange(6) * np.pi / 3.0
+        rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return _HexagonStream(-pulls, coldq.Affine(rows, np.full((pulls.shape[1], 6), 0.3)))
+
+
+class _HexagonStream:
+    def __init__(self, slopes: np.ndarray, constraint: coldq.Affine) -> None:
+        self.slopes, self.constraint = slopes, constraint
+
+    def reveal(self, t: int, x: Any) -> coldq.Feedback:
+        return coldq.Feedback(coldq.Linear(self.slopes[t - 1]), self.constraint, slot=t)
+
+
+class NetworkCorner(Problem):
+    """:class:`Corner` for three agents, each with pulls and slopes of its own."""
+
+    n_constraints = 1
+    agents = 3
+
+    def __init__(self, horizon: int, losses: str, constraints: str) -> None:
+        self.horizon, self.inside = horizon, Corner(horizon, losses, constraints)
+        self.domain = self.inside.domain
+
+    def _contents(self) -> tuple[Any, ...]:
+        return self.inside._contents()
+
+    def __repr__(self) -> str:
+        return f"NetworkCorner{self._contents()}"
+
+    @property
+    def constants(self) -> Constants:
+        return self.inside.constants
+
+    def start(self, seeds: Iterable[int]) -> Any:
+        seeds = tuple(seeds)
+        return _NetworkCornerStream(self.inside, seeds, self.agents)
+
+
+class _NetworkCornerStream:
+    def __init__(self, corner: Corner, seeds: tuple[int, ...], agents: int) -> None:
+        self.shape = (len(seeds), agents)
+        own = tuple(1000 * (i + 1) + seed for seed in seeds for i in range(agents))
+        self.stream = corner.start(own)
+
+    def reveal(self, t: int, x: Any) -> coldq.Feedback:
+        flat = self.stream.reveal(t, x)
+        q = flat.loss.q if hasattr(flat.loss, "q") else flat.loss.c
+        q, A = q.reshape(*self.shape, 1), flat.constraint.A.reshape(*self.shape, 1, 1)
+        loss: Any = coldq.Quadratic([[1.0]], q) if self.stream.strong else coldq.Linear(q)
+        return coldq.Feedback(loss, coldq.Affine(A, np.zeros((*self.shape, 1))), slot=t)

@@ -26,6 +26,13 @@ CERTAINTY = {
 }
 
 
+# Whether a learner's state keeps its size.
+MEMORY = {
+    "constant": "the state keeps its size",
+    "grows": "the state grows with the number of slots, and so does the cost of one",
+}
+
+
 @dataclass(frozen=True)
 class Rate:
     """A growth rate ``O(T^(power + vx V_x + vg V_g) (log T)^log)``.
@@ -140,6 +147,7 @@ class Card:
     claims: tuple[Claim, ...]
     certainty: str
     bibtex: str
+    memory: str = "constant"
 
     def __post_init__(self) -> None:
         unknown = set(self.needs) - set(NEEDS)
@@ -147,6 +155,8 @@ class Card:
             raise InvalidInput(f"needs may name {NEEDS}, but has {sorted(unknown)}")
         if self.certainty not in CERTAINTY:
             raise InvalidInput(f"certainty must be one of {list(CERTAINTY)}, not {self.certainty}")
+        if self.memory not in MEMORY:
+            raise InvalidInput(f"memory must be one of {list(MEMORY)}, not {self.memory}")
 
 
 def citation(learner: Any) -> str:

@@ -15,8 +15,8 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, has_first, horizon_of
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
+from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
 
 ONE = np.ones(())
@@ -54,8 +54,9 @@ class COLDQ(Learner):
     path_exponent
         V_x, how fast the best decision moves: 0 if it stays, 1 if it never stops.
     alpha, eta, gamma
-        Any other parameters: alpha a positive number or a function of t, eta in (0, 1),
-        gamma > 0. They may be arrays over leading axes.
+        Any other parameters, numbers or functions of t: alpha > 0, eta in (0, 1), gamma > 0. The
+        numbers may be arrays over leading axes. Q_t is formed with eta_t and gamma_t, so that
+        eta_1 is never used and Q_1 = gamma_1.
 
     Notes
     -----
@@ -95,8 +96,8 @@ class COLDQ(Learner):
 
     domain: Any
     alpha: Schedule
-    eta: Array
-    gamma: Array
+    eta: Array | Schedule
+    gamma: Array | Schedule
     horizon: int | None
 
     def __init__(
@@ -107,8 +108,8 @@ class COLDQ(Learner):
         path_exponent: float | None = None,
         *,
         alpha: Any = None,
-        eta: ArrayLike | None = None,
-        gamma: ArrayLike | None = None,
+        eta: Any = None,
+        gamma: Any = None,
     ) -> None:
         require_domain(domain)
         if horizon is None:
@@ -117,31 +118,33 @@ class COLDQ(Learner):
         else:
             horizon = horizon_of(horizon)
         if alpha is None:
-            v = real_array("path_exponent", 0.0 if path_exponent is None else path_exponent, 0)
-            if not ((v >= 0.0) & (v <= 1.0)).all():
-                raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
-            alpha = Power((1.0 - v) / 2.0)
+            alpha = tracking_alpha(path_exponent)
         elif path_exponent is not None:
             raise InvalidInput("path_exponent sets alpha, so give one of them, not both")
         if gamma is None:
             gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(horizon)  # type: ignore[arg-type]
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
-        rate = real_array("eta", 1.0 / horizon if eta is None else eta, 0)  # type: ignore[operator]
-        if not ((rate > 0.0) & (rate < 1.0)).all():
-            raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {rate}")
+        if eta is None:
+            eta = 1.0 / horizon  # type: ignore[operator]
+        if callable(eta):
+            eta = as_schedule("eta", eta)
+        else:
+            eta = real_array("eta", eta, 0)
+            if not ((eta > 0.0) & (eta < 1.0)).all():
+                raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {eta}")
         self._set(
             domain=domain,
             alpha=as_schedule("alpha", alpha),
-            eta=rate,
-            gamma=positive("gamma", gamma),
+            eta=eta,
+            gamma=as_schedule("gamma", gamma) if callable(gamma) else positive("gamma", gamma),
             horizon=horizon,
         )
         joint_batch(
             domain=domain.batch,
             alpha=self._joint(self.alpha),
-            eta=self.eta.shape,
-            gamma=self.gamma.shape,
+            eta=np.shape(value_at(self.eta, ONE)),
+            gamma=np.shape(value_at(self.gamma, ONE)),
         )
 
     @classmethod
@@ -190,6 +193,23 @@ class COLDQ(Learner):
         return cls(domain, horizon, alpha=Power(0.5, c), gamma=0.5 * G * horizon_of(horizon))
 
     @classmethod
+    def anytime(
+        cls, domain: Any, epsilon: float = 0.5, path_exponent: float | None = None
+    ) -> COLDQ:
+        """Without a horizon: eta_t = 1 / t^2 and gamma_t = epsilon t^2.
+
+        These are the parameters of the authors' later released code. As in Corollary 1 the decay
+        eta_t gamma_t takes epsilon off the queue's floor in every slot.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ.anytime(coldq.Box(0.0, 1.0, dim=1), epsilon=2.0)
+        >>> learner.init(1).queue, learner.gamma(3.0)
+        (array([2.]), np.float64(18.0))
+        """
+        gamma = Power(2.0, positive("epsilon", epsilon))
+        return cls(domain, alpha=tracking_alpha(path_exponent), eta=Power(-2.0), gamma=gamma)
+
+    @classmethod
     def for_problem(cls, problem: Any, *, scaled: bool = False, **parameters: Any) -> COLDQ:
         """COLDQ for a problem's domain and horizon; `scaled` takes D and G from it as well.
 
@@ -216,11 +236,16 @@ class COLDQ(Learner):
         """
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        gamma = np.broadcast_to(self.gamma[..., None], (*t.shape, rows))
+        gamma = np.broadcast_to(value_at(self.gamma, t)[..., None], (*t.shape, rows))
         return QueueState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+    def update(
+        self, state: QueueState, feedback: Feedback, center: Array | None = None
+    ) -> QueueState:
         """The state of the next slot, from what slot t revealed. The old state stays as it was.
+
+        `center` takes the place of x_t in the step, though not where f_t and g_t are evaluated:
+        the mean of neighbours' decisions, see :class:`~coldq.Decentralised`.
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), alpha=1.0, eta=0.5, gamma=1.0)
@@ -228,15 +253,15 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        t, x = state.t, state.x
+        t, z = state.t, self._center(state, center)
         gradient = self._gradient(state, feedback)
         g = self._values(state, feedback, state.queue.shape)
 
-        queue = bounded_queue(state.queue, g, ONE, self.eta, self.gamma)
+        queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))
         if has_first(t):  # Q_1 = gamma
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
-        step = solve(x, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
+        step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return QueueState(t + 1, step.x, queue, step.multipliers)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
@@ -248,9 +273,28 @@ class COLDQ(Learner):
         array([5., 5.])
         """
         state = self._restore_queue(arrays)
-        if (state.queue < self.gamma[..., None]).any():
-            raise InvalidInput(f"queue must be at least gamma = {self.gamma}")
+        gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it
+        if (state.queue < gamma[..., None]).any():
+            raise InvalidInput(f"queue must be at least gamma = {gamma}")
         return state
 
+    def _eta(self, t: np.ndarray) -> Array:
+        """eta_t, which a schedule must keep below 1 wherever a queue is formed with it."""
+        if not callable(self.eta):
+            return self.eta
+        eta = self.eta(t)  # type: ignore[arg-type]
+        if any_of((eta >= 1.0) & (t > 1)):
+            raise InvalidInput(f"eta must be below 1 from slot 2 on, but is {eta} in slot {t}")
+        return eta
+
     def _batch(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self._joint(self.alpha), self.eta.shape, self.gamma.shape)
+        eta, gamma = value_at(self.eta, ONE), value_at(self.gamma, ONE)
+        return np.broadcast_shapes(self._joint(self.alpha), np.shape(eta), np.shape(gamma))
+
+
+def tracking_alpha(path_exponent: ArrayLike | None) -> Power:
+    """``t^((1 - V_x) / 2)``, with V_x = 0 unless given."""
+    v = real_array("path_exponent", 0.0 if path_exponent is None else path_exponent, 0)
+    if not ((v >= 0.0) & (v <= 1.0)).all():
+        raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+    return Power((1.0 - v) / 2.0)

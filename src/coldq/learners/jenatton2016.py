@@ -14,7 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
-from coldq.learners.learner import Learner, State, require_finite
+from coldq.learners.learner import Learner, State, require_finite, worst_row
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -117,7 +117,7 @@ class Jenatton2016(Learner):
         """The state of the next slot."""
         t, x, dual = state.t, state.x, state.dual
         gradient, rows = self._observe(state, feedback, state.values.shape)
-        g, slope = self._worst_row(state, feedback, rows)
+        g, slope = worst_row(rows, self._jacobian(state, feedback, rows.shape[-1]))
         eta, theta = self.eta(t), self.theta(t)
         mu = 1.0 / (theta * (t + 1))
 

@@ -21,7 +21,6 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.contractions import vecmat
 from coldq.errors import InvalidInput, PastHorizon
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
@@ -165,6 +164,12 @@ class Learner(Value):
                 "may broadcast to the state's batch, not enlarge it"
             )
 
+    def _center(self, state: Any, center: Array | None) -> Array:
+        """Where a step starts: x_t, unless a network mixes it with others, see Decentralised."""
+        if center is None:
+            return state.x
+        return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
+
     def _jacobian(self, state: Any, feedback: Feedback, rows: int) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
         shape = (*state.x.shape[:-1], rows, state.x.shape[-1])
@@ -172,15 +177,6 @@ class Learner(Value):
         if J.shape != shape or not core_contiguous(J, 2):
             J = self._spread("the constraint's jacobian", J, shape)
         return J
-
-    def _worst_row(self, state: Any, feedback: Feedback, g: Array) -> tuple[Array, Array]:
-        """``max_n g^n`` and its gradient, of the first among equals; zero without constraints."""
-        if g.shape[-1] == 0:
-            return np.zeros(g.shape[:-1]), np.zeros(state.x.shape)
-        worst = g.argmax(axis=-1)[..., None]
-        row = (np.arange(g.shape[-1]) == worst).astype(np.float64)
-        slope = vecmat(self._jacobian(state, feedback, g.shape[-1]), row)
-        return np.take_along_axis(g, worst, axis=-1)[..., 0], slope
 
     def _joint(self, *schedules: Any) -> tuple[int, ...]:
         """The leading axes that the domain and some schedules carry."""
@@ -257,6 +253,21 @@ def require_finite(x: Array) -> Array:
             f"came out as {x}"
         )
     return x
+
+
+def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
+    """``max_n g^n`` and its row of the jacobian, the first of several largest; -inf without rows.
+
+    >>> import numpy as np
+    >>> from coldq.learners.learner import worst_row
+    >>> worst_row(np.array([-1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 4.0]]))
+    (array(2.), array([3., 4.]))
+    """
+    if g.shape[-1] == 0:
+        return np.full(g.shape[:-1], -np.inf), np.zeros((*g.shape[:-1], J.shape[-1]))
+    worst = g.argmax(axis=-1)[..., None]
+    row = np.take_along_axis(J, worst[..., None], axis=-2)[..., 0, :]
+    return np.take_along_axis(g, worst, axis=-1)[..., 0], row
 
 
 def has_first(t: Any) -> bool:

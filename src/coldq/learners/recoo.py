@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import Array, positive
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -151,9 +151,12 @@ class RECOO(Learner):
         queue = np.zeros((*t.shape, rows))
         return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
-        """The state of the next slot."""
-        t, x, queue, following = state.t, state.x, state.queue, state.t + 1
+    def update(
+        self, state: QueueState, feedback: Feedback, center: Array | None = None
+    ) -> QueueState:
+        """The state of the next slot; `center` takes the place of x_t in the step."""
+        t, queue, following = state.t, state.queue, state.t + 1
+        z = self._center(state, center)
         gradient = self._gradient(state, feedback)
         alpha, gamma = self.alpha(t), self.gamma(t)
 
@@ -166,7 +169,7 @@ class RECOO(Learner):
                 queue = np.where(t[..., None] == 1, state.queue, queue)
 
         weights = gamma[..., None] * queue
-        step = solve(x, gradient, alpha, weights, feedback.constraint, self.domain)
+        step = solve(z, gradient, alpha, weights, feedback.constraint, self.domain)
 
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)

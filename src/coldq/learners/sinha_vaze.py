@@ -20,6 +20,7 @@ from coldq.learners.learner import (
     State,
     horizon_of,
     require_finite,
+    worst_row,
 )
 
 
@@ -141,8 +142,8 @@ class SinhaVaze(Learner):
         """The state of the next slot."""
         t, x = state.t, state.x
         gradient, g = self._observe(state, feedback, state.values.shape)
-        level, slope = self._worst_row(state, feedback, g)
-        level, slope = np.maximum(level, 0.0), slope * (level > 0.0)[..., None]
+        level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
+        level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
         if a is None:

@@ -1,4 +1,4 @@
-"""Yi, Li, Yang, Xie, Chai and Johansson, IEEE TAC 2023: Algorithm 1 for a single agent."""
+"""Yi, Li, Yang, Xie, Chai and Johansson, IEEE TAC 2023: Algorithm 1."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class Yi2023(Learner):
         x_{t+1} = P_X(x_t - alpha_t w)
         q_{t+1} = [ (1 - beta_t gamma_t) q_t + gamma_t ([g_t(x_t)]_+ + J (x_{t+1} - x_t)) ]_+
 
-    The distributed algorithm moves from a mixture of its neighbours' decisions; a single agent is
-    its own only neighbour.
+    The distributed algorithm moves from a mixture z of its neighbours' decisions in place of x_t,
+    ``x_{t+1} = P_X(z - alpha_t w)``; that is ``Decentralised(Yi2023(...), mixing)``. A single agent
+    is its own only neighbour.
 
     Parameters
     ----------
@@ -141,15 +142,18 @@ class Yi2023(Learner):
         t, x = self._first(start, batch)
         return Yi2023State(t=t, x=x, queue=np.zeros((*t.shape, rows)))
 
-    def update(self, state: Yi2023State, feedback: Feedback) -> Yi2023State:
-        """The state of the next slot."""
+    def update(
+        self, state: Yi2023State, feedback: Feedback, center: Array | None = None
+    ) -> Yi2023State:
+        """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         t, x, q = state.t, state.x, state.queue
+        z = self._center(state, center)
         gradient, g = self._observe(state, feedback, q.shape)
         J = self._jacobian(state, feedback, g.shape[-1]) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
-        x_new = require_finite(self.domain.project(x - alpha * w))
+        x_new = require_finite(self.domain.project(z - alpha * w))
         moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
         q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
         return Yi2023State(t=t + 1, x=x_new, queue=q_new)

@@ -45,12 +45,15 @@ class Stream(Protocol):
 class Problem(Value):
     """The base of the library's problems; a problem of your own need not inherit it.
 
-    A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``.
+    A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``. One
+    with `agents` reveals to each of them a loss and a constraint of its own, the agents being the
+    axis after the seeds; it is played by a :class:`~coldq.Decentralised` learner.
     """
 
     domain: Any
     horizon: int
     n_constraints: int
+    agents: int | None = None
     adaptive = False
 
     @property

@@ -28,6 +28,7 @@ class TimeVarying(Problem):
     R^(2 x 10) and b_t of U(0, 1) entries. The origin is feasible in every slot.
 
     The paper prints the domain [0, 5]^10; its figure agrees with [-5, 5]^10, so it is a parameter.
+    With `agents` each of them draws a loss and constraints of its own in every slot.
 
     References
     ----------
@@ -37,12 +38,16 @@ class TimeVarying(Problem):
     >>> problem = coldq.problems.TimeVarying(horizon=10)
     >>> problem.start([0]).reveal(1, problem.domain.start()).constraint.A.shape
     (1, 2, 10)
+    >>> problem = coldq.problems.TimeVarying(horizon=10, agents=5)
+    >>> problem.start([0]).reveal(1, problem.domain.start()).constraint.A.shape
+    (1, 5, 2, 10)
     """
 
     horizon: int
     domain: Any
     n_measurements: int
     n_constraints: int
+    agents: int | None
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class TimeVarying(Problem):
         domain: Any = None,
         n_measurements: int = 4,
         n_constraints: int = 2,
+        agents: int | None = None,
     ) -> None:
         domain = Box(0.0, 5.0, dim=10) if domain is None else domain
         self._set(
@@ -57,6 +63,7 @@ class TimeVarying(Problem):
             domain=require_bounded(domain),
             n_measurements=whole_number("n_measurements", n_measurements, 1),
             n_constraints=whole_number("n_constraints", n_constraints, 0),
+            agents=None if agents is None else whole_number("agents", agents, 1),
         )
 
     @property
@@ -67,7 +74,7 @@ class TimeVarying(Problem):
         m, p = self.n_measurements, self.domain.dim
         least, greatest = row_range(self.domain, 0.0, 1.0)
         reach = np.maximum(np.abs(self.domain.lower - 1.0), np.abs(self.domain.upper - 1.0))
-        noise = np.sqrt(chdtri(m, 1e-9 / self.horizon))
+        noise = np.sqrt(chdtri(m, 1e-9 / (self.horizon * (self.agents or 1))))
         size = np.sqrt(m * p)
         return Constants(
             diameter=float(self.domain.diameter),
@@ -108,9 +115,10 @@ class TimeVaryingStream:
     def _draw(self) -> None:
         m, N, p = self.problem.n_measurements, self.problem.n_constraints, self.problem.domain.dim
         sizes = np.cumsum([m * p, N * p])
-        u = np.stack([rng.random((CHUNK, m * p + N * p + N)) for rng in self.uniform], axis=1)
-        noise = np.stack([rng.standard_normal((CHUNK, m)) for rng in self.normal], axis=1)
-        shape = u.shape[:2]
+        lead = (CHUNK,) if self.problem.agents is None else (CHUNK, self.problem.agents)
+        u = np.stack([rng.random((*lead, m * p + N * p + N)) for rng in self.uniform], axis=1)
+        noise = np.stack([rng.standard_normal((*lead, m)) for rng in self.normal], axis=1)
+        shape = u.shape[:-1]
         H = (2.0 * u[..., : sizes[0]] - 1.0).reshape(*shape, m, p)
         A = u[..., sizes[0] : sizes[1]].reshape(*shape, N, p).copy()
         b = u[..., sizes[1] :].copy()

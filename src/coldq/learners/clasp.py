@@ -1,0 +1,159 @@
+"""CLASP: Convex Losses And Squared Penalties (Ferreira, Xavier and Soares, 2026)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State
+from coldq.schedules import Power, Schedule, as_schedule
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CLASPState(State):
+    """The state of :class:`CLASP`: t, x_t and the multipliers of the projection that gave x_t."""
+
+    multipliers: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class CLASP(Learner):
+    """A gradient step, projected onto the part of X where the latest constraint holds.
+
+    At the end of slot t:
+
+        x_{t+1} = P_{X_t}(x_t - eta_t grad f_t(x_t)),   X_t = {x in X : g_t(x) <= 0}
+
+    The paper bounds the sum of squared violations: O(T^(1-b)) with regret O(T^max(b, 1-b)) for
+    eta_t proportional to t^-b, and O(log T) for both if losses are strongly convex. The claims
+    below are what Cauchy and Schwarz make of that for the sum of the violations themselves, at
+    b = 1/2. A fixed constraint is violated in slot 1 at most.
+
+    Where a queue's floor exceeds the multipliers, COLDQ takes the same steps. It also has an answer
+    where X_t is empty; here that is a :class:`~coldq.Infeasible` error, which names the instances
+    and leaves the state as it was.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    gradient_bound
+        D, for ``eta_t = R / (D t^b)``.
+    b
+        In (0, 1), 1/2 unless given.
+    eta
+        Any other step: a positive number or a function of t.
+
+    References
+    ----------
+    Ferreira, Xavier and Soares, arXiv 2601.16072, 2026: rule and bounds from its abstract and
+    reviews of it.
+
+    >>> import coldq
+    >>> learner = coldq.CLASP(coldq.Box(0.0, 4.0, dim=2), eta=1.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-2.0, -1.0]), coldq.Affine([[1.0, 1.0]], [2.0]))
+    >>> learner.update(learner.init(1), revealed).x  # (2, 1), projected onto x_1 + x_2 <= 2
+    array([1.5, 0.5])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, WHOLE_CONSTRAINT}),
+        assumes=("a feasible decision common to all slots", "gradient bound D known"),
+        claims=(
+            Claim("convex", "fixed", Rate(0), Rate(0.5)),
+            Claim("convex", "time-varying", Rate(0.75), Rate(0.5)),
+            Claim("strongly convex", "fixed", Rate(0), Rate(0, log=1)),
+            Claim("strongly convex", "time-varying", Rate(0.5, log=0.5), Rate(0, log=1)),
+        ),
+        certainty="likely",
+        bibtex="""@misc{ferreira2026clasp,
+  author = {Ferreira, Ricardo N. and Xavier, Jo{\\~a}o and Soares, Cl{\\'a}udia},
+  title  = {{CLASP}: An Online Learning Algorithm for Convex Losses And Squared Penalties},
+  note   = {arXiv:2601.16072},
+  year   = {2026}
+}""",
+    )
+
+    domain: Any
+    eta: Schedule
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        *,
+        gradient_bound: ArrayLike | None = None,
+        b: float | None = None,
+        eta: Any = None,
+    ) -> None:
+        require_domain(domain)
+        if (gradient_bound is None) == (eta is None):
+            raise InvalidInput("CLASP needs either gradient_bound or eta")
+        if eta is None:
+            b = 0.5 if b is None else b
+            if not 0.0 < b < 1.0:
+                raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
+            R = domain.diameter
+            if not np.isfinite(R).all():
+                raise InvalidInput(f"the step R / (D t^b) needs a bounded domain, not {domain}")
+            eta = Power(-b, R / positive("gradient_bound", gradient_bound))  # type: ignore[arg-type]
+        elif b is not None:
+            raise InvalidInput("b sets eta, so give one of them, not both")
+        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
+
+    @classmethod
+    def strongly_convex(cls, domain: Any, mu: float) -> CLASP:
+        """The step ``1 / (2 mu t)``, with COLDQ's mu: without the 1/2.
+
+        >>> import coldq
+        >>> coldq.CLASP.strongly_convex(coldq.Box(0.0, 1.0, dim=1), mu=1.0).eta(4.0)
+        np.float64(0.125)
+        """
+        return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
+
+    @classmethod
+    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> CLASP:
+        """With the problem's own gradient bound, or its modulus of strong convexity.
+
+        >>> import coldq
+        >>> coldq.CLASP.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
+        Box(0.0, 1.0, dim=2)
+        """
+        known = problem.constants
+        if strongly_convex:
+            return cls.strongly_convex(problem.domain, known.strong_convexity)
+        return cls(problem.domain, gradient_bound=known.gradient_bound)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> CLASPState:
+        """The state before slot 1."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        return CLASPState(t=t, x=x, multipliers=np.zeros((*t.shape, rows)))
+
+    def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
+        """The state of the next slot."""
+        t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
+        gradient = self._gradient(state, feedback)
+        self._require_rows(feedback, hard.shape)
+
+        step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
+        return CLASPState(t + 1, step.x, step.multipliers)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> CLASPState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore(CLASPState, arrays, {"t": 0, "x": 1, "multipliers": 1})
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.eta)

@@ -1,0 +1,127 @@
+"""Learning on a network: every agent steps from a mean of its neighbours' decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, batch_shape
+from coldq.contractions import mix
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
+from coldq.learners.learner import Learner
+from coldq.learners.yi2023 import Yi2023
+from coldq.networks import mixing_matrix
+
+ASSUMES = "doubly stochastic mixing, a network connected over time"
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Decentralised(Learner):
+    """n agents that run one algorithm, each on its own loss and constraint, and mix decisions.
+
+    At the end of slot t agent i takes the learner's step from z_i in place of x_{i,t}:
+
+        z_i = sum_j W_ij x_{j,t}
+
+    Gradient, constraint and queue are its own: grad f_{i,t} at x_{i,t}, g_{i,t} and Q_i. The agents
+    are the last axis before the coordinates, in states and in feedback: x has the shape
+    (..., n, p). With W the identity they are n learners that know nothing of each other.
+
+    ``Decentralised(Yi2023(...), W)`` is the distributed algorithm of that paper, whose claims it
+    keeps. Of other learners nothing is claimed on a network.
+
+    Parameters
+    ----------
+    learner
+        A learner whose update takes a `center`: COLDQ, RECOO, Yi2023, or your own.
+    mixing
+        W, a doubly stochastic (n, n) matrix such as ``networks.metropolis(networks.ring(n))``, or a
+        function that gives one for the slot t, such as ``networks.Alternating``. A learner with a
+        plain function works everywhere, but cannot be pickled.
+
+    References
+    ----------
+    Yi et al., IEEE Transactions on Automatic Control 2023; COLDQ and RECOO as in the later released
+    code of the authors of COLDQ.
+
+    >>> import coldq
+    >>> from coldq import networks
+    >>> X, W = coldq.Box(0.0, 4.0, dim=1), networks.metropolis(networks.complete(2))
+    >>> learner = coldq.Decentralised(coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=9.0), W)
+    >>> state = learner.init(0, start=[[1.0], [3.0]])
+    >>> learner.update(state, coldq.Feedback(coldq.Linear([[0.0], [2.0]]), None)).x
+    array([[2.],
+           [1.]])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=(ASSUMES,),
+        claims=(),
+        certainty="likely",
+        bibtex=Yi2023.card.bibtex,
+    )
+
+    learner: Any
+    mixing: Array | Callable[[int], ArrayLike]
+    domain: Any
+    horizon: int | None
+    agents: int
+
+    def __init__(self, learner: Any, mixing: Any) -> None:
+        takes = getattr(learner, "update", None)
+        if not callable(takes) or "center" not in signature(takes).parameters:
+            raise InvalidInput(
+                "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
+                f"or Yi2023, but got {learner!r}"
+            )
+        first: Any = mixing(1) if callable(mixing) else mixing
+        W = mixing_matrix(first)
+        card = learner.card
+        claims = card.claims if isinstance(learner, Yi2023) else ()
+        self._set(
+            learner=learner,
+            mixing=mixing if callable(mixing) else W,
+            domain=learner.domain,
+            horizon=learner.horizon,
+            agents=len(W),
+            card=replace(card, claims=claims, assumes=(*card.assumes, ASSUMES)),
+        )
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Any:
+        """The learner's state before slot 1, with the agents as its last leading axis."""
+        return self.learner.init(n_constraints, start, (*batch_shape(batch), self.agents))
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        """The state of the next slot."""
+        z = mix(self._weights(state.t), np.ascontiguousarray(state.x))
+        return self.learner.update(state, feedback, center=z)
+
+    def _weights(self, t: np.ndarray) -> Array:
+        """W_t, one matrix a network where their clocks differ."""
+        if not callable(self.mixing):
+            return self.mixing
+        slots, where = np.unique(t[..., 0], return_inverse=True)
+        every = [mixing_matrix(self.mixing(int(slot)), self.agents) for slot in slots]
+        return np.stack(every)[where.reshape(t.shape[:-1])]
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        """The state that ``state.to_arrays()`` wrote down."""
+        state = self.learner.from_arrays(arrays)
+        if state.batch[-1:] != (self.agents,):
+            raise InvalidInput(
+                f"the arrays must have {self.agents} agents as their last leading axis, but have "
+                f"the leading axes {state.batch}"
+            )
+        if (state.t != state.t[..., :1]).any():
+            raise InvalidInput(f"the agents of a network share a clock, but t is {state.t}")
+        return state

@@ -1,0 +1,143 @@
+"""COLDQ without a horizon, by the doubling trick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, positive
+from coldq.contractions import bounded_queue
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
+from coldq.learners.learner import Learner, QueueState, any_of
+from coldq.schedules import Schedule
+from coldq.step import solve
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class COLDQDoubling(Learner):
+    """COLDQ that starts anew in the slots 1, 2, 4, 8, ..., each time for twice as many slots.
+
+    The epoch that starts in slot T = 2^k has T slots and is Algorithm 1 for the horizon T. The
+    decision is carried over, the queue and the clock s = t - T + 1 are not:
+
+        Q_t     = max{ (1 - 1/T) Q_{t-1} + [g_t(x_t)]_+ , epsilon T }    for s > 1, else epsilon T
+        x_{t+1} = argmin over x in X of
+                  <grad f_t(x_t), x - x_t> + alpha_s |x - x_t|^2 + sum_n Q_t^n [g_t^n(x)]_+
+
+    with alpha_s = s^((1 - V_x) / 2). The bounds of COLDQ's epochs add up to those of COLDQ but for
+    its constant violation under a fixed constraint, which comes once an epoch: O(log T).
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    epsilon, path_exponent
+        As in :class:`~coldq.COLDQ`.
+
+    References
+    ----------
+    Wang, Yan and Liu, AAAI 2025, Algorithm 1 and Corollary 1, restarted; ``COLDQ.anytime`` is the
+    authors' own way to do without a horizon.
+
+    >>> import coldq
+    >>> learner = coldq.COLDQDoubling(coldq.Box(0.0, 1.0, dim=1), epsilon=2.0)
+    >>> state = learner.init(1)
+    >>> revealed = coldq.Feedback(coldq.Linear([0.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> for _ in range(8):
+    ...     state = learner.update(state, revealed)
+    >>> state.t, state.queue  # slot 8 began an epoch of 8 slots
+    (np.int64(9), array([16.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("V_x known, for the dynamic bound",),
+        claims=(
+            Claim("convex", "fixed", Rate(0, log=1), Rate(0.5), Rate(0.5, vx=0.5)),
+            Claim("convex", "time-varying", Rate(vg=1), Rate(0.5), Rate(0.5, vx=0.5)),
+        ),
+        certainty="exact",
+        bibtex=BIBTEX,
+    )
+
+    domain: Any
+    alpha: Schedule
+    epsilon: Array
+    horizon: int | None
+
+    def __init__(
+        self, domain: Any, epsilon: ArrayLike = 0.5, path_exponent: ArrayLike | None = None
+    ) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            alpha=tracking_alpha(path_exponent),
+            epsilon=positive("epsilon", epsilon),
+            horizon=None,
+        )
+        joint_batch(domain=domain.batch, alpha=self._joint(self.alpha), epsilon=self.epsilon.shape)
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> COLDQDoubling:
+        """For a problem's domain; its horizon is not looked at.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=10)
+        >>> coldq.COLDQDoubling.for_problem(problem).horizon is None
+        True
+        """
+        return cls(problem.domain, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> QueueState:
+        """The state before slot 1, with Q_1 = epsilon."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
+        return QueueState(t=t, x=x, queue=queue, multipliers=np.zeros(queue.shape))
+
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.queue.shape)
+        T = epoch(t)
+        s, gamma = t - T + 1, self.epsilon * T
+
+        queue = bounded_queue(state.queue, g, ONE, 1.0 / T, gamma)
+        if any_of(s == 1):  # Q = gamma where an epoch starts
+            queue = np.where((s == 1)[..., None], gamma[..., None], queue)
+
+        step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
+        return QueueState(t + 1, step.x, queue, step.multipliers)
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        state = self._restore_queue(arrays)
+        gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))
+        if (state.queue < gamma[..., None]).any():
+            raise InvalidInput(f"queue must be at least gamma = {gamma}")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self._joint(self.alpha), self.epsilon.shape)
+
+
+def epoch(t: np.ndarray) -> Array:
+    """The length of the epoch that slot t belongs to, and its first slot: the largest 2^k <= t.
+
+    >>> import numpy as np
+    >>> from coldq.learners.doubling import epoch
+    >>> epoch(np.array([1, 2, 3, 4, 1023, 1024]))
+    array([1.000e+00, 2.000e+00, 2.000e+00, 4.000e+00, 5.120e+02, 1.024e+03])
+    """
+    _, exponent = np.frexp(np.float64(t))  # type: ignore[arg-type]  # t = m 2^e, m in [1/2, 1)
+    return np.ldexp(1.0, exponent - 1)

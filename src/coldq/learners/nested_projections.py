@@ -1,0 +1,205 @@
+"""Vaze and Sinha, NeurIPS 2025: projections onto nested sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.constraints import Affine, Unconstrained
+from coldq.contractions import implied
+from coldq.domains import Box, require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, require_finite
+from coldq.schedules import Power, Schedule, as_schedule
+from coldq.step.projection import project_on_rows
+
+BIBTEX = """@inproceedings{vaze2025static,
+  author    = {Vaze, Rahul and Sinha, Abhishek},
+  title     = {{$O(\\sqrt{T})$} Static Regret and Instance Dependent Constraint Violation for
+               Constrained Online Convex Optimization},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2025}
+}"""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NestedState(State):
+    """The state of :class:`NestedProjections`: t, x_t, the rows ``A x <= b`` of S_{t-1}, and the
+    latest values g_{t-1}(x_{t-1}).
+
+    Members of a batch may keep different numbers of rows; the rest are rows of zeros.
+    """
+
+    A: Array
+    b: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class NestedProjections(Learner):
+    """Gradient steps, projected onto the set of decisions that all constraints so far allow.
+
+    With S_0 = X, at the end of slot t:
+
+        S_t     = {x in S_{t-1} : g_t(x) <= 0}
+        y_t     = P_{S_{t-1}}(x_t - eta_t grad f_t(x_t))
+        x_{t+1} = P_{S_t}(y_t)
+
+    Affine constraints only. The state keeps the rows of S_t, so that it grows; a row that follows
+    from another one and the box is dropped, and only such a row. Without a decision common to all
+    slots S_t may be empty: that is a :class:`~coldq.Infeasible` error, which names the instances
+    and leaves the state as it was.
+
+    The violation is bounded by a constant of the instance, how far apart the sets are and what
+    shape they have; so nothing is claimed of it in general. :class:`~coldq.Switch` adds a bound.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    lipschitz
+        G, a common Lipschitz constant of losses and constraints, for ``eta_t = R / (G sqrt(t))``.
+    eta
+        Any other step: a positive number or a function of t.
+
+    References
+    ----------
+    Vaze and Sinha, NeurIPS 2025, Algorithm 1.
+
+    >>> import coldq
+    >>> learner = coldq.NestedProjections(coldq.Box(0.0, 4.0, dim=1), eta=1.0)
+    >>> pull = coldq.Linear([-2.0])
+    >>> state = learner.update(learner.init(1), coldq.Feedback(pull, coldq.Affine([[1.0]], [1.0])))
+    >>> state = learner.update(state, coldq.Feedback(pull, coldq.Affine([[1.0]], [3.0])))
+    >>> state.x, state.A, state.b  # x <= 3 follows from x <= 1
+    (array([1.]), array([[1.]]), array([1.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=(
+            "a feasible decision common to all slots",
+            "affine constraints",
+            "Lipschitz constant G known",
+        ),
+        claims=(
+            Claim("convex", "fixed", Rate(0), Rate(0.5)),
+            Claim("convex", "time-varying", None, Rate(0.5)),
+        ),
+        certainty="exact",
+        bibtex=BIBTEX,
+        memory="grows",
+    )
+
+    domain: Any
+    eta: Schedule
+    horizon: int | None
+
+    def __init__(self, domain: Any, *, lipschitz: ArrayLike | None = None, eta: Any = None) -> None:
+        require_domain(domain)
+        if domain.batch:
+            raise InvalidInput("NestedProjections takes one domain, without leading axes")
+        if (lipschitz is None) == (eta is None):
+            raise InvalidInput("NestedProjections needs either lipschitz or eta")
+        if eta is None:
+            R = domain.diameter
+            if not np.isfinite(R):
+                raise InvalidInput(f"the step R / (G sqrt(t)) needs a bounded domain, not {domain}")
+            eta = Power(-0.5, R / positive("lipschitz", lipschitz))  # type: ignore[arg-type]
+        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
+
+    @classmethod
+    def for_problem(cls, problem: Any) -> NestedProjections:
+        """G the larger of the problem's two Lipschitz constants.
+
+        >>> import coldq
+        >>> coldq.NestedProjections.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
+        Box(0.0, 1.0, dim=2)
+        """
+        known = problem.constants
+        G = max(known.gradient_bound, known.constraint_lipschitz)
+        return cls(problem.domain, lipschitz=G)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> NestedState:
+        """The state before slot 1, with S_0 = X."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        no_rows = np.zeros((*t.shape, 0, x.shape[-1]))
+        values = np.zeros((*t.shape, rows))
+        return NestedState(t=t, x=x, A=no_rows, b=no_rows[..., 0].copy(), values=values)
+
+    def update(self, state: NestedState, feedback: Feedback) -> NestedState:
+        """The state of the next slot."""
+        t, x, X = state.t, state.x, self.domain
+        gradient, g = self._observe(state, feedback, state.values.shape)
+        rows = affine_rows(feedback.constraint, state)
+
+        A, b = intersect(state.A, state.b, *rows, X)  # S_t
+        y = project_on_rows(x - self.eta(t)[..., None] * gradient, state.A, state.b, X)
+        x_new = require_finite(project_on_rows(y, A, b, X))
+        return NestedState(t + 1, x_new, A, b, np.array(g))
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> NestedState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        cores = {"t": 0, "x": 1, "A": 2, "b": 1, "values": 1}
+        state = self._restore(NestedState, arrays, cores)
+        if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
+            raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.eta)
+
+
+def affine_rows(g: Any, state: Any) -> tuple[Array, Array]:
+    """A and b of an affine constraint, for every member of a state's batch."""
+    batch, p = state.batch, state.x.shape[-1]
+    if isinstance(g, Unconstrained):
+        return np.zeros((*batch, 0, p)), np.zeros((*batch, 0))
+    if not isinstance(g, Affine):
+        raise InvalidInput(
+            "nested projections keep all constraints so far as rows, so that they take a "
+            f"coldq.Affine constraint, but this is a {type(g).__name__}"
+        )
+    n = g.n_constraints
+    return np.broadcast_to(g.A, (*batch, n, p)), np.broadcast_to(g.b, (*batch, n))
+
+
+def intersect(A: Array, b: Array, more: Array, limits: Array, X: Any) -> tuple[Array, Array]:
+    """The rows of ``{x in X : A x <= b and more x <= limits}`` without those known not to matter.
+
+    A row goes where it follows from a single other one and X. Zeros fill up the members of a batch
+    that keep fewer rows than others.
+
+    >>> import numpy as np, coldq
+    >>> from coldq.learners.nested_projections import intersect
+    >>> X, A, b = coldq.Box(0.0, 9.0, dim=2), np.array([[1.0, 2.0]]), np.array([1.0])
+    >>> intersect(A, b, np.array([[1.0, 1.0], [3.0, 3.0]]), np.array([4.0, 1.0]), X)
+    (array([[3., 3.]]), array([1.]))
+    """
+    open_ = np.full(A.shape[-1], np.inf)
+    bounds = (X.lower, X.upper) if isinstance(X, Box) else (-open_, open_)
+    more, limits = np.array(more), np.array(limits)
+    for n in range(limits.shape[-1]):
+        a, limit = more[..., n, :].copy(), limits[..., n].copy()
+        more[..., n, :] = limits[..., n] = 0.0  # a row does not stand in for itself
+        others = np.concatenate([A, more], axis=-2), np.concatenate([b, limits], axis=-1)
+        needed = implied(a, limit, *others, *bounds) == 0.0
+        more[..., n, :] = np.where(needed[..., None], a, 0.0)
+        limits[..., n] = np.where(needed, limit, 0.0)
+    by_new = implied(A, b, more[..., None, :, :], limits[..., None, :], *bounds) == 1.0
+    rows = np.concatenate([np.where(by_new[..., None], 0.0, A), more], axis=-2)
+    ends = np.concatenate([np.where(by_new, 0.0, b), limits], axis=-1)
+    kept = rows.any(axis=-1) | (ends < 0.0)
+    order = np.argsort(~kept, axis=-1, kind="stable")[..., : kept.sum(axis=-1).max(initial=0)]
+    rows = np.take_along_axis(rows, order[..., None], axis=-2)
+    return rows, np.take_along_axis(ends, order, axis=-1)

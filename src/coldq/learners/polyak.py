@@ -1,0 +1,190 @@
+"""Hutchinson and Alizadeh, ICML 2025: online gradient descent with Polyak feasibility steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.contractions import dot
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State, horizon_of, require_finite, worst_row
+from coldq.schedules import Constant, Schedule, as_schedule
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PolyakState(State):
+    """The state of :class:`PolyakFeasibility`: t, x_t and the latest values g(x_{t-1})."""
+
+    values: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class PolyakFeasibility(Learner):
+    """A gradient step on the loss, then one of Polyak's length on a tightened constraint.
+
+    For a fixed g, with several rows ``g = max_n g^n``, s a subgradient of g at x_t. At the end of
+    slot t:
+
+        y       = x_t - eta grad f_t(x_t)
+        x_{t+1} = P_X( y - [g(x_t) + <s, y - x_t> + rho]_+ s / |s|^2 )
+
+    g is asked for once a slot, at x_t. If x_1 is strictly feasible, the parameters of
+    :meth:`safe` keep every decision feasible.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    horizon
+        The number of slots that eta and rho are meant for, if they depend on it.
+    eta, rho
+        The step and the tightening: positive numbers or functions of t.
+
+    References
+    ----------
+    Hutchinson and Alizadeh, ICML 2025; the rule as in the authors' released code.
+
+    >>> import coldq
+    >>> learner = coldq.PolyakFeasibility(coldq.Box(0.0, 4.0, dim=1), eta=1.0, rho=0.25)
+    >>> revealed = coldq.Feedback(coldq.Linear([-2.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> learner.update(learner.init(1), revealed).x
+    array([0.75])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT}),
+        assumes=(
+            "fixed constraints",
+            "a strictly feasible start, by a known slack",
+            "known horizon",
+            "gradient bound D and Lipschitz constant of g known",
+        ),
+        claims=(Claim("convex", "fixed", Rate(0), Rate(0.5)),),
+        certainty="likely",
+        bibtex="""@inproceedings{hutchinson2025constrained,
+  author    = {Hutchinson, Spencer and Alizadeh, Mahnoosh},
+  title     = {Constrained Online Convex Optimization with Polyak Feasibility Steps},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2025}
+}""",
+    )
+
+    domain: Any
+    eta: Schedule
+    rho: Schedule
+    horizon: int | None
+
+    def __init__(self, domain: Any, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
+        require_domain(domain)
+        self._set(
+            domain=domain,
+            eta=as_schedule("eta", eta),
+            rho=as_schedule("rho", rho),
+            horizon=None if horizon is None else horizon_of(horizon),
+        )
+
+    @classmethod
+    def safe(
+        cls,
+        domain: Any,
+        horizon: int,
+        *,
+        gradient_bound: ArrayLike,
+        lipschitz: ArrayLike,
+        slack: ArrayLike,
+        steepness: ArrayLike | None = None,
+    ) -> PolyakFeasibility:
+        """``rho = slack / sqrt(T)`` and the largest eta that keeps every decision feasible.
+
+        If g(x_1) <= -slack and ``g(x) + rho >= steepness * (distance to where g <= -rho)``, each
+        slot brings x nearer to that set by a factor ``q = sqrt(1 - (steepness / L)^2)``, and the
+        loss takes it away by at most eta D. It stays within rho / L, where g <= 0, for
+
+            eta = (1 - q) rho / (L D).
+
+        Parameters
+        ----------
+        gradient_bound, lipschitz
+            D and L, bounds on the gradients of the losses and on the subgradients of g.
+        slack
+            At most -g(x_1), and positive.
+        steepness
+            By default what convexity gives: (slack - rho) / R.
+
+        >>> import coldq
+        >>> X = coldq.Box(-1.0, 1.0, dim=1)
+        >>> known = dict(gradient_bound=2.0, lipschitz=1.0, slack=0.5)
+        >>> learner = coldq.PolyakFeasibility.safe(X, 100, **known, steepness=1.0)
+        >>> learner.eta, learner.rho
+        (Constant(level=0.025), Constant(level=0.05))
+        """
+        require_domain(domain)
+        T = horizon_of(horizon)
+        D, L = positive("gradient_bound", gradient_bound), positive("lipschitz", lipschitz)
+        gap, R = positive("slack", slack), domain.diameter
+        rho = gap / np.sqrt(float(T))
+        if steepness is None and not np.isfinite(R).all():
+            raise InvalidInput(f"without a steepness the domain must be bounded, but is {domain}")
+        steep = positive("steepness", (gap - rho) / R if steepness is None else steepness)
+        if (steep > L).any():
+            raise InvalidInput(f"steepness must be at most lipschitz = {L}, but is {steep}")
+        q = np.sqrt(1.0 - np.square(steep / L))
+        return cls(domain, T, eta=Constant((1.0 - q) * rho / (L * D)), rho=Constant(rho))
+
+    @classmethod
+    def for_problem(
+        cls, problem: Any, *, slack: ArrayLike, steepness: ArrayLike | None = None
+    ) -> PolyakFeasibility:
+        """:meth:`safe` with the problem's own constants; how feasible x_1 is, only you know.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=100)
+        >>> coldq.PolyakFeasibility.for_problem(problem, slack=0.1).horizon
+        100
+        """
+        known = problem.constants
+        return cls.safe(
+            problem.domain,
+            problem.horizon,
+            gradient_bound=known.gradient_bound,
+            lipschitz=known.constraint_lipschitz,
+            slack=slack,
+            steepness=steepness,
+        )
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> PolyakState:
+        """The state before slot 1."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        return PolyakState(t=t, x=x, values=np.zeros((*t.shape, rows)))
+
+    def update(self, state: PolyakState, feedback: Feedback) -> PolyakState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        gradient, g = self._observe(state, feedback, state.values.shape)
+        level, s = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
+        eta, rho = self.eta(t)[..., None], self.rho(t)
+
+        y = x - eta * gradient
+        size = dot(s, s)
+        excess = np.maximum(level + dot(s, y - x) + rho, 0.0)
+        length = excess / np.where(size > 0.0, size, 1.0)  # a row of zeros pulls nowhere
+        x_new = require_finite(self.domain.project(y - length[..., None] * s))
+        return PolyakState(t + 1, x_new, np.array(g))
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> PolyakState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        return self._restore(PolyakState, arrays, {"t": 0, "x": 1, "values": 1})
+
+    def _batch(self) -> tuple[int, ...]:
+        return self._joint(self.eta, self.rho)

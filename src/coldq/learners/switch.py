@@ -1,0 +1,181 @@
+"""Switch (Vaze and Sinha, NeurIPS 2025): nested projections, with a bound for the worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.constraints import Affine
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.learner import Learner, State
+from coldq.learners.nested_projections import (
+    BIBTEX,
+    NestedProjections,
+    NestedState,
+    affine_rows,
+)
+from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SwitchState(State):
+    """The state of :class:`Switch`: t, x_t and the violation CCV(t-1) so far; the rows of S_{t-1}
+    before the switch; Q and the sum of squared gradients after it; the latest values."""
+
+    ccv: Array
+    A: Array
+    b: Array
+    violation: Array
+    squares: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Switch(Learner):
+    """Nested projections while little is violated, Sinha and Vaze's universal algorithm after.
+
+    With several constraints ``g_t = max_n g_t^n``. At the end of slot t:
+
+        CCV(t)  = CCV(t-1) + [g_t(x_t)]_+
+        x_{t+1} = the update of NestedProjections       if CCV(t) <= limit
+                  the update of SinhaVaze               else
+
+    SinhaVaze starts in the slot of the switch with Q = 0 and an empty sum of gradients. CCV never
+    falls, so there is one switch at most; the rows of the nested sets are then forgotten.
+
+    Affine constraints only. Before the switch an empty nested set is a :class:`~coldq.Infeasible`
+    error, which names the instances and leaves the state as it was.
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X and the number of slots T.
+    lipschitz
+        G, a common Lipschitz constant of all losses and constraints.
+    limit
+        The violation that ends the first part: sqrt(T) log(T) unless given.
+
+    References
+    ----------
+    Vaze and Sinha, NeurIPS 2025, Algorithm 2.
+
+    >>> import numpy as np, coldq
+    >>> learner = coldq.Switch(coldq.Box(0.0, 4.0, dim=1), horizon=4, lipschitz=2.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-2.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[4.0]), revealed)
+    >>> state.ccv > 2.0 * np.log(4.0), state.violation  # sqrt(T) log(T) is exceeded: switched
+    (np.True_, array(0.1875))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=(
+            "a feasible decision common to all slots",
+            "affine constraints",
+            "known horizon",
+            "Lipschitz constant G known",
+        ),
+        claims=(
+            Claim("convex", "fixed", Rate(0), Rate(0.5)),
+            Claim("convex", "time-varying", Rate(0.5, log=1), Rate(0.5)),
+        ),
+        certainty="exact",
+        bibtex=BIBTEX,
+        memory="grows",
+    )
+
+    nested: NestedProjections
+    universal: SinhaVaze
+    limit: Array
+    domain: Any
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        horizon: int,
+        *,
+        lipschitz: ArrayLike,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        universal = SinhaVaze(domain, horizon, lipschitz=lipschitz)
+        T = float(horizon)
+        self._set(
+            nested=NestedProjections(domain, lipschitz=lipschitz),
+            universal=universal,
+            limit=positive("limit", np.sqrt(T) * np.log(T) if limit is None else limit),
+            domain=domain,
+            horizon=universal.horizon,
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any) -> Switch:
+        """G the larger of the problem's two Lipschitz constants.
+
+        >>> import coldq
+        >>> coldq.Switch.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
+        10
+        """
+        known = problem.constants
+        G = max(known.gradient_bound, known.constraint_lipschitz)
+        return cls(problem.domain, problem.horizon, lipschitz=G)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> SwitchState:
+        """The state before slot 1."""
+        first = self.nested.init(n_constraints, start, batch)
+        zeros = np.zeros(first.t.shape)
+        return SwitchState(
+            first.t, first.x, zeros, first.A, first.b, zeros.copy(), zeros.copy(), first.values
+        )
+
+    def update(self, state: SwitchState, feedback: Feedback) -> SwitchState:
+        """The state of the next slot."""
+        t, x = state.t, state.x
+        g = self._values(state, feedback, state.values.shape)
+        A, b = affine_rows(feedback.constraint, state)
+
+        ccv = state.ccv + np.maximum(g.max(axis=-1, initial=0.0), 0.0)
+        stay = ccv <= self.limit
+
+        # All members take both steps. Those that switched have no rows any more, the others no Q.
+        rows = [np.where(stay[..., None, None], rows, 0.0) for rows in (state.A, A)]
+        ends = [np.where(stay[..., None], ends, 0.0) for ends in (state.b, b)]
+        near = NestedState(t, x, rows[0], ends[0], state.values)
+        near = self.nested.update(near, Feedback(feedback.loss, Affine(rows[1], ends[1])))
+        far = SinhaVazeState(t, x, state.violation, state.squares, state.values)
+        far = self.universal.update(far, feedback)
+        return SwitchState(
+            t + 1,
+            np.where(stay[..., None], near.x, far.x),
+            ccv,
+            near.A,
+            near.b,
+            np.where(stay, 0.0, far.violation),
+            np.where(stay, 0.0, far.squares),
+            far.values,
+        )
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SwitchState:
+        """The state that ``state.to_arrays()`` wrote down."""
+        cores = {
+            "t": 0, "x": 1, "ccv": 0, "A": 2, "b": 1, "violation": 0, "squares": 0, "values": 1,
+        }  # fmt: skip
+        state = self._restore(SwitchState, arrays, cores)
+        if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
+            raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
+        for name in ("ccv", "violation", "squares"):
+            if (getattr(state, name) < 0.0).any():
+                raise InvalidInput(f"{name} must not be negative")
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.universal._batch(), self.limit.shape)
