@@ -86,7 +86,7 @@ def test_the_command_lists_and_cites_every_learner() -> None:
     assert done.stderr.startswith("coldq: there is no learner 'ABC'; there are COLDQ,")
 
 
-def test_the_command_refuses_nonsense_with_a_sentence() -> None:
+def test_the_command_refuses_nonsense_with_a_sentence(tmp_path: Path) -> None:
     command = str(Path(sys.executable).parent / "coldq")
     done = subprocess.run(
         [command, "reproduce", "--seeds", "0"], capture_output=True, text=True, check=False
@@ -94,7 +94,7 @@ def test_the_command_refuses_nonsense_with_a_sentence() -> None:
     assert done.returncode == 1
     assert "--seeds" in done.stderr
     done = subprocess.run(
-        [command, "reproduce", "--seeds", "1000", "--horizon", "5"],
+        [command, "reproduce", "--figure", "1", "--seeds", "500", "--out", str(tmp_path)],
         env={**os.environ, "COLDQ_THREADS": "many"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
