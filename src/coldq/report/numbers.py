@@ -1,10 +1,21 @@
-"""Numbers as a reader wants them."""
+"""Numbers and formulas as a reader wants them."""
 
 from __future__ import annotations
 
 import math
 import re
 
+from markupsafe import Markup, escape
+
+GREEK = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "epsilon": "ε",
+    "eta": "η",
+    "lambda": "λ",
+    "mu": "μ",
+}
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -78,3 +89,17 @@ def superscripts(text: str) -> str:
     'X = [0, 5]¹⁰'
     """
     return re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), text)
+
+
+def typeset(text: str) -> Markup:
+    """Plain formulas as HTML: Greek letters, subscripts and powers.
+
+    >>> from coldq.report.numbers import typeset
+    >>> print(typeset("alpha_t = t^(1/2), X = [0, 5]^10, a < b"))
+    α<sub>t</sub> = t<sup>1/2</sup>, X = [0, 5]<sup>10</sup>, a &lt; b
+    """
+    html = re.sub(r"(?<![\w)])-(?=\d)", "−", str(escape(text)))
+    html = re.sub(r"\b(" + "|".join(GREEK) + r")(?![a-z])", lambda name: GREEK[name[1]], html)
+    html = re.sub(r"(?<=\w)_(\w)\b", r"<sub>\1</sub>", html)
+    html = re.sub(r"\^\(([^()]*)\)", r"<sup>\1</sup>", html)
+    return Markup(re.sub(r"\^(−?\w+)", r"<sup>\1</sup>", html))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
-from markupsafe import Markup, escape
-from plotly.offline import get_plotlyjs
 
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity
@@ -25,7 +19,6 @@ from coldq.experiments.figures import Figure, Setting
 from coldq.experiments.published import MEASURES, EndPoint
 from coldq.experiments.reproduce import Reproduction
 from coldq.experiments.runs import FigureRuns, Run
-from coldq.files import whole_file
 from coldq.report.curves import (
     NEGLIGIBLE,
     Curve,
@@ -36,7 +29,8 @@ from coldq.report.curves import (
     outside,
     spans_magnitudes,
 )
-from coldq.report.numbers import amount, duration, number, percentage, superscripts
+from coldq.report.numbers import amount, number, superscripts
+from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, picture_name
 
 # An outcome as a class name for its colour, a sign beside its words, and what it means.
@@ -46,16 +40,14 @@ OUTCOMES = {
     FAILS: ("fails", "✗", "no measured quantity keeps its limit"),
 }
 PACKAGES = ("numpy", "scipy", "numba", "clarabel", "cvxpy", "matplotlib", "plotly", "pyarrow")
-GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "epsilon": "ε",
-    "eta": "η",
-    "lambda": "λ",
-    "mu": "μ",
-}
 QUEUE_BINS = 200
+CONTENTS = {
+    "queue": "The queue",
+    "parameters": "Parameters",
+    "data-sources": "Data",
+    "time": "Run time",
+    "files": "Files",
+}
 
 
 def write_page(result: Reproduction, path: Path) -> None:
@@ -76,45 +68,26 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> "Online linear programming" in path.read_text(encoding="utf-8")
     True
     """
-    text = _environment().get_template("page.html.jinja").render(_context(result))
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    sections = [_section(runs, result) for runs in result.figures]
+    contents = [("claims", "Claims"), *((s["figure"].key, s["figure"].title) for s in sections)]
+    seeds = len(result.seeds)
+    part = Part(
+        "reproduction",
+        "COLDQ, reproduced",
+        "The experiments of “Doubly-Bounded Queue for Constrained Online Learning: Keeping Pace "
+        "with Dynamics of Both Loss and Constraint” (Wang, Yan and Liu, AAAI 2025), run again "
+        f"with {seeds} seed{'' if seeds == 1 else 's'}, and what became of each claim.",
+        contents=[*contents, *CONTENTS.items()],
+        html=render("reproduction.html.jinja", **_context(result, sections)),
+        data={panel["id"]: panel["data"] for each in sections for panel in each["panels"]},
     )
-    environment.filters.update(
-        typeset=typeset,
-        number=number,
-        amount=amount,
-        duration=duration,
-        percentage=percentage,
-        needs=_needs,
-    )
-    return environment
+    join(part, path)
 
 
-def _text(name: str) -> str:
-    return files("coldq.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _context(result: Reproduction) -> dict[str, Any]:
+def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, Any]:
     import coldq
 
-    sections = [_section(runs, result) for runs in result.figures]
     return {
-        "style": Markup(_text("page.css")),
-        "plotly": Markup(get_plotlyjs()),
-        "script": Markup(_text("page.js")),
-        "data": _json(
-            {panel["id"]: panel.pop("data") for section in sections for panel in section["panels"]}
-        ),
         "result": result,
         "outcomes": OUTCOMES,
         "counts": {o: sum(v.outcome == o for v in result.verdicts) for o in OUTCOMES},
@@ -124,6 +97,7 @@ def _context(result: Reproduction) -> dict[str, Any]:
         | _versions(PACKAGES),
         "machine": f"{platform.system()}, {platform.machine()}, {os.cpu_count()} cores",
         "gauge": gauge,
+        "needs": _needs,
         "suffixes": SUFFIXES,
         "picture_name": picture_name,
     }
@@ -371,26 +345,6 @@ def gauge(quantity: Quantity) -> dict[str, float] | None:
     }
 
 
-def typeset(text: str) -> Markup:
-    """Plain formulas as HTML: Greek letters, subscripts and powers.
-
-    >>> from coldq.report.page import typeset
-    >>> print(typeset("alpha_t = t^(1/2), X = [0, 5]^10, a < b"))
-    α<sub>t</sub> = t<sup>1/2</sup>, X = [0, 5]<sup>10</sup>, a &lt; b
-    """
-    html = re.sub(r"(?<![\w)])-(?=\d)", "−", str(escape(text)))
-    html = re.sub(r"\b(" + "|".join(GREEK) + r")(?![a-z])", lambda name: GREEK[name[1]], html)
-    html = re.sub(r"(?<=\w)_(\w)\b", r"<sub>\1</sub>", html)
-    html = re.sub(r"\^\(([^()]*)\)", r"<sup>\1</sup>", html)
-    return Markup(re.sub(r"\^(−?\w+)", r"<sup>\1</sup>", html))
-
-
 def _brief(values: Array) -> list[float]:
     """Six digits are more than a screen shows."""
     return [float(f"{value:.6g}") for value in values]
-
-
-def _json(value: Any) -> Markup:
-    """JSON that may stand inside a script element."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return Markup(text.replace("<", "\\u003c"))

@@ -1,0 +1,106 @@
+"""The page as a whole: parts that different commands make, joined into one file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from coldq.files import whole_file
+
+FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one command adds to the page.
+
+    The first part on the page gives it `title` and `lead`. `contents` has the id and the title of
+    each of its sections, `html` the sections themselves, `data` what its interactive plots draw.
+    """
+
+    key: str
+    title: str
+    lead: str
+    contents: list[tuple[str, str]]
+    html: str
+    data: dict[str, Any]
+
+
+def join(part: Part, path: Path) -> None:
+    """Add a part to the page at `path`, or put it in the place of an older one of its key.
+
+    The parts lie in a folder beside the page, so that the next one can be joined to them.
+
+    >>> import pathlib, tempfile
+    >>> from coldq.report.parts import Part, join
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
+    >>> for key in ("b", "a"):
+    ...     join(Part(key, f"Title {key}", "", [], f"<p>Part {key}</p>", {}), path)
+    >>> text = path.read_text(encoding="utf-8")
+    >>> "<h1>Title a</h1>" in text, text.index("Part a") < text.index("Part b")
+    (True, True)
+    """
+    folder = path.parent / "parts"
+    kept = {part.key: part}
+    for file in sorted(folder.glob("*.json")):
+        older = Part(**json.loads(file.read_text(encoding="utf-8")))
+        kept.setdefault(older.key, older)
+    order = sorted(kept, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key))
+    text = render(
+        "page.html.jinja",
+        style=Markup(text_of("page.css")),
+        plotly=Markup(get_plotlyjs()),
+        script=Markup(text_of("page.js")),
+        parts=[{**asdict(kept[key]), "html": Markup(kept[key].html)} for key in order],
+        data=_json({id: drawn for key in order for id, drawn in kept[key].data.items()}),
+        version=_version(),
+    )
+    with whole_file(folder / f"{part.key}.json") as temporary:
+        temporary.write_text(json.dumps(asdict(part), allow_nan=False), encoding="utf-8")
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render(template: str, **context: Any) -> str:
+    """A template of this package, filled in; what is not markup is escaped."""
+    from coldq.report import numbers
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(text_of),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        typeset=numbers.typeset,
+        number=numbers.number,
+        amount=numbers.amount,
+        duration=numbers.duration,
+        percentage=numbers.percentage,
+    )
+    return environment.get_template(template).render(context)
+
+
+def text_of(name: str) -> str:
+    """The text of a file of this package."""
+    return files("coldq.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> Markup:
+    """JSON that may stand inside a script element."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _version() -> str:
+    import coldq
+
+    return coldq.__version__
