@@ -68,6 +68,27 @@ def reproduce(
     typer.echo(f"The report: {out / 'index.html'}")
 
 
+@app.command()
+def compare(
+    problem: Annotated[str, typer.Argument(help="time-varying, quadratic, linear or jobs.")],
+    learners: Annotated[
+        str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 20,
+    horizon: Annotated[
+        int | None, typer.Option(help="How many slots; by default the paper's.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
+) -> None:
+    """Compare learners on a problem: loss against violation, as a table, a picture and parquet."""
+    from coldq.experiments.compare import run_compare
+    from coldq.experiments.terminal import print_league
+
+    names = [name.strip() for name in learners.split(",") if name.strip()]
+    print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
+    typer.echo(f"The report: {out / 'index.html'}")
+
+
 @app.command(name="list")
 def list_learners() -> None:
     """Print every learner: what it claims, needs and assumes, and how sure our reading is."""

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from coldq.experiments import claims
-from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity, bootstrap
+from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.experiments.figures import FIGURES, Entry, Figure, Setting
+from coldq.experiments.intervals import bootstrap
 from coldq.experiments.runs import TUNED, FigureRuns, Run
 from coldq.problems import TimeVarying
 from coldq.simulate import Trace

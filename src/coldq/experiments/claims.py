@@ -15,11 +15,11 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.experiments.figures import Setting
+from coldq.experiments.intervals import bootstrap
 from coldq.experiments.published import final
 from coldq.experiments.runs import TUNED, FigureRuns, Run
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
-RESAMPLES = 2000
 
 # What the paper's words are taken to mean.
 WITHOUT_SACRIFICING_LOSS = 0.01  # a mean loss at most 1% above
@@ -119,24 +119,6 @@ class Verdict:
                 for q in self.quantities
             ],
         }
-
-
-def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, float] | None:
-    """The 95% percentile interval of a statistic of means, seeds drawn with replacement together.
-
-    >>> import numpy as np
-    >>> from coldq.experiments.claims import bootstrap
-    >>> low, high = bootstrap(lambda a: a, np.arange(20.0))
-    >>> low < 9.5 < high
-    True
-    """
-    count = samples[0].size
-    if count < 2:
-        return None
-    drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
-    values = np.sort(statistic(*(sample[drawn].mean(axis=1) for sample in samples)))
-    cut = RESAMPLES // 40  # 2.5% at either end
-    return float(values[cut]), float(values[-1 - cut])
 
 
 def _compared(

@@ -53,11 +53,7 @@ def reproduce(
     parquet: each file whole or not at all.
     """
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
-    missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
-    if missing:
-        raise InvalidInput(
-            f"the report needs {', '.join(missing)}: install them with pip install 'coldq[report]'"
-        )
+    require_report()
     require_writable(out, MEGABYTES)
 
     from coldq.experiments.terminal import progress
@@ -84,6 +80,15 @@ def reproduce(
         path.write_text(json.dumps(claims_document(result), indent=2) + "\n", encoding="utf-8")
     write_page(result, out / "index.html")
     return result
+
+
+def require_report() -> None:
+    """Raise unless what the report needs is installed."""
+    missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"the report needs {', '.join(missing)}: install them with pip install 'coldq[report]'"
+        )
 
 
 def claims_document(result: Reproduction) -> dict[str, Any]:

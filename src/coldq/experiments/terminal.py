@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
 from coldq.experiments.figures import Setting
+from coldq.experiments.intervals import mean_interval
 from coldq.experiments.runs import FigureRuns
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from coldq.experiments.compare import League
     from coldq.experiments.reproduce import Reproduction
 
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
@@ -37,22 +37,17 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         yield lambda what: bar.update(task, advance=1, description=what)
 
 
-def interval(samples: Array, digits: int = 1) -> str:
+def interval(samples: Array) -> str:
     """A mean with the half-width of its 95% interval over seeds (Student's t).
 
     >>> import numpy as np
     >>> from coldq.experiments.terminal import interval
-    >>> interval(np.array([1.0, 2.0, 3.0]))
-    '2.0 ± 2.5'
+    >>> interval(np.array([1.0, 2.0, 3.0])), interval(np.array([40500.2]))
+    ('2.0 ± 2.5', '40,500')
     """
-    mean = samples.mean()
-    if samples.size < 2:
-        return f"{mean:,.{digits}f}"
-    from scipy.special import stdtrit
-
-    quantile = stdtrit(samples.size - 1, 0.975)
-    half = quantile * samples.std(ddof=1) / np.sqrt(samples.size)
-    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+    mean, half = mean_interval(samples)
+    digits = 1 if abs(mean) < 1000.0 else 0
+    return f"{mean:,.{digits}f}" + (f" ± {half:,.{digits}f}" if samples.size > 1 else "")
 
 
 def print_results(result: Reproduction) -> None:
@@ -103,9 +98,9 @@ def _setting_table(runs: FigureRuns, setting: Setting) -> Table:
         moved, alone = run.above_floor, runs.seconds_per_slot.get(run.entry.label)
         table.add_row(
             run.entry.label,
-            interval(run.loss / slots, digits=0),
-            interval(run.violation / slots, digits=1),
-            "" if moved is None else interval(moved.astype(float), digits=0),
+            interval(run.loss / slots),
+            interval(run.violation / slots),
+            "" if moved is None else interval(moved.astype(float)),
             "" if alone is None else f"{1e6 * alone:.0f} µs",
         )
     return table
@@ -123,6 +118,40 @@ def _claims_table(result: Reproduction) -> Table:
         outcome = Text(verdict.outcome, style=STYLES[verdict.outcome])
         table.add_row(str(numbers[verdict.figure]), Text("\n".join(lines)), outcome)
     return table
+
+
+def print_league(league: League) -> None:
+    """The table of a league, and who did not play."""
+    from rich.console import Console
+
+    console = Console()
+    seeds = len(league.seeds)
+    table = _table(
+        f"{type(league.problem).__name__}, T = {league.problem.horizon}, "
+        f"{seeds} seed{'s' if seeds != 1 else ''}"
+    )
+    for heading in ("", "learner"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("loss", "hard violation", "soft violation", "a slot"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    front = league.front
+    for one in league.standings:
+        table.add_row(
+            "*" if one.name in front else "",
+            one.name,
+            interval(one.loss),
+            interval(one.violation),
+            interval(one.soft_violation),
+            f"{1e6 * one.seconds_per_slot:.0f} µs",
+        )
+    console.print(table)
+    console.print()
+    console.print(
+        "Means ± 95% over seeds. *: no other learner is better in both loss and hard violation. "
+        "A slot: one seed alone, problem included. `coldq list` has what each assumes."
+    )
+    for name, reason in league.left_out.items():
+        console.print(f"{name} did not play: {reason}.", highlight=False)
 
 
 def time_sentence(result: Reproduction) -> str:

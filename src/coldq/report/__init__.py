@@ -1,6 +1,7 @@
-"""The report on a reproduction: a page to read and pictures for paper."""
+"""The report: a page to read, joined from what the commands found, and pictures for paper."""
 
+from coldq.report.league import write_league_page
 from coldq.report.page import write_page
 from coldq.report.pictures import write_pictures
 
-__all__ = ["write_page", "write_pictures"]
+__all__ = ["write_league_page", "write_page", "write_pictures"]

@@ -44,11 +44,13 @@ STYLE: Any = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "pdf.fonttype": 42,  # text stays text
+    "svg.hashsalt": "coldq",  # names inside the file that are the same in every run
 }
 # Neither the day nor the program: the same runs give the same bytes.
 UNSTAMPED = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".svg": {"Date": None, "Creator": None},
 }
 
 
@@ -85,9 +87,13 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
         with matplotlib.rc_context(STYLE):
             canvas = _draw(runs, setting)
             for suffix in SUFFIXES:
-                path = folder / picture_name(runs.figure, setting, suffix)
-                with whole_file(path) as temporary:
-                    canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[suffix])
+                save(canvas, folder / picture_name(runs.figure, setting, suffix))
+
+
+def save(canvas: Canvas, path: Path) -> None:
+    """Write a picture whole, without the day and the program in it."""
+    with whole_file(path) as temporary:
+        canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[path.suffix])
 
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:

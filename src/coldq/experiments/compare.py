@@ -1,0 +1,205 @@
+"""The league table: any learners of the catalogue on any problem, loss against violation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coldq._values import Array
+from coldq.errors import InvalidInput
+from coldq.files import require_writable, whole_file
+from coldq.learners import CATALOGUE
+from coldq.learners.card import Card
+from coldq.metrics import accumulated_loss, hard_violation, soft_violation
+from coldq.problems import JobScheduling, OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.simulate import seed_tuple, simulate
+
+PROBLEMS: Mapping[str, Callable[..., Any]] = {
+    "time-varying": TimeVarying,
+    "quadratic": OnlineQuadratic,
+    "linear": OnlineLinear,
+    "jobs": JobScheduling,
+}
+MEGABYTES = 20.0
+# Parameters that no problem knows. Feedback comes at once here.
+GIVEN: Mapping[str, Mapping[str, Any]] = {"Wang2023": {"delay": 0}}
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How one learner did: totals of each seed, and the seconds of a slot of one seed alone."""
+
+    name: str
+    card: Card
+    loss: Array
+    violation: Array
+    soft_violation: Array
+    seconds_per_slot: float
+
+    def beats(self, other: Standing) -> bool:
+        """Whether the means are nowhere worse and somewhere better than another's."""
+        ours = (self.loss.mean(), self.violation.mean())
+        theirs = (other.loss.mean(), other.violation.mean())
+        return ours != theirs and all(a <= b for a, b in zip(ours, theirs, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class League:
+    """All standings by mean violation, and why others did not play."""
+
+    key: str
+    problem: Any
+    seeds: tuple[int, ...]
+    standings: tuple[Standing, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def front(self) -> tuple[str, ...]:
+        """The Pareto front: those that no other learner beats in both loss and violation."""
+        return tuple(
+            one.name
+            for one in self.standings
+            if not any(other.beats(one) for other in self.standings)
+        )
+
+
+def problem_of(key: str, horizon: int | None = None) -> Any:
+    """The problem of this name, with its own horizon or another one.
+
+    >>> from coldq.experiments.compare import problem_of
+    >>> problem_of("linear", horizon=100).horizon
+    100
+    """
+    if key not in PROBLEMS:
+        raise InvalidInput(f"there is no problem {key!r}; there are {', '.join(PROBLEMS)}")
+    return PROBLEMS[key]() if horizon is None else PROBLEMS[key](horizon=horizon)
+
+
+def learners_of(names: Iterable[str]) -> tuple[type, ...]:
+    """The learners of these names, whatever their case; all of the catalogue for none.
+
+    >>> from coldq.experiments.compare import learners_of
+    >>> [learner.__name__ for learner in learners_of(["recoo", "COLDQ"])]
+    ['RECOO', 'COLDQ']
+    """
+    known = {learner.__name__.lower(): learner for learner in CATALOGUE}
+    chosen = []
+    for name in names:
+        if name.lower() not in known:
+            listed = ", ".join(learner.__name__ for learner in CATALOGUE)
+            raise InvalidInput(f"there is no learner {name!r}; there are {listed}")
+        chosen.append(known[name.lower()])
+    return tuple(dict.fromkeys(chosen)) or CATALOGUE
+
+
+def compare(
+    key: str,
+    learners: Iterable[str] = (),
+    seeds: Iterable[int] = range(20),
+    *,
+    horizon: int | None = None,
+    done: Callable[[str], None] = lambda what: None,
+) -> League:
+    """Play every learner, made by its ``for_problem``, on the problem of this name.
+
+    Learners whose memory grows play only if they are named. A learner that cannot be made for the
+    problem is left out, with its reason.
+
+    >>> from coldq.experiments.compare import compare
+    >>> league = compare("linear", ["COLDQ", "OGD"], seeds=range(2), horizon=40)
+    >>> [standing.name for standing in league.standings]
+    ['COLDQ', 'OGD']
+    """
+    problem, seeds, names = problem_of(key, horizon), seed_tuple(seeds), tuple(learners)
+    standings, left_out = [], {}
+    for learner in learners_of(names):
+        name = learner.__name__
+        if learner.card.memory == "grows" and not names:
+            left_out[name] = "its memory grows with time; name it to see it play"
+        else:
+            try:
+                made = learner.for_problem(problem, **GIVEN.get(name, {}))
+            except InvalidInput as error:
+                left_out[name] = str(error)
+            except TypeError:
+                left_out[name] = "its theory needs constants that the problem does not know"
+            else:
+                standings.append(_play(made, problem, seeds))
+        done(name)
+    standings.sort(key=lambda standing: float(standing.violation.mean()))
+    return League(key, problem, seeds, tuple(standings), left_out)
+
+
+def _play(learner: Any, problem: Any, seeds: tuple[int, ...]) -> Standing:
+    trace = simulate(learner, problem, seeds, progress=False)
+    begun = time.perf_counter()
+    simulate(learner, problem, seeds[:1], progress=False)
+    return Standing(
+        type(learner).__name__,
+        learner.card,
+        accumulated_loss(trace),
+        hard_violation(trace),
+        soft_violation(trace),
+        (time.perf_counter() - begun) / problem.horizon,
+    )
+
+
+def write_league(league: League, out: Path) -> None:
+    """Write the table as parquet, the picture as PNG and PDF, and join both to the page."""
+    from coldq.report import write_league_page
+
+    write_standings(league, out / f"compare-{league.key}.parquet")
+    write_league_page(league, out / "index.html")
+
+
+def write_standings(league: League, path: Path) -> None:
+    """One row a learner and seed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    each = [(one, k) for one in league.standings for k in range(len(league.seeds))]
+    front = league.front
+    table = pa.table(
+        {
+            "learner": [one.name for one, _ in each],
+            "seed": [league.seeds[k] for _, k in each],
+            "loss": [float(one.loss[k]) for one, k in each],
+            "violation": [float(one.violation[k]) for one, k in each],
+            "soft_violation": [float(one.soft_violation[k]) for one, k in each],
+            "seconds_per_slot": [one.seconds_per_slot for one, _ in each],
+            "on_front": [one.name in front for one, _ in each],
+        }
+    )
+    with whole_file(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def run_compare(
+    key: str,
+    learners: Iterable[str],
+    seeds: Iterable[int],
+    out: str | Path,
+    horizon: int | None = None,
+) -> League:
+    """The command: check first, play with a progress bar, write the files."""
+    from coldq.experiments.reproduce import require_report
+    from coldq.experiments.terminal import progress
+    from coldq.warmup import warmup
+
+    problem_of(key, horizon)
+    names, out = tuple(learners), Path(out)
+    count = len(learners_of(names))
+    require_report()
+    require_writable(out, MEGABYTES)
+    with progress(1 + count) as done:
+        warmup()
+        done("kernels compiled or loaded")
+        league = compare(key, names, seeds, horizon=horizon, done=done)
+    if not league.standings:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
+        raise InvalidInput(f"no learner can play {key}: {reasons}")
+    write_league(league, out)
+    return league

@@ -1,0 +1,46 @@
+"""Intervals over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coldq._values import Array
+
+RESAMPLES = 2000
+
+
+def mean_interval(samples: Array) -> tuple[float, float]:
+    """A mean, and the half-width of its 95% interval (Student's t); NaN for one sample.
+
+    >>> import numpy as np
+    >>> from coldq.experiments.intervals import mean_interval
+    >>> mean, half = mean_interval(np.array([1.0, 2.0, 3.0]))
+    >>> mean, round(half, 3)
+    (2.0, 2.484)
+    """
+    if samples.size < 2:
+        return float(samples.mean()), float("nan")
+    from scipy.special import stdtrit
+
+    quantile = stdtrit(samples.size - 1, 0.975)
+    return float(samples.mean()), float(quantile * samples.std(ddof=1) / np.sqrt(samples.size))
+
+
+def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, float] | None:
+    """The 95% percentile interval of a statistic of means, seeds drawn with replacement together.
+
+    >>> import numpy as np
+    >>> from coldq.experiments.intervals import bootstrap
+    >>> low, high = bootstrap(lambda a: a, np.arange(20.0))
+    >>> low < 9.5 < high
+    True
+    """
+    count = samples[0].size
+    if count < 2:
+        return None
+    drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    values = np.sort(statistic(*(sample[drawn].mean(axis=1) for sample in samples)))
+    cut = RESAMPLES // 40  # 2.5% at either end
+    return float(values[cut]), float(values[-1 - cut])
