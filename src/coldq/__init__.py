@@ -10,7 +10,7 @@
 from coldq import checks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Box
+from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
     Infeasible,
@@ -57,10 +57,12 @@ __all__ = [
     "OGD",
     "RECOO",
     "Affine",
+    "Ball",
     "Box",
     "COLDQExpert",
     "Comparator",
     "ConstraintVariation",
+    "CustomDomain",
     "Error",
     "Feedback",
     "GradientAt",
@@ -72,9 +74,12 @@ __all__ = [
     "NotRevealed",
     "NotSaveable",
     "PastHorizon",
+    "Polytope",
+    "Product",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
+    "Simplex",
     "SinhaVaze",
     "Smooth",
     "Step",

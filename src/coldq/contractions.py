@@ -48,6 +48,7 @@ log_capacity = Contraction(
 bounded_queue = Contraction(
     "bounded_queue", "``max{(1 - eta) Q + gain [g]_+, floor}`` of (Q, g, gain, eta, floor)."
 )
+into_ball = Contraction("into_ball", "The point nearest to x of a ball, of (x, center, radius).")
 hedge = Contraction(
     "hedge",
     "``log w - kappa <gradient, points - played>``, less its largest entry, of the five.",
@@ -64,6 +65,7 @@ ALL = (
     least_squares_gradient,
     log_capacity,
     bounded_queue,
+    into_ball,
     hedge,
     weighted_mean,
 )

@@ -19,7 +19,7 @@ This module imports Numba, so it is imported where a kernel is first needed. All
 a kernel live here with it, because Numba's cache does not notice changes in other files.
 """
 
-# pyright: reportCallIssue=false, reportPrivateImportUsage=false
+# pyright: reportCallIssue=false, reportPrivateImportUsage=false, reportIndexIssue=false
 # (Numba gives an intrinsic another signature than its definition has.)
 
 import math
@@ -41,6 +41,7 @@ X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
+FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
@@ -262,6 +263,28 @@ def beyond_breakpoints(t, lower, upper, columns):
     return far
 
 
+@compiled
+def start_of_rest(t, curvature, lower, upper, columns):
+    """The first place from which on hardly any coordinate moves until t; t if they do.
+
+    Of a direction without curvature the regularised piece returns a huge multiple, beside which
+    the rest of d is small: coordinates that only this rest moves do not count.
+    """
+    steep = 0.0
+    for i in range(lower.size):
+        steep += columns[W, i] * columns[W, i]
+    if curvature > FLAT * steep:
+        return t
+    first = 0.0
+    for i in range(lower.size):
+        w = columns[W, i]
+        if w * w > FLAT * steep:
+            leave = lower[i] if w > 0.0 else upper[i]
+            if abs(leave) < math.inf and (columns[Z, i] - leave) / w <= t:
+                first = max(first, (columns[Z, i] - leave) / w)
+    return first if first > 0.0 else t
+
+
 @inlined
 def line_search(lower, upper, columns, start, offset, bend, limit):
     """Where the dual stops rising along d: a safeguarded Newton iteration on its slope.
@@ -283,6 +306,9 @@ def line_search(lower, upper, columns, start, offset, bend, limit):
             curvature += w * w if s == inside else 0.0
         slope -= offset + bend * t
         if not (abs(slope) > SEARCH_TOLERANCE * start):
+            if abs(slope) <= 1e-6 * start:
+                # Every place of a flat stretch will do. Large multipliers would cost x its digits.
+                t = start_of_rest(t, curvature, lower, upper, columns)
             return t
         if slope > 0.0:
             if t >= limit:
@@ -770,3 +796,164 @@ def capacity_step():
         residual[0] = r
 
     return kernel.ufunc
+
+
+# Affine rows in a ball. Its multiplier nu adds ``nu (|x - c|^2 - r^2)`` to the objective, which is
+# the same problem without a ball, around c and with the curvature alpha + nu. As a function of
+# s = 1 / (alpha + nu) its answer x(s) is piecewise affine and its distance from c never falls, so
+# that a line through two points of x(s) gives the root of ``|x(s) - c| = r`` once both lie on the
+# root's own piece.
+DESCENT, LEAST, MOST, STILL, INNER, OUTER, BEFORE, BALL_COLUMNS = range(8)
+
+
+@inlined
+def distance(x, middle):
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] - middle[i]) * (x[i] - middle[i])
+    return math.sqrt(total)
+
+
+@inlined
+def to_sphere(point, s, other, t, middle, radius):
+    """How far from s the line through x(s) and x(t) meets the sphere; NaN if it does not."""
+    vv = 0.0
+    ev = 0.0
+    ee = 0.0
+    for i in range(point.size):
+        e = point[i] - middle[i]
+        v = (other[i] - point[i]) / (t - s)
+        vv += v * v
+        ev += e * v
+        ee += e * e
+    gap = radius * radius - ee
+    root = ev * ev + vv * gap
+    if not (root > 0.0 and vv > 0.0):
+        return math.nan
+    root = math.sqrt(root)
+    return gap / (ev + root) if ev > 0.0 else (root - ev) / vv
+
+
+@compiled
+def solve_ball(
+    n, p, center, gradient, alpha, floor, weights, A_, b_, middle, radius, strict, scratch, x,
+    multipliers,
+):  # fmt: skip
+    """Set x and the multipliers; return nu and the residual, infinite if hard rows miss the ball.
+
+    The residual is that of the problem with curvature alpha + nu, or the ball's own: how far x is
+    outside, and where nu > 0 inside, relative to the radius and the size of the ball's center.
+    """
+    end = BALL_COLUMNS * p
+    work = carray(pointer_to(scratch, 0), (BALL_COLUMNS, p))
+    limits = carray(pointer_to(scratch, end), (3, n))
+    columns_ = pointer_to(scratch, end + 3 * n)
+    rows_ = pointer_to(scratch, end + 3 * n + COLUMNS * p)
+    size = radius
+    for i in range(p):
+        work[DESCENT, i] = gradient[i] + 2.0 * alpha * (middle[i] - center[i])
+        work[LEAST, i] = -math.inf
+        work[MOST, i] = math.inf
+        work[STILL, i] = 0.0
+        size = max(size, radius + abs(middle[i]))
+    hard = False
+    for k in range(n):
+        limits[0, k] = -math.inf if floor[k] == -math.inf else 0.0
+        limits[1, k] = math.inf if weights[k] == math.inf else 0.0
+        limits[2, k] = 0.0
+        hard = hard or limits[0, k] < limits[1, k]
+    middle_ = pointer_to(middle, 0)
+    descent_, least_ = pointer_to(scratch, DESCENT * p), pointer_to(scratch, LEAST * p)
+    most_, none_ = pointer_to(scratch, MOST * p), pointer_to(scratch, end + 2 * n)
+
+    s_inner, s_outer = 0.0, 1.0 / alpha
+    s_before = -1.0
+    s = s_outer
+    t = 0.0
+    reach = 0.0
+    residual = math.inf
+    for iteration in range(120):
+        residual = solve_instance(
+            n, p, middle_, descent_, 1.0 / s, pointer_to(floor, 0), pointer_to(weights, 0), none_,
+            A_, b_, least_, most_, strict, columns_, rows_, pointer_to(x, 0),
+            pointer_to(multipliers, 0),
+        )  # fmt: skip
+        reach = distance(x, middle)
+        if not (residual < math.inf and reach < math.inf):
+            return 0.0, residual if residual == math.inf else math.nan
+        if iteration == 0:
+            if reach <= radius:
+                return 0.0, residual
+            for i in range(p):
+                work[INNER, i] = middle[i]
+                work[OUTER, i] = x[i]
+            if hard:
+                # Where nu grows for ever only hard rows count: the point of theirs nearest to c.
+                blocked = solve_instance(
+                    n, p, middle_, pointer_to(scratch, STILL * p), 0.5,
+                    pointer_to(scratch, end), pointer_to(scratch, end + n), none_,
+                    A_, b_, least_, most_, strict, columns_, rows_,
+                    pointer_to(scratch, INNER * p), pointer_to(multipliers, 0),
+                )  # fmt: skip
+                if distance(work[INNER], middle) > radius + 1e-9 * size:
+                    return 0.0, math.inf
+                if not (blocked < math.inf):
+                    return 0.0, blocked
+        elif abs(reach - radius) <= 1e-15 * size:
+            break
+        elif reach > radius:
+            s_before = s_outer if s < s_outer else -1.0
+            s_outer = s
+            for i in range(p):
+                work[BEFORE, i] = work[OUTER, i]
+                work[OUTER, i] = x[i]
+            # Two points of the same side are often on one piece already.
+            t = s_outer + to_sphere(work[OUTER], s_outer, work[BEFORE], s_before, middle, radius)
+        else:
+            s_before = s_inner
+            s_inner = s
+            for i in range(p):
+                work[BEFORE, i] = work[INNER, i]
+                work[INNER, i] = x[i]
+            t = s_inner + to_sphere(work[INNER], s_inner, work[BEFORE], s_before, middle, radius)
+        if iteration == 0 or iteration % 3 == 2 or not (s_inner < t and t < s_outer):
+            t = s_inner + to_sphere(work[INNER], s_inner, work[OUTER], s_outer, middle, radius)
+        if iteration % 4 == 3 or not (s_inner < t and t < s_outer):
+            t = 0.5 * (s_inner + s_outer) if s_inner > 0.01 * s_outer else 0.03 * s_outer
+        if not (s_inner < t and t < s_outer):
+            break
+        s = t
+    off = reach - radius
+    return max(1.0 / s - alpha, 0.0), max(residual, abs(off) / size)
+
+
+@build_once
+def ball_step():
+    """The gufunc for affine rows in a ball, compiled on the first call."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, float64, _vector, _vector, _matrix, _vector, _vector, float64,
+                float64, _vector, _vector, _vector, _number, _number,
+            )
+        ],
+        "(p),(p),(),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),(),()",
+    )  # fmt: skip
+    def kernel(
+        center, gradient, alpha, floor, weights, A, b, middle, radius, strict, scratch,
+        x, multipliers, nu, residual,
+    ):  # fmt: skip
+        n, p = A.shape
+        found = solve_ball(
+            n, p, center, gradient, alpha, floor, weights, pointer_to(A, 0), pointer_to(b, 0),
+            middle, radius, strict, scratch, x, multipliers,
+        )  # fmt: skip
+        nu[0], residual[0] = found[0], found[1]
+
+    return kernel.ufunc
+
+
+def ball_scratch_size(n: int, p: int) -> int:
+    """How many floats an instance in a ball needs to work in."""
+    return BALL_COLUMNS * p + 3 * n + scratch_size(n, p)
