@@ -70,8 +70,9 @@ class Domain(Value):
 
     @cached_property
     def rows(self) -> Rows:
-        """The hard rows of a polyhedral domain, stacked."""
-        parts = [(Affine(np.zeros((0, self.dim)), np.zeros(0)), 0.0), *self.hard]
+        """The affine ones of the hard rows, stacked."""
+        parts = [(Affine(np.zeros((0, self.dim)), np.zeros(0)), 0.0)]
+        parts += [(g, floor) for g, floor in self.hard if isinstance(g, Affine)]
         batch = joint_batch(**{f"rows {k}": g.batch for k, (g, _) in enumerate(parts)})
         A = [np.broadcast_to(g.A, (*batch, *g.A.shape[-2:])) for g, _ in parts]
         b = [np.broadcast_to(g.b, (*batch, g.b.shape[-1])) for g, _ in parts]
@@ -532,7 +533,8 @@ class Product(Domain):
     @staticmethod
     def _joined(parts: list[Array]) -> Array:
         batch = np.broadcast_shapes(*(y.shape[:-1] for y in parts))
-        return np.concatenate([np.broadcast_to(y, (*batch, y.shape[-1])) for y in parts], axis=-1)
+        whole = [np.broadcast_to(y, (*batch, y.shape[-1])) for y in parts]
+        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
 
     def __repr__(self) -> str:
         return f"Product({', '.join(map(repr, self.domains))})"

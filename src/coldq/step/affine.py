@@ -133,12 +133,18 @@ def solve_beside(
 
 
 def append(first: Array, second: Array, core: int) -> Array:
-    """The rows of two arrays, one after the other; leading axes broadcast."""
-    if not first.ndim == second.ndim == core:
-        batch = np.broadcast_shapes(first.shape[:-core], second.shape[:-core])
-        first = np.broadcast_to(first, batch + first.shape[-core:])
-        second = np.broadcast_to(second, batch + second.shape[-core:])
-    return np.concatenate((first, second), axis=-core)
+    """The rows of two arrays, one after the other; leading axes broadcast.
+
+    Where they do, ``np.concatenate`` would choose an order in memory that the kernel cannot read.
+    """
+    if first.ndim == second.ndim == core:
+        return np.concatenate((first, second))
+    batch = np.broadcast_shapes(first.shape[:-core], second.shape[:-core])
+    n = first.shape[-core]
+    out = np.empty((*batch, n + second.shape[-core], *first.shape[first.ndim - core + 1 :]))
+    upper, lower = (out[..., :n], out[..., n:]) if core == 1 else (out[..., :n, :], out[..., n:, :])
+    upper[...], lower[...] = first, second
+    return out
 
 
 def nearest(x: Array, domain: Domain) -> Array:

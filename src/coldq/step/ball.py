@@ -15,7 +15,7 @@ from coldq.step.affine import FAST, HINGE, STRICT, TOLERANCE, misfit, raise_if_f
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
-CORES = (1, 1, 0, 1, 1, 2, 1, 1, 0, 0)
+CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 
 
 def solve_ball(
@@ -28,17 +28,13 @@ def solve_ball(
     domain: Ball,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    low = np.zeros(constraint.n_constraints) if floor is HINGE else floor
+    zeros = np.zeros(constraint.n_constraints)
     problem = (
-        center, gradient, alpha, low, weights, constraint.A, constraint.b, domain.center,
-        domain.radius,
+        center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros, constraint.A,
+        constraint.b, domain.center, domain.radius,
     )  # fmt: skip
     try:
         answer = run_ball(problem)
-        if not (answer.residual <= TOLERANCE).all():
-            strict = run_ball(problem, STRICT)
-            better = strict.residual < answer.residual
-            answer = Step(*(_choose(better, *pair) for pair in zip(strict, answer, strict=True)))
     except InvalidInput:
         raise
     except ValueError:
@@ -47,16 +43,25 @@ def solve_ball(
     return answer
 
 
-def _choose(better: np.ndarray, one: Any, other: Any) -> Any:
-    one = np.asarray(one)
-    return np.where(better.reshape(better.shape + (1,) * (one.ndim - better.ndim)), one, other)
+def run_ball(problem: tuple[Any, ...]) -> Step:
+    """The kernel alone, on strict faces where it fails; an infinite residual means that hard rows
+    have no point in the ball. `problem` holds its arguments up to the ball's center and radius."""
+    answer = _run(problem, FAST)
+    if (answer.residual <= TOLERANCE).all():
+        return answer
+    strict = _run(problem, STRICT)
+    better = strict.residual < answer.residual
+    return Step(
+        np.where(better[..., None], strict.x, answer.x),
+        np.where(better[..., None], strict.multipliers, answer.multipliers),
+        np.where(better, strict.residual, answer.residual),
+    )
 
 
-def run_ball(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
-    """The kernel alone; infinite residuals mean that hard rows have no point in the ball."""
+def _run(problem: tuple[Any, ...], strict: Array) -> Step:
     from coldq.step import kernels
 
-    n, p = problem[5].shape[-2:]
+    n, p = problem[6].shape[-2:]
     memory = partial(scratch, n, p, kernels.ball_scratch_size)
     cores = ((p,), (n,), (), ())
     x, multipliers, _, residual = run_batch(

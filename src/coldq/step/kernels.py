@@ -836,8 +836,8 @@ def to_sphere(point, s, other, t, middle, radius):
 
 @compiled
 def solve_ball(
-    n, p, center, gradient, alpha, floor, weights, A_, b_, middle, radius, strict, scratch, x,
-    multipliers,
+    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
+    scratch, x, multipliers,
 ):  # fmt: skip
     """Set x and the multipliers; return nu and the residual, infinite if hard rows miss the ball.
 
@@ -846,9 +846,9 @@ def solve_ball(
     """
     end = BALL_COLUMNS * p
     work = carray(pointer_to(scratch, 0), (BALL_COLUMNS, p))
-    limits = carray(pointer_to(scratch, end), (3, n))
-    columns_ = pointer_to(scratch, end + 3 * n)
-    rows_ = pointer_to(scratch, end + 3 * n + COLUMNS * p)
+    limits = carray(pointer_to(scratch, end), (2, n))
+    columns_ = pointer_to(scratch, end + 2 * n)
+    rows_ = pointer_to(scratch, end + 2 * n + COLUMNS * p)
     size = radius
     for i in range(p):
         work[DESCENT, i] = gradient[i] + 2.0 * alpha * (middle[i] - center[i])
@@ -858,13 +858,13 @@ def solve_ball(
         size = max(size, radius + abs(middle[i]))
     hard = False
     for k in range(n):
-        limits[0, k] = -math.inf if floor[k] == -math.inf else 0.0
-        limits[1, k] = math.inf if weights[k] == math.inf else 0.0
-        limits[2, k] = 0.0
+        stiff = compliance[k] == 0.0
+        limits[0, k] = -math.inf if floor[k] == -math.inf and stiff else 0.0
+        limits[1, k] = math.inf if weights[k] == math.inf and stiff else 0.0
         hard = hard or limits[0, k] < limits[1, k]
     middle_ = pointer_to(middle, 0)
     descent_, least_ = pointer_to(scratch, DESCENT * p), pointer_to(scratch, LEAST * p)
-    most_, none_ = pointer_to(scratch, MOST * p), pointer_to(scratch, end + 2 * n)
+    most_, compliance_ = pointer_to(scratch, MOST * p), pointer_to(compliance, 0)
 
     s_inner, s_outer = 0.0, 1.0 / alpha
     s_before = -1.0
@@ -874,8 +874,8 @@ def solve_ball(
     residual = math.inf
     for iteration in range(120):
         residual = solve_instance(
-            n, p, middle_, descent_, 1.0 / s, pointer_to(floor, 0), pointer_to(weights, 0), none_,
-            A_, b_, least_, most_, strict, columns_, rows_, pointer_to(x, 0),
+            n, p, middle_, descent_, 1.0 / s, pointer_to(floor, 0), pointer_to(weights, 0),
+            compliance_, A_, b_, least_, most_, strict, columns_, rows_, pointer_to(x, 0),
             pointer_to(multipliers, 0),
         )  # fmt: skip
         reach = distance(x, middle)
@@ -891,7 +891,7 @@ def solve_ball(
                 # Where nu grows for ever only hard rows count: the point of theirs nearest to c.
                 blocked = solve_instance(
                     n, p, middle_, pointer_to(scratch, STILL * p), 0.5,
-                    pointer_to(scratch, end), pointer_to(scratch, end + n), none_,
+                    pointer_to(scratch, end), pointer_to(scratch, end + n), compliance_,
                     A_, b_, least_, most_, strict, columns_, rows_,
                     pointer_to(scratch, INNER * p), pointer_to(multipliers, 0),
                 )  # fmt: skip
@@ -934,20 +934,20 @@ def ball_step():
     @gufunc(
         [
             void(
-                _vector, _vector, float64, _vector, _vector, _matrix, _vector, _vector, float64,
-                float64, _vector, _vector, _vector, _number, _number,
+                _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector, _vector,
+                float64, float64, _vector, _vector, _vector, _number, _number,
             )
         ],
-        "(p),(p),(),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),(),()",
+        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),(),()",
     )  # fmt: skip
     def kernel(
-        center, gradient, alpha, floor, weights, A, b, middle, radius, strict, scratch,
+        center, gradient, alpha, floor, weights, compliance, A, b, middle, radius, strict, scratch,
         x, multipliers, nu, residual,
     ):  # fmt: skip
         n, p = A.shape
         found = solve_ball(
-            n, p, center, gradient, alpha, floor, weights, pointer_to(A, 0), pointer_to(b, 0),
-            middle, radius, strict, scratch, x, multipliers,
+            n, p, center, gradient, alpha, floor, weights, compliance, pointer_to(A, 0),
+            pointer_to(b, 0), middle, radius, strict, scratch, x, multipliers,
         )  # fmt: skip
         nu[0], residual[0] = found[0], found[1]
 
@@ -956,4 +956,4 @@ def ball_step():
 
 def ball_scratch_size(n: int, p: int) -> int:
     """How many floats an instance in a ball needs to work in."""
-    return BALL_COLUMNS * p + 3 * n + scratch_size(n, p)
+    return BALL_COLUMNS * p + 2 * n + scratch_size(n, p)
