@@ -84,7 +84,7 @@ class Affine(Value):
     def unchecked(cls, A: Array, b: Array) -> Affine:
         """Rows from arrays that are known to be sound: the step stacks some in every slot."""
         rows = object.__new__(cls)
-        rows._set(A=A, b=b)
+        rows.__dict__.update(A=A, b=b)
         return rows
 
     @classmethod

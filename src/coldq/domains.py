@@ -45,12 +45,16 @@ def require_domain(domain: Any) -> None:
 
 
 class Rows(NamedTuple):
-    """All affine rows that must hold in a domain: ``A x <= b``, equal where the floor is -inf."""
+    """All affine rows that must hold in a domain: ``A x <= b``, equal where the floor is -inf.
+
+    `hinges` keeps the floors of n hinges and then these rows, as most steps need them.
+    """
 
     A: Array
     b: Array
     floor: Array
     weights: Array
+    hinges: dict[int, Array]
 
 
 class Domain(Value):
@@ -63,7 +67,7 @@ class Domain(Value):
     diameter: Array
     diameter_exact: bool = True
 
-    @property
+    @cached_property
     def polyhedral(self) -> bool:
         """Whether the box and affine rows are all there is."""
         return self.hard is not None and all(isinstance(g, Affine) for g, _ in self.hard)
@@ -82,6 +86,7 @@ class Domain(Value):
             real_array("b", np.concatenate(b, axis=-1), 1),
             real_array("floor", floor, 1, finite=False),
             real_array("weights", np.full(floor.shape, np.inf), 1, finite=False),
+            {},
         )
 
     @cached_property
@@ -105,7 +110,7 @@ class Domain(Value):
         Bounds are met exactly, rows up to rounding: 1e-9 of the size of their terms.
         """
         x = point(x, self.dim)
-        A, b, floor, _ = self.rows
+        A, b, floor, *_ = self.rows
         value = matvec(A, x) - b
         size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
         room = tolerance + ROUNDING * size
@@ -250,7 +255,7 @@ class Simplex(Domain):
         upper = np.broadcast_to(np.minimum(cap, total)[..., None], (*self.batch, p))
         self._set(box=Box(0.0, upper), hard=((whole, -np.inf),))
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The leading axes; ``()`` for one simplex."""
         return np.broadcast_shapes(self.total.shape, self.cap.shape)
@@ -338,7 +343,7 @@ class Polytope(Domain):
         """The number of coordinates p."""
         return self.box.dim
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The leading axes; ``()`` for one polytope."""
         return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.hard))
@@ -351,7 +356,7 @@ class Polytope(Domain):
         """
         from coldq.step.rescue import smallest_box
 
-        A, b, floor, _ = self.rows
+        A, b, floor, *_ = self.rows
         A = np.broadcast_to(A, self.batch + A.shape[-2:])
         b = np.broadcast_to(b, self.batch + b.shape[-1:])
         lower = np.broadcast_to(self.box.lower, (*self.batch, self.dim))
@@ -416,7 +421,7 @@ class Ball(Domain):
         """The number of coordinates p."""
         return self.center.shape[-1]
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The leading axes; ``()`` for one ball."""
         return np.broadcast_shapes(self.center.shape[:-1], self.radius.shape)
@@ -496,7 +501,7 @@ class Product(Domain):
         """The number of coordinates p of all parts together."""
         return sum(part.dim for part in self.domains)
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The leading axes of all parts together."""
         return np.broadcast_shapes(*(part.batch for part in self.domains))

@@ -115,13 +115,19 @@ def solve_beside(
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain.box)
     if p != domain.dim or weights.shape[-1:] != (n,):
         raise misfit(center, gradient, weights, constraint, domain)
+    if floor is not HINGE:
+        floor = append(floor, own.floor, 1)
+    elif n in own.hinges:
+        floor = own.hinges[n]
+    else:
+        floor = own.hinges[n] = append(_zeros(n), own.floor, 1)
     try:
         step = solve_affine(
             center,
             gradient,
             alpha,
             append(weights, own.weights, 1),
-            append(_zeros(n) if floor is HINGE else floor, own.floor, 1),
+            floor,
             Affine.unchecked(append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)),
             domain.box,
         )
@@ -149,11 +155,10 @@ def append(first: Array, second: Array, core: int) -> Array:
 
 def nearest(x: Array, domain: Domain) -> Array:
     """The nearest point of a polyhedral domain: a step without a gradient."""
-    own, batch = domain.rows, np.broadcast_shapes(x.shape[:-1], domain.batch)
-    x = np.broadcast_to(x, (*batch, domain.dim))
-    distance = np.abs(x).max(axis=-1, keepdims=True) / (FAR * domain.size[..., None])
-    if (distance > 1.0).any():
-        x = x / np.maximum(distance, 1.0)
+    own, limit = domain.rows, FAR * domain.size
+    if domain.batch or not (x.size and -limit <= x.min() and x.max() <= limit):
+        x = np.broadcast_to(x, (*np.broadcast_shapes(x.shape[:-1], domain.batch), domain.dim))
+        x = x / np.maximum(np.abs(x).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
     rows = Affine.unchecked(own.A, own.b)
     return solve_affine(x, _zeros(domain.dim), HALF, own.weights, own.floor, rows, domain.box).x
 
