@@ -54,7 +54,7 @@ CATEGORIES = (
     "regular", "zero rows", "duplicate rows", "duplicate rows, different b", "infeasible",
     "zero weights", "alpha 1e-8", "alpha 1e8", "lower = upper", "integer ties", "dependent rows",
     "row scales", "unbounded", "hard rows", "equality rows", "linear rows", "mixed rows",
-    "hard equalities", "origin",
+    "hard equalities", "origin", "opposite pairs",
 )  # fmt: skip
 
 
@@ -122,6 +122,9 @@ def make_instance(rng: np.random.Generator, category: str, N: int, p: int) -> In
         case "origin":
             b, lower, center = np.zeros(N), np.zeros(p), np.zeros(p)
             gradient = np.abs(gradient) * np.where(rng.random(p) < 0.5, 1.0, -1.0)
+        case "opposite pairs":  # as Affine.equality writes them, each side with its own weight
+            half = N // 2
+            A[half : 2 * half], b[half : 2 * half] = -A[:half], -b[:half]
     return Instance(center, gradient, float(alpha), floor, weights, A, b, lower, upper)
 
 
@@ -234,7 +237,8 @@ def residual_on_domain(problem: OnDomain, x: np.ndarray, multipliers: np.ndarray
         nu = max(v @ ray / (ray @ ray), 0.0) if on_sphere else 0.0
         # The ball's own curvature: x = (y - A'mu + nu c) / (1 + nu), weighed as such.
         return float(max(worst, (np.abs(v - nu * ray) / (1.0 + nu) / scale).max()))
-    normals = [np.eye(p := x.size)[x >= domain.box.upper], -np.eye(p)[x <= domain.box.lower]]
+    p, room = x.size, 1e-9 * (1.0 + np.abs(x))
+    normals = [np.eye(p)[x >= domain.box.upper - room], -np.eye(p)[x <= domain.box.lower + room]]
     for rows, floor in domain.hard:
         slack = rows.b - rows.A @ x
         room = 1e-9 * (np.abs(rows.b) + np.abs(rows.A) @ np.maximum(np.abs(x), 1e-3))

@@ -146,6 +146,13 @@ def test_batches_of_different_domains() -> None:
             assert alone.multipliers.tobytes() == step.multipliers[k].tobytes()
 
 
+def test_points_that_are_not_finite_are_refused() -> None:
+    for X in (coldq.Simplex(2), coldq.Polytope([[1.0, 1.0]], [1.0], 0.0)):
+        for bad in (np.nan, INF):
+            with pytest.raises(coldq.InvalidInput, match="must be finite"):
+                X.project([bad, 0.0])
+
+
 def test_far_points_do_not_overflow() -> None:
     for far in (1e150, 1e300):
         y = np.array([far, far, -far])

@@ -135,6 +135,10 @@ def solve_beside(
         if failed.step is not None:
             failed.step = failed.step._replace(multipliers=failed.step.multipliers[..., :n])
         raise
+    except InvalidInput:
+        raise
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
     return new_tuple(Step, (step[0], step[1][..., :n], step[2]))
 
 
@@ -158,7 +162,8 @@ def nearest(x: Array, domain: Domain) -> Array:
     own, limit = domain.rows, FAR * domain.size
     if domain.batch or not (x.size and -limit <= x.min() and x.max() <= limit):
         x = np.broadcast_to(x, (*np.broadcast_shapes(x.shape[:-1], domain.batch), domain.dim))
-        x = x / np.maximum(np.abs(x).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+        with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
+            x = x / np.maximum(np.abs(x).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
     rows = Affine.unchecked(own.A, own.b)
     return solve_affine(x, _zeros(domain.dim), HALF, own.weights, own.floor, rows, domain.box).x
 

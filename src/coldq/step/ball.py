@@ -64,8 +64,7 @@ def _run(problem: tuple[Any, ...], strict: Array) -> Step:
 
     n, p = problem[6].shape[-2:]
     memory = partial(scratch, n, p, kernels.ball_scratch_size)
-    cores = ((p,), (n,), (), ())
-    x, multipliers, _, residual = run_batch(
-        kernels.ball_step(), (*problem, strict), CORES, cores, memory
+    x, multipliers, residual = run_batch(
+        kernels.ball_step(), (*problem, strict), CORES, ((p,), (n,), ()), memory
     )
     return Step(x, multipliers, np.asarray(residual))

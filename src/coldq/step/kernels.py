@@ -19,7 +19,7 @@ This module imports Numba, so it is imported where a kernel is first needed. All
 a kernel live here with it, because Numba's cache does not notice changes in other files.
 """
 
-# pyright: reportCallIssue=false, reportPrivateImportUsage=false, reportIndexIssue=false
+# pyright: reportCallIssue=false, reportPrivateImportUsage=false
 # (Numba gives an intrinsic another signature than its definition has.)
 
 import math
@@ -42,6 +42,7 @@ REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
+LONG = 1e5  # times y: a multiplier that costs x five digits
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
@@ -354,6 +355,33 @@ def keep_flat_rows(A, columns, rows, m):
     return flat if flat > 0 else m
 
 
+@compiled
+def cut_back(A, columns, rows):
+    """Shorten multipliers of hard rows that are far longer than y; whether there were any.
+
+    Where hard rows tie, no multiplier is too large to be optimal, but ``y - A'mu`` loses as many
+    digits as mu has more than y. Z gets that of the shorter ones.
+    """
+    n, p = A.shape
+    size = 1.0
+    for i in range(p):
+        size = max(size, 1.0 + abs(columns[Y, i]))
+    found = False
+    for k in range(n):
+        most = LONG * size / max(math.sqrt(rows[NORM, k]), TINY)
+        mu = rows[MU, k]
+        if (rows[HI, k] == math.inf and mu > most) or (rows[LO, k] == -math.inf and mu < -most):
+            rows[MU, k] = min(max(mu, -most), most)
+            found = True
+    if found:
+        for i in range(p):
+            columns[Z, i] = columns[Y, i]
+        for k in range(n):
+            for i in range(p):
+                columns[Z, i] -= A[k, i] * rows[MU, k]
+    return found
+
+
 @intrinsic
 def pointer_to(typingctx, array, offset):
     """The address of an array's entry.
@@ -461,7 +489,8 @@ def solve_instance(
         elif settled:
             # Long detours leave rounding in z. Form it afresh (the residual just did), and go on.
             residual = affine_residual(x, A, lower, upper, columns, rows)
-            if residual <= REFRESH_ABOVE or refreshed == 2:
+            shortened = refreshed == 0 and cut_back(A, columns, rows)
+            if (residual <= REFRESH_ABOVE and not shortened) or refreshed == 2:
                 break
             refreshed += 1
             for i in range(p):
@@ -839,7 +868,7 @@ def solve_ball(
     n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
     scratch, x, multipliers,
 ):  # fmt: skip
-    """Set x and the multipliers; return nu and the residual, infinite if hard rows miss the ball.
+    """Set x and the multipliers; return the residual, infinite if hard rows miss the ball.
 
     The residual is that of the problem with curvature alpha + nu, or the ball's own: how far x is
     outside, and where nu > 0 inside, relative to the radius and the size of the ball's center.
@@ -867,7 +896,6 @@ def solve_ball(
     most_, compliance_ = pointer_to(scratch, MOST * p), pointer_to(compliance, 0)
 
     s_inner, s_outer = 0.0, 1.0 / alpha
-    s_before = -1.0
     s = s_outer
     t = 0.0
     reach = 0.0
@@ -880,10 +908,10 @@ def solve_ball(
         )  # fmt: skip
         reach = distance(x, middle)
         if not (residual < math.inf and reach < math.inf):
-            return 0.0, residual if residual == math.inf else math.nan
+            return residual if residual == math.inf else math.nan
         if iteration == 0:
             if reach <= radius:
-                return 0.0, residual
+                return residual
             for i in range(p):
                 work[INNER, i] = middle[i]
                 work[OUTER, i] = x[i]
@@ -896,22 +924,20 @@ def solve_ball(
                     pointer_to(scratch, INNER * p), pointer_to(multipliers, 0),
                 )  # fmt: skip
                 if distance(work[INNER], middle) > radius + 1e-9 * size:
-                    return 0.0, math.inf
+                    return math.inf
                 if not (blocked < math.inf):
-                    return 0.0, blocked
+                    return blocked
         elif abs(reach - radius) <= 1e-15 * size:
             break
         elif reach > radius:
-            s_before = s_outer if s < s_outer else -1.0
-            s_outer = s
+            s_before, s_outer = s_outer, s
             for i in range(p):
                 work[BEFORE, i] = work[OUTER, i]
                 work[OUTER, i] = x[i]
             # Two points of the same side are often on one piece already.
             t = s_outer + to_sphere(work[OUTER], s_outer, work[BEFORE], s_before, middle, radius)
         else:
-            s_before = s_inner
-            s_inner = s
+            s_before, s_inner = s_inner, s
             for i in range(p):
                 work[BEFORE, i] = work[INNER, i]
                 work[INNER, i] = x[i]
@@ -923,8 +949,7 @@ def solve_ball(
         if not (s_inner < t and t < s_outer):
             break
         s = t
-    off = reach - radius
-    return max(1.0 / s - alpha, 0.0), max(residual, abs(off) / size)
+    return max(residual, abs(reach - radius) / size)
 
 
 @build_once
@@ -935,21 +960,20 @@ def ball_step():
         [
             void(
                 _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector, _vector,
-                float64, float64, _vector, _vector, _vector, _number, _number,
+                float64, float64, _vector, _vector, _vector, _number,
             )
         ],
-        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),(),()",
+        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),()",
     )  # fmt: skip
     def kernel(
         center, gradient, alpha, floor, weights, compliance, A, b, middle, radius, strict, scratch,
-        x, multipliers, nu, residual,
+        x, multipliers, residual,
     ):  # fmt: skip
         n, p = A.shape
-        found = solve_ball(
+        residual[0] = solve_ball(
             n, p, center, gradient, alpha, floor, weights, compliance, pointer_to(A, 0),
             pointer_to(b, 0), middle, radius, strict, scratch, x, multipliers,
         )  # fmt: skip
-        nu[0], residual[0] = found[0], found[1]
 
     return kernel.ufunc
 
