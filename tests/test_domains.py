@@ -13,7 +13,15 @@ import coldq
 from coldq.comparators import nearest_minimiser
 from coldq.step.affine import TOLERANCE
 from coldq.step.reference import reference_step
-from tests.instances import CATEGORIES, DOMAINS, draw_on_domain, make_domain
+from coldq.step.rescue import solve_slowly
+from tests.instances import (
+    CATEGORIES,
+    DOMAINS,
+    OnDomain,
+    draw_on_domain,
+    make_domain,
+    residual_on_domain,
+)
 from tests.stress import stress_domain
 
 INF = np.inf
@@ -422,3 +430,18 @@ def test_domains_are_values() -> None:
         copy = pickle.loads(pickle.dumps(one))
         assert copy == one
         assert copy.project(y).tobytes() == one.project(y).tobytes()
+
+
+def test_the_slow_path_solves_domains_without_an_inside() -> None:
+    rng = np.random.default_rng(18)
+    for k in range(40):
+        one, X = draw_on_domain(rng, "thin polytope", k, most=8)
+        rows, n = X.rows, len(one.b)
+        arguments = (
+            one.center, one.gradient, np.array(one.alpha), np.append(one.floor, rows.floor),
+            np.append(one.weights, rows.weights), np.zeros(n + len(rows.b)),
+            np.concatenate([one.A, rows.A]), np.append(one.b, rows.b), X.box.lower, X.box.upper,
+        )  # fmt: skip
+        x, multipliers, residual = solve_slowly(arguments)
+        assert residual <= TOLERANCE
+        assert residual_on_domain(OnDomain(one, X), x, multipliers[:n]) <= TOLERANCE

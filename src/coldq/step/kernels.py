@@ -43,6 +43,7 @@ REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the 
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 LONG = 1e5  # times y: a multiplier that costs x five digits
+SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
@@ -368,7 +369,7 @@ def cut_back(A, columns, rows):
         size = max(size, 1.0 + abs(columns[Y, i]))
     found = False
     for k in range(n):
-        most = LONG * size / max(math.sqrt(rows[NORM, k]), TINY)
+        most = LONG * size / max(math.sqrt(rows[NORM, k]), SMALL_NORM)
         mu = rows[MU, k]
         if (rows[HI, k] == math.inf and mu > most) or (rows[LO, k] == -math.inf and mu < -most):
             rows[MU, k] = min(max(mu, -most), most)
