@@ -1,10 +1,11 @@
-"""Random and deliberately degenerate per-slot problems, and a residual that shares no code."""
+"""Random and deliberately degenerate per-slot problems, and residuals that share no code."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear, nnls
 
 import coldq
 
@@ -53,7 +54,7 @@ CATEGORIES = (
     "regular", "zero rows", "duplicate rows", "duplicate rows, different b", "infeasible",
     "zero weights", "alpha 1e-8", "alpha 1e8", "lower = upper", "integer ties", "dependent rows",
     "row scales", "unbounded", "hard rows", "equality rows", "linear rows", "mixed rows",
-    "hard equalities", "origin",
+    "hard equalities", "origin", "opposite pairs",
 )  # fmt: skip
 
 
@@ -121,6 +122,9 @@ def make_instance(rng: np.random.Generator, category: str, N: int, p: int) -> In
         case "origin":
             b, lower, center = np.zeros(N), np.zeros(p), np.zeros(p)
             gradient = np.abs(gradient) * np.where(rng.random(p) < 0.5, 1.0, -1.0)
+        case "opposite pairs":  # as Affine.equality writes them, each side with its own weight
+            half = N // 2
+            A[half : 2 * half], b[half : 2 * half] = -A[:half], -b[:half]
     return Instance(center, gradient, float(alpha), floor, weights, A, b, lower, upper)
 
 
@@ -145,3 +149,116 @@ def residual_of(instance: Instance, x: np.ndarray, multipliers: np.ndarray) -> f
     outside = np.maximum(np.maximum(floor - mu * 2 * alpha, mu * 2 * alpha - weights), 0.0)
     outside = outside / (1.0 + np.abs(multipliers))
     return float(np.max(np.concatenate([stationarity, complementarity, outside])))
+
+
+DOMAINS = (
+    "simplex", "capped simplex", "polytope", "polytope of ties", "thin polytope", "equalities",
+    "product", "ball",
+)  # fmt: skip
+
+
+def make_domain(rng: np.random.Generator, kind: str, p: int) -> coldq.domains.Domain:
+    """A domain of a kind; polytopes have more or fewer rows than coordinates, some redundant."""
+    M = int(rng.integers(1, p + 4))
+    A, inside = rng.standard_normal((M, p)), rng.uniform(-0.5, 0.5, p)
+    match kind:
+        case "simplex":
+            return coldq.Simplex(p, total=10.0 ** rng.uniform(-2.0, 2.0))
+        case "capped simplex":
+            return coldq.Simplex(p, total=1.0, cap=rng.uniform(1.0, 3.0) / p)
+        case "polytope":
+            lower = np.where(rng.random(p) < 0.3, -np.inf, -1.0)
+            upper = np.where(rng.random(p) < 0.3, np.inf, 1.0)
+            return coldq.Polytope(A, A @ inside + rng.random(M), lower, upper)
+        case "polytope of ties":
+            A = rng.integers(-1, 2, (M, p)).astype(float)
+            vertex = rng.integers(0, 2, p).astype(float)
+            return coldq.Polytope(A, A @ vertex + rng.integers(0, 2, M), 0.0, 1.0)
+        case "thin polytope":  # every row twice, both ways: it has no inside
+            rows, limits = np.concatenate([A, A, -A]), A @ inside
+            return coldq.Polytope(rows, np.concatenate([limits, limits, -limits]), -1.0, 1.0)
+        case "equalities":
+            C = A[: max(1, min(M, p) // 2)]
+            return coldq.Polytope(A, A @ inside + rng.random(M), -1.0, 1.0, A_eq=C, b_eq=C @ inside)
+        case "product":
+            if p == 1:
+                return coldq.Product(coldq.Simplex(1))
+            q = int(rng.integers(1, p))
+            return coldq.Product(coldq.Simplex(q, cap=2.0), make_domain(rng, "polytope", p - q))
+    return coldq.Ball(inside, radius=10.0 ** rng.uniform(-1.0, 1.0))
+
+
+class OnDomain(NamedTuple):
+    """One per-slot problem with affine rows on any domain; the box of the instance is not used."""
+
+    instance: Instance
+    domain: coldq.domains.Domain
+
+    def solve(self) -> coldq.Step:
+        one = self.instance
+        rows = coldq.Affine(one.A, one.b)
+        return coldq.penalised_step(
+            one.center, one.gradient, one.alpha, one.weights, rows, self.domain, floor=one.floor
+        )
+
+
+def draw_on_domain(rng: np.random.Generator, kind: str, k: int, most: int = 14) -> OnDomain:
+    """The k-th problem on a kind of domain, through all categories; hard rows meet in it."""
+    category = CATEGORIES[k % len(CATEGORIES)]
+    N, p = int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1))
+    one, domain = make_instance(rng, category, N, p), make_domain(rng, kind, p)
+    if np.isinf(one.weights).any():
+        common = one.A @ domain.project(rng.uniform(-1.0, 1.0, p))
+        room = rng.random(N) * (rng.random(N) < 0.7)
+        one = one._replace(b=common + np.where(one.floor == -np.inf, 0.0, room))
+    return OnDomain(one, domain)
+
+
+def residual_on_domain(problem: OnDomain, x: np.ndarray, multipliers: np.ndarray) -> float:
+    """The relative KKT residual of the constraint's rows, and of x as an optimum over the domain.
+
+    x is one if ``v = y - A'mu - x`` is normal to the domain at x: in a ball a multiple of
+    ``x - center``, otherwise a combination of the active bounds and rows, with positive weights but
+    for equalities, which nonnegative least squares finds or does not.
+    """
+    one, domain = problem.instance, problem.domain
+    mu = multipliers / (2.0 * one.alpha)
+    y = one.center - one.gradient / (2.0 * one.alpha)
+    g = one.A @ x - one.b
+    size = np.abs(one.b) + np.abs(one.A) @ np.maximum(np.abs(x), 1e-3)
+    wrong = ((multipliers > one.floor) & (g < 0.0)) | ((multipliers < one.weights) & (g > 0.0))
+    worst = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0).max(initial=0.0)
+    worst = max(worst, 0.0 if domain.contains(x) else np.inf)
+    v = y - one.A.T @ mu - x
+    scale = 1.0 + np.abs(y) + np.abs(one.A).T @ np.abs(mu)
+    if isinstance(domain, coldq.Ball):
+        ray = x - domain.center
+        on_sphere = np.linalg.norm(ray) >= domain.radius * (1.0 - 1e-9) - 1e-9
+        nu = max(v @ ray / (ray @ ray), 0.0) if on_sphere else 0.0
+        # The ball's own curvature: x = (y - A'mu + nu c) / (1 + nu), weighed as such.
+        return float(max(worst, (np.abs(v - nu * ray) / (1.0 + nu) / scale).max()))
+    p, room = x.size, 1e-9 * (1.0 + np.abs(x))
+    normals = [np.eye(p)[x >= domain.box.upper - room], -np.eye(p)[x <= domain.box.lower + room]]
+    for rows, floor in domain.hard:
+        slack = rows.b - rows.A @ x
+        room = 1e-9 * (np.abs(rows.b) + np.abs(rows.A) @ np.maximum(np.abs(x), 1e-3))
+        normals.append(rows.A[slack <= room])
+        if floor == -np.inf:
+            normals.append(-rows.A)
+    B = np.concatenate([np.zeros((0, p)), *normals])
+    B = B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), 1e-300)
+    off = np.inf
+    for fit in (_quickly, _carefully):
+        c = fit((B / scale).T, v / scale)
+        off = min(off, (np.abs(v - B.T @ c) / (scale + np.abs(B).T @ c)).max())
+        if off <= 1e-10:
+            break
+    return float(max(worst, off))
+
+
+def _quickly(B: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return nnls(B, v, maxiter=1000 * (B.shape[1] + 1))[0] if B.shape[1] else np.zeros(0)
+
+
+def _carefully(B: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return lsq_linear(B, v, (0.0, np.inf), method="bvls", tol=1e-15).x if B.size else np.zeros(0)

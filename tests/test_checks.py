@@ -14,30 +14,30 @@ from coldq.learners import CATALOGUE
 from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
 from coldq.learners.learner import State
 
-
-@dataclass(frozen=True)
-class Simplex:
-    """The unit simplex as a learner sees it: just enough of a domain for entropic steps."""
-
-    dim: int
-    total: float = 1.0
-    batch: tuple[int, ...] = ()
-
-    def project(self, x):
-        y = np.sort(x, axis=-1)[..., ::-1]
-        excess = (np.cumsum(y, axis=-1) - 1.0) / np.arange(1.0, self.dim + 1.0)
-        rank = (y > excess).sum(axis=-1, keepdims=True)
-        return np.maximum(x - np.take_along_axis(excess, rank - 1, axis=-1), 0.0)
-
-    def contains(self, x):
-        return (x >= 0.0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) <= 1e-12)
-
-    def start(self):
-        return np.full(self.dim, 1.0 / self.dim)
-
-
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
 OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])
+
+
+@dataclass(frozen=True)
+class Halfspace:
+    """The projection onto x_1 + x_2 + x_3 <= 1, for a domain of the user's own."""
+
+    limit: float = 1.0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return x - max(x[0] + x[1] + x[2] - self.limit, 0.0) / 3.0
+
+
+SIMPLEX = coldq.Simplex(3, total=2.0)
+CAPPED = coldq.Simplex(3, cap=0.5)
+POLYTOPE = coldq.Polytope(
+    [[1.0, 1.0, 1.0]], [1.0], [-1.0, 0.0, -np.inf], 1.0, A_eq=[[1.0, -1.0, 0.5]], b_eq=[0.25]
+)
+BALL = coldq.Ball([0.5, 0.0, -0.5], radius=1.0)
+PRODUCT = coldq.Product(coldq.Simplex(2), coldq.Box(-1.0, 1.0, dim=1))
+WITH_BALL = coldq.Product(coldq.Ball([0.0, 1.0], radius=0.5), coldq.Simplex(1))
+OWN = coldq.CustomDomain(3, Halfspace(), diameter=np.inf)
+BOUNDED = coldq.CustomDomain(3, Halfspace(), diameter=9.0, start=[0.0, 0.5, 0.0])
 LEARNERS = [
     coldq.COLDQ(X, horizon=50),
     coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
@@ -74,14 +74,30 @@ LEARNERS = [
     coldq.YuNeely2020(X, horizon=50, lipschitz=2.0),
     coldq.YuNeely2020(OPEN, horizon=50, alpha=1.0, gamma=0.5),
     coldq.WeiYuNeely2020(X, horizon=50),
-    coldq.WeiYuNeely2020(Simplex(3), horizon=50, divergence="entropy", V=2.0, alpha=1.5),
+    coldq.WeiYuNeely2020(coldq.Simplex(3), horizon=50, divergence="entropy", V=2.0, alpha=1.5),
     coldq.MOSP(X, horizon=50),
     coldq.CaoLiu2019(X, horizon=50, eta=0.1, delta=2.0),
     coldq.CaoZhangPoor2021(X, horizon=50, eta=0.1, delta=2.0),
     coldq.Liu2022(X, lipschitz=2.0),
     coldq.Wang2023(X, horizon=50, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
     coldq.Wang2023(OPEN, horizon=50, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
+    *(
+        coldq.COLDQ(domain, horizon=50, epsilon=0.01)
+        for domain in (SIMPLEX, CAPPED, POLYTOPE, BALL, PRODUCT)
+    ),
+    coldq.COLDQExpert(SIMPLEX, horizon=50),
+    coldq.COLDQExpert(BALL, horizon=50, gradient="shared"),
+    coldq.RECOO(POLYTOPE),
+    coldq.Yi2021(BALL, horizon=50, alpha0=1.0, gamma0=2.0),
+    coldq.Yi2023.from_exponents(OWN, a=1.0, b=1.0, g=1.0),
+    coldq.SinhaVaze(BOUNDED, horizon=50, lipschitz=3.0),
+    coldq.SinhaVaze(CAPPED, horizon=50, lipschitz=3.0),
+    *(coldq.OGD(domain, eta=0.3) for domain in (POLYTOPE, BALL, PRODUCT, WITH_BALL, OWN)),
 ]
+
+
+def named(learner) -> str:
+    return f"{type(learner).__name__} on a {type(learner.domain).__name__}"
 
 
 def test_every_learner_of_the_catalogue_is_here() -> None:
@@ -89,12 +105,12 @@ def test_every_learner_of_the_catalogue_is_here() -> None:
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("learner", LEARNERS, ids=named)
 def test_the_contract(learner, check) -> None:
     check(checks.Case.of(learner))
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("learner", LEARNERS, ids=named)
 def test_the_contract_without_and_with_many_constraints(learner) -> None:
     checks.check_learner(learner, n_constraints=0)
     checks.check_learner(learner, n_constraints=7, seed=1)

@@ -10,7 +10,7 @@
 from coldq import checks, networks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Box
+from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
     Infeasible,
@@ -78,6 +78,7 @@ __all__ = [
     "RECOO",
     "Ader",
     "Affine",
+    "Ball",
     "Box",
     "COLDQDoubling",
     "COLDQExpert",
@@ -85,6 +86,7 @@ __all__ = [
     "CaoZhangPoor2021",
     "Comparator",
     "ConstraintVariation",
+    "CustomDomain",
     "Decentralised",
     "Error",
     "Feedback",
@@ -102,9 +104,12 @@ __all__ = [
     "NotSaveable",
     "PastHorizon",
     "PolyakFeasibility",
+    "Polytope",
+    "Product",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
+    "Simplex",
     "SinhaVaze",
     "Smooth",
     "Step",

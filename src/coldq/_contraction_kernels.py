@@ -143,6 +143,22 @@ def weighted_mean(log_weights, points, out):
         out[i] = min(max(out[i] / total, least), largest)
 
 
+def into_ball(x, center, radius, out):
+    largest = 0.0
+    for i in range(x.size):
+        largest = max(largest, abs(x[i] - center[i]))
+        out[i] = x[i]
+    # Divided by the largest first: squares of huge numbers would overflow.
+    total = 0.0
+    if largest > 0.0:
+        for i in range(x.size):
+            total += ((x[i] - center[i]) / largest) ** 2
+    norm = math.sqrt(total)
+    if not (largest * norm <= radius):
+        for i in range(x.size):
+            out[i] = center[i] + (x[i] - center[i]) / largest / norm * radius
+
+
 SIGNATURES = {
     "dot": (void(_vector, _vector, _number), "(p),(p)->()"),
     "matvec": (void(_matrix, _vector, _vector), "(n,p),(p)->(n)"),
@@ -159,6 +175,7 @@ SIGNATURES = {
         "(p),(),(n,p),(n),(p),(p)->()",
     ),
     "mix": (void(_matrix, _matrix, _matrix), "(n,n),(n,p)->(n,p)"),
+    "into_ball": (void(_vector, _vector, float64, _vector), "(p),(p),()->(p)"),
     # The experts are a leading axis of their arrays, so that these see them with any strides.
     "hedge": (
         void(_number, float64[:, :], _vector, _vector, float64, _number),

@@ -17,16 +17,18 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Box
+from coldq.domains import Ball, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.simulate import replay, seed_tuple
-from coldq.step import penalised_step
-from coldq.step.affine import TOLERANCE, raise_if_failed, rescue, run_affine
+from coldq.step import Step, penalised_step
+from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
+from coldq.step.ball import run_ball
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 CACHE_BYTES = 500_000_000
+NOWHERE = np.zeros((), bool)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +149,7 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
     """A minimiser of the loss where the constraint holds, and whether one exists."""
     loss, constraint = revealed.loss, revealed.constraint
     quadratic = hasattr(loss, "quadratic")
-    if quadratic and isinstance(constraint, Affine | Unconstrained) and isinstance(domain, Box):
+    if quadratic and isinstance(constraint, Affine | Unconstrained) and on_rows(domain):
         rows, targets, slope = quadratic_rows(loss)
         if isinstance(constraint, Affine):
             _require_whole(constraint)
@@ -155,6 +157,11 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
         none = np.zeros((0, domain.dim)), np.zeros(0)
         return minimise_on_rows(rows, targets, slope, *none, domain, near)
     return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
+
+
+def on_rows(domain: Any) -> bool:
+    """Whether the kernels of affine rows know the domain; else its steps are all there is."""
+    return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
 
 
 def _require_whole(constraint: Affine) -> None:
@@ -178,36 +185,37 @@ def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
 
 
 def minimise_on_rows(
-    H: Array, y: Array, c: Array, A: Array, b: Array, domain: Box, near: Array
+    H: Array, y: Array, c: Array, A: Array, b: Array, domain: Domain, near: Array
 ) -> tuple[Array, np.ndarray]:
-    """Minimise ``|H x - y|^2 / 2 + <c, x>`` over ``A x <= b`` in a box; also, whether x exists."""
-    batch, p = near.shape[:-1], near.shape[-1]
-    m, n = H.shape[-2], A.shape[-2]
-    rows = np.concatenate(
-        [np.broadcast_to(H, (*batch, m, p)), np.broadcast_to(A, (*batch, n, p))], axis=-2
-    )
-    targets = np.concatenate(
-        [np.broadcast_to(y, (*batch, m)), np.broadcast_to(b, (*batch, n))], axis=-1
-    )
-    floor = np.concatenate([np.full(m, -np.inf), np.zeros(n)])
-    weights, compliance = np.full(m + n, np.inf), np.concatenate([np.ones(m), np.zeros(n)])
+    """Minimise ``|H x - y|^2 / 2 + <c, x>`` over ``A x <= b`` in a polyhedral domain or a ball.
+
+    Also, whether there is such an x.
+    """
+    batch, own = near.shape[:-1], domain.rows
+    rows, targets = append(append(H, A, 2), own.A, 2), append(append(y, b, 1), own.b, 1)
+    rows = np.broadcast_to(rows, batch + rows.shape[-2:])
+    targets = np.broadcast_to(targets, batch + targets.shape[-1:])
+    m, n = y.shape[-1], b.shape[-1]
+    floor = np.concatenate([np.full(m, -np.inf), np.zeros(n), own.floor])
+    weights = np.full(floor.size, np.inf)
+    compliance = np.where(np.arange(floor.size) < m, 1.0, 0.0)
     # A linear loss must be able to cross the domain in one step.
     width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1.0), 1.0)
     size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1) / width
     alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
-    slope = np.broadcast_to(c, (*batch, p))
+    slope = np.broadcast_to(c, near.shape)
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
     for _ in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
         problem = (
-            x[open_], slope[open_], alpha[open_], floor, weights, compliance, rows[open_],
-            targets[open_], domain.lower, domain.upper,
+            x[open_], slope[open_], alpha[open_], floor, weights, compliance,
+            np.ascontiguousarray(rows[open_]), np.ascontiguousarray(targets[open_]),
         )  # fmt: skip
-        answer = run_affine(problem)
+        answer, clash = _solve(problem, domain)
         if not (answer.residual <= TOLERANCE).all():
-            answer, clash = rescue(problem, answer)
-            answer.residual[clash] = 0.0
-            raise_if_failed(answer, np.zeros(clash.shape, bool))
+            raise_if_failed(
+                answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
+            )
             exists[open_] = ~clash
             answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
         settled = np.abs(answer.x - x[open_]) <= SETTLED * (1.0 + np.abs(answer.x))
@@ -219,6 +227,18 @@ def minimise_on_rows(
         f"no best decision was found, the search is at {x[open_][0]} and moving on: is the loss "
         "unbounded from below on the domain?"
     )
+
+
+def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
+    """The answers, and where hard rows have no point in the domain."""
+    if isinstance(domain, Ball):
+        answer = run_ball((*problem, domain.center, domain.radius))
+        return answer, np.isinf(answer.residual)
+    problem = (*problem, domain.box.lower, domain.box.upper)
+    answer = run_affine(problem)
+    if (answer.residual <= TOLERANCE).all():
+        return answer, NOWHERE
+    return rescue(problem, answer)
 
 
 def minimise_smooth(
@@ -299,9 +319,9 @@ def _solve_static(
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
-    if all(hasattr(loss, "quadratic") for loss in losses) and all(
-        isinstance(g, Affine | Unconstrained) for g in constraints
-    ):
+    quadratic = all(hasattr(loss, "quadratic") for loss in losses)
+    affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
+    if quadratic and affine and on_rows(problem.domain):
         best, exists = _static_on_rows(losses, constraints, problem.domain, near)
     else:
         best, exists = minimise_smooth(
@@ -328,6 +348,8 @@ def _strictest(constraints: list[Any]) -> Any:
     ):
         demand = np.maximum.reduce([g.demand for g in constraints])
         return LogCapacity(demand, first.scale, first.rate)
+    if all(isinstance(g, Unconstrained) for g in constraints):
+        return first
     if all(isinstance(g, Affine) for g in constraints):
         return Affine(
             np.concatenate([g.A for g in constraints], axis=-2),
@@ -340,7 +362,7 @@ def _strictest(constraints: list[Any]) -> Any:
 
 
 def _static_on_rows(
-    losses: list[Any], constraints: list[Any], domain: Box, near: Array
+    losses: list[Any], constraints: list[Any], domain: Domain, near: Array
 ) -> tuple[Array, np.ndarray]:
     S, p = near.shape
     P, q = np.zeros((S, p, p)), np.zeros((S, p))
@@ -365,7 +387,7 @@ def _static_on_rows(
 
 
 def _add_violated_rows(
-    H: Array, c: Array, A: Array, b: Array, domain: Box, near: Array
+    H: Array, c: Array, A: Array, b: Array, domain: Domain, near: Array
 ) -> tuple[Array, bool]:
     """Minimise over very many rows by solving for few of them, the worst violated ones."""
     y = np.zeros(H.shape[0])

@@ -6,16 +6,18 @@ Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(...,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
 from coldq.contractions import affine_value, log_capacity, matvec
-from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.losses import require_measured_at
+
+if TYPE_CHECKING:
+    from coldq.domains import Domain
 
 VERTEX_LIMIT = 12  # up to 2^12 vertices are tried for the exact maximum of a convex function
 
@@ -79,6 +81,62 @@ class Affine(Value):
         joint_batch(A=self.A.shape[:-2], b=self.b.shape[:-1])
 
     @classmethod
+    def unchecked(cls, A: Array, b: Array) -> Affine:
+        """Rows from arrays that are known to be sound: the step stacks some in every slot."""
+        rows = object.__new__(cls)
+        rows.__dict__.update(A=A, b=b)
+        return rows
+
+    @classmethod
+    def equality(cls, A: ArrayLike, b: ArrayLike) -> Affine:
+        """``A x = b``, as two rows each: all of ``A x - b``, then all of ``b - A x``.
+
+        One of the two is positive where the equality does not hold, so that the violation of both
+        is ``|A x - b|``. Each side has a queue and a multiplier of its own.
+
+        >>> import coldq
+        >>> g = coldq.Affine.equality([[1.0, -1.0]], [0.0])  # x_1 = x_2
+        >>> g.value([3.0, 1.0]), g.n_constraints
+        (array([ 2., -2.]), 2)
+        """
+        rows = cls(A, b)
+        return cls.between(rows.A, rows.b, rows.b)
+
+    @classmethod
+    def between(cls, A: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Affine:
+        """``lower <= A x <= upper``: the rows ``A x - upper``, then the rows ``lower - A x``.
+
+        An infinite bound has no row; in a batch it is infinite for all members or for none.
+
+        >>> import coldq
+        >>> g = coldq.Affine.between([[1.0, 1.0], [1.0, 0.0]], [0.5, 0.0], [1.0, float("inf")])
+        >>> g.value([1.0, 1.0])  # x_1 + x_2 - 1, 0.5 - x_1 - x_2, -x_1
+        array([ 1. , -1.5, -1. ])
+        """
+        A = real_array("A", A, 2)
+        rows, limits = [], []
+        for name, given, sign in (("upper", upper, 1.0), ("lower", lower, -1.0)):
+            bound = real_array(name, given, 0, finite=False)
+            if bound.shape[-1:] not in ((), A.shape[-2:-1]):
+                raise InvalidInput(
+                    f"{name} needs one entry for each of the {A.shape[-2]} rows on its last axis, "
+                    f"but has shape {bound.shape}"
+                )
+            bound = np.broadcast_to(bound, bound.shape[:-1] + A.shape[-2:-1])
+            none = bound == sign * np.inf
+            needed = ~none.reshape(-1, A.shape[-2]).all(axis=0)
+            if none[..., needed].any():
+                raise InvalidInput(
+                    f"{name} must be infinite in all of a batch or nowhere, but is both in row "
+                    f"{first_index(none & needed)[-1]}"
+                )
+            rows.append(sign * A[..., needed, :])
+            limits.append(sign * bound[..., needed])
+        batch = joint_batch(upper=limits[0].shape[:-1], lower=limits[1].shape[:-1])
+        limits = [np.broadcast_to(limit, (*batch, limit.shape[-1])) for limit in limits]
+        return cls(np.concatenate(rows, axis=-2), np.concatenate(limits, axis=-1))
+
+    @classmethod
     def from_measurement(cls, x: ArrayLike, value: ArrayLike, jacobian: ArrayLike) -> Affine:
         """The linear model of a constraint that is known only at the decision played.
 
@@ -133,13 +191,21 @@ class Affine(Value):
         batch = joint_batch(A=self.A.shape[:-2], x=np.shape(x)[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 
-    def max_difference(self, other: Affine, domain: Box) -> tuple[Array, bool]:
+    def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
 
-        Exact for one row, and by vertices while there are at most 2^12 of them.
+        Exact on a simplex. On a box exact for one row, and by vertices while there are at most
+        2^12 of them; on any other domain the bound of the box around it.
         """
         A, b = self.A - other.A, self.b - other.b
-        low, high = domain.lower[..., None, :], domain.upper[..., None, :]
+        vertices = getattr(domain, "vertices", None)
+        if vertices is not None:
+            values = A @ np.swapaxes(vertices, -1, -2) - b[..., None]
+            return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
+        box = domain.box
+        if box is not domain:
+            return self.max_difference(other, box)[0], False
+        low, high = box.lower[..., None, :], box.upper[..., None, :]
         with np.errstate(invalid="ignore"):
             ends = np.stack([A * low, A * high])
         ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
@@ -152,7 +218,7 @@ class Affine(Value):
         if moving.size > VERTEX_LIMIT or not np.isfinite(rows).all():
             return np.sqrt(np.square(rows).sum(axis=-1)), not np.isfinite(rows).any()
         corners = (np.arange(2**moving.size)[:, None] >> np.arange(moving.size)) & 1 == 1
-        x = np.where(corners, domain.upper[..., None, moving], domain.lower[..., None, moving])
+        x = np.where(corners, box.upper[..., None, moving], box.lower[..., None, moving])
         values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
         return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
 
@@ -234,11 +300,12 @@ class LogCapacity(Value):
             )
         return x
 
-    def max_difference(self, other: LogCapacity, domain: Box) -> tuple[Array, bool]:
-        """``max over the domain of |g - other|``; exact, coordinate by coordinate."""
+    def max_difference(self, other: LogCapacity, domain: Domain) -> tuple[Array, bool]:
+        """``max over the box around a domain of |g - other|``, and whether that is exact."""
+        box = domain.box
         # The difference of two capacities has at most one stationary point a coordinate.
         (s, r), (v, w) = (self.scale, self.rate), (other.scale, other.rate)
-        s, r, v, w, low, high = np.broadcast_arrays(s, r, v, w, domain.lower, domain.upper)
+        s, r, v, w, low, high = np.broadcast_arrays(s, r, v, w, box.lower, box.upper)
         with np.errstate(divide="ignore", invalid="ignore"):
             turn = (v * w - s * r) / (r * w * (s - v))
             turn = np.where((turn > low) & (turn < high), turn, low)
@@ -248,4 +315,4 @@ class LogCapacity(Value):
             gap = np.where((s == v) & (r == w), 0.0, gap)
         shift = self.demand - other.demand
         top, bottom = gap.max(axis=0).sum(axis=-1) + shift, gap.min(axis=0).sum(axis=-1) + shift
-        return np.maximum(np.abs(top), np.abs(bottom)), True
+        return np.maximum(np.abs(top), np.abs(bottom)), box is domain

@@ -54,6 +54,7 @@ implied = Contraction(
     "(a, b, A, B, lower, upper); 0 in doubt, that is within rounding.",
 )
 mix = Contraction("mix", "``sum_j W_ij x_j`` of (W, x): one weighted mean of points a row of W.")
+into_ball = Contraction("into_ball", "The point nearest to x of a ball, of (x, center, radius).")
 hedge = Contraction(
     "hedge",
     "``log w - kappa <gradient, points - played>``, less its largest entry, of the five.",
@@ -72,6 +73,7 @@ ALL = (
     bounded_queue,
     implied,
     mix,
+    into_ball,
     hedge,
     weighted_mean,
 )

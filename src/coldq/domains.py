@@ -1,15 +1,41 @@
-"""Feasible sets X: where every decision must lie, whatever the constraints turn out to be."""
+"""Feasible sets X: where every decision must lie, whatever the constraints turn out to be.
+
+Each has ``dim``, ``batch``, ``diameter``, ``project``, ``contains`` and ``start``. For the per-slot
+step it also gives ``box``, a box around it, and ``hard``, what must hold beside that box: pairs of
+rows and the floor of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``.
+"""
+
+# pyright: reportIncompatibleVariableOverride=false
+# (Some domains store what others compute.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, first_index, point, real_array, whole_number
-from coldq.errors import InvalidInput
+from coldq._user_functions import call_at
+from coldq._values import (
+    Array,
+    Value,
+    first_index,
+    joint_batch,
+    point,
+    positive,
+    real_array,
+    whole_number,
+)
+from coldq.constraints import Affine
+from coldq.contractions import into_ball, matvec
+from coldq.errors import Infeasible, InvalidInput, NotSaveable
+
+ROUNDING = 1e-9  # what the step promises of a hard row, relative to the size of its terms
+ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 0 has one
 
 
 def require_domain(domain: Any) -> None:
@@ -18,8 +44,86 @@ def require_domain(domain: Any) -> None:
         raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
 
 
+class Rows(NamedTuple):
+    """All affine rows that must hold in a domain: ``A x <= b``, equal where the floor is -inf.
+
+    `hinges` keeps the floors of n hinges and then these rows, as most steps need them.
+    """
+
+    A: Array
+    b: Array
+    floor: Array
+    weights: Array
+    hinges: dict[int, Array]
+
+
+class Domain(Value):
+    """What the library's domains share; a domain of your own need not inherit it."""
+
+    dim: int
+    batch: tuple[int, ...]
+    box: Box
+    hard: tuple[tuple[Any, float], ...]
+    diameter: Array
+    diameter_exact: bool = True
+
+    @cached_property
+    def polyhedral(self) -> bool:
+        """Whether the box and affine rows are all there is."""
+        return self.hard is not None and all(isinstance(g, Affine) for g, _ in self.hard)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The affine ones of the hard rows, stacked."""
+        parts = [(Affine(np.zeros((0, self.dim)), np.zeros(0)), 0.0)]
+        parts += [(g, floor) for g, floor in self.hard if isinstance(g, Affine)]
+        batch = joint_batch(**{f"rows {k}": g.batch for k, (g, _) in enumerate(parts)})
+        A = [np.broadcast_to(g.A, (*batch, *g.A.shape[-2:])) for g, _ in parts]
+        b = [np.broadcast_to(g.b, (*batch, g.b.shape[-1])) for g, _ in parts]
+        floor = np.concatenate([np.full(g.n_constraints, floor) for g, floor in parts])
+        return Rows(
+            real_array("A", np.concatenate(A, axis=-2), 2),
+            real_array("b", np.concatenate(b, axis=-1), 1),
+            real_array("floor", floor, 1, finite=False),
+            real_array("weights", np.full(floor.shape, np.inf), 1, finite=False),
+            {},
+        )
+
+    @cached_property
+    def size(self) -> Array:
+        """The largest finite bound or limit of each polyhedral domain of a batch, at least 1."""
+        limits = np.ones(self.batch)
+        for array in (self.box.lower, self.box.upper, self.rows.b):
+            sizes = np.where(np.isfinite(array), np.abs(array), 0.0)
+            limits = np.maximum(limits, sizes.max(axis=-1, initial=0.0))
+        return limits
+
+    def project(self, x: ArrayLike) -> Array:
+        """The nearest point of the domain."""
+        from coldq.step.affine import nearest
+
+        return nearest(point(x, self.dim), self)
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether each point lies in the domain, up to `tolerance`.
+
+        Bounds are met exactly, rows up to rounding: 1e-9 of the size of their terms.
+        """
+        x = point(x, self.dim)
+        A, b, floor, *_ = self.rows
+        value = matvec(A, x) - b
+        size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
+        room = tolerance + ROUNDING * size
+        met = (value <= room) & ((floor == 0.0) | (value >= -room))
+        return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
+
+    def start(self) -> Array:
+        """Where a learner starts unless told otherwise: the point nearest to the origin."""
+        return self.project(np.zeros(self.dim))
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Box(Value):
+class Box(Domain):
     """The box ``{x : lower <= x <= upper}``, bounds infinite where there are none.
 
     Parameters
@@ -39,6 +143,7 @@ class Box(Value):
 
     lower: Array
     upper: Array
+    hard: ClassVar[tuple[()]] = ()
     bounds: ClassVar[Array | None]
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
@@ -85,6 +190,11 @@ class Box(Value):
         return self.lower.shape[:-1]
 
     @property
+    def box(self) -> Box:
+        """The box itself."""
+        return self
+
+    @property
     def diameter(self) -> Array:
         """R, the largest distance between two points of the box; infinite if it is unbounded."""
         return np.sqrt(np.square(self.upper - self.lower).sum(axis=-1))
@@ -99,12 +209,432 @@ class Box(Value):
         inside = (x >= self.lower - tolerance) & (x <= self.upper + tolerance)
         return np.asarray(inside.all(axis=-1))
 
-    def start(self) -> Array:
-        """Where a learner starts unless told otherwise: the point nearest to the origin."""
-        return self.project(np.zeros(self.dim))
-
     def __repr__(self) -> str:
         low, high = np.unique(self.lower), np.unique(self.upper)
         if low.size == high.size == 1 and not self.batch:
             return f"Box({low[0]}, {high[0]}, dim={self.dim})"
         return super().__repr__()
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Simplex(Domain):
+    """``{x : x >= 0, sum_i x_i = total}``, and ``x <= cap`` if a cap is given.
+
+    Parameters
+    ----------
+    dim
+        The number of coordinates p.
+    total, cap
+        Positive numbers, or arrays over leading axes for a batch of different simplices. Caps that
+        differ between coordinates make a :class:`Polytope`.
+
+    >>> import coldq
+    >>> X = coldq.Simplex(3)
+    >>> X.project([0.5, 0.9, -1.0]).round(6)
+    array([0.3, 0.7, 0. ])
+    >>> coldq.Simplex(3, cap=0.5).project([0.5, 0.9, -1.0])
+    array([0.5, 0.5, 0. ])
+    """
+
+    dim: int
+    total: Array
+    cap: Array
+
+    def __init__(self, dim: int, total: ArrayLike = 1.0, cap: ArrayLike = np.inf) -> None:
+        p, total = whole_number("dim", dim, 1), positive("total", total)
+        cap = real_array("cap", cap, 0, finite=False)
+        if not (cap > 0.0).all():
+            raise InvalidInput(f"cap must be positive, but is {cap}")
+        joint_batch(total=total.shape, cap=cap.shape)
+        if (p * cap < total).any():
+            raise InvalidInput(
+                f"the domain is empty: {p} coordinates of at most {cap} cannot sum to {total}"
+            )
+        self._set(dim=p, total=total, cap=cap)
+        whole = Affine(np.ones((1, p)), total[..., None])
+        upper = np.broadcast_to(np.minimum(cap, total)[..., None], (*self.batch, p))
+        self._set(box=Box(0.0, upper), hard=((whole, -np.inf),))
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes; ``()`` for one simplex."""
+        return np.broadcast_shapes(self.total.shape, self.cap.shape)
+
+    @property
+    def vertices(self) -> Array | None:
+        """The corners, of shape ``(..., p, p)``; None under a cap, where they are too many."""
+        if (self.cap < self.total).any():
+            return None
+        return self.total[..., None, None] * np.eye(self.dim)
+
+    @property
+    def diameter(self) -> Array:
+        """R, exact: two vertices with as little in common as there is room for."""
+        p, cap = self.dim, np.minimum(self.cap, self.total)
+        # x -> cap - x keeps distances, so at most half of the room is taken up.
+        taken = np.minimum(self.total, p * cap - self.total)
+        full = np.floor(taken / cap)
+        rest = np.where(2.0 * full + 2.0 <= p, taken - full * cap, 0.0)
+        return np.sqrt(2.0 * (full * cap * cap + rest * rest))
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Polytope(Domain):
+    """``{x : A x <= b, A_eq x = b_eq, lower <= x <= upper}``, each part optional.
+
+    Parameters
+    ----------
+    A, b, A_eq, b_eq
+        Rows of shape ``(..., M, p)`` and their limits of shape ``(..., M)``.
+    lower, upper
+        As for :class:`Box`.
+
+    >>> import coldq
+    >>> X = coldq.Polytope([[1.0, 2.0]], [2.0], lower=0.0)
+    >>> X.project([2.0, 2.0])
+    array([1.2, 0.4])
+    >>> X.diameter.round(3), X.diameter_exact
+    (np.float64(2.236), False)
+    """
+
+    box: Box
+    hard: tuple[tuple[Affine, float], ...]
+    diameter_exact: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        A: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        *,
+        A_eq: ArrayLike | None = None,
+        b_eq: ArrayLike | None = None,
+    ) -> None:
+        hard = []
+        for names, rows, limits, floor in (
+            ("A and b", A, b, 0.0),
+            ("A_eq and b_eq", A_eq, b_eq, -np.inf),
+        ):
+            if (rows is None) != (limits is None):
+                raise InvalidInput(f"a Polytope needs both {names} or neither")
+            if rows is not None and limits is not None:
+                hard.append((Affine(rows, limits), floor))
+        dims = {g.dim for g, _ in hard}
+        if len(dims) != 1:
+            raise InvalidInput(
+                f"A and A_eq need equally many coordinates, but have {sorted(dims)}"
+                if dims
+                else "a Polytope needs rows, A and b or A_eq and b_eq; without any use coldq.Box"
+            )
+        box = Box(lower, upper, dims.pop())
+        self._set(box=box, hard=tuple(hard))
+        joint_batch(bounds=box.batch, A=self.rows.A.shape[:-2], b=self.rows.b.shape[:-1])
+        try:
+            self._set(_start=Domain.project(self, np.zeros(self.dim)))
+        except Infeasible as clash:
+            where = f" at index {clash.indices[0]}" if self.batch else ""
+            raise InvalidInput(
+                f"the domain is empty: no point within the bounds meets every row{where}"
+            ) from None
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.box.dim
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes; ``()`` for one polytope."""
+        return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.hard))
+
+    @cached_property
+    def diameter(self) -> Array:
+        """A bound on R: the diagonal of the smallest box around the polytope; not below R.
+
+        Two linear programs a coordinate, solved when it is first asked for.
+        """
+        from coldq.step.rescue import smallest_box
+
+        A, b, floor, *_ = self.rows
+        A = np.broadcast_to(A, self.batch + A.shape[-2:])
+        b = np.broadcast_to(b, self.batch + b.shape[-1:])
+        lower = np.broadcast_to(self.box.lower, (*self.batch, self.dim))
+        upper = np.broadcast_to(self.box.upper, (*self.batch, self.dim))
+        width = np.empty(lower.shape)
+        for at in np.ndindex(*self.batch):
+            least, greatest = smallest_box(A[at], b[at], lower[at], upper[at], floor)
+            width[at] = greatest - least
+        return np.sqrt(np.square(width).sum(axis=-1))
+
+    def start(self) -> Array:
+        """Where a learner starts unless told otherwise: the point nearest to the origin."""
+        return np.array(self._start)  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        at_most = sum(g.n_constraints for g, floor in self.hard if floor == 0.0)
+        equal = sum(g.n_constraints for g, floor in self.hard) - at_most
+        return f"Polytope(dim={self.dim}, {at_most} rows, {equal} equal, in {self.box})"
+
+
+class InBall(NamedTuple):
+    """The hard row of a ball: ``|x[first : first + q] - center| <= radius``."""
+
+    center: Array
+    radius: Array
+    first: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Ball(Domain):
+    """``{x : |x - center| <= radius}``, the Euclidean ball.
+
+    Parameters
+    ----------
+    center
+        Of shape ``(p,)``, or ``(..., p)`` for a batch of different balls.
+    radius
+        A positive number, or an array over leading axes.
+
+    >>> import coldq
+    >>> X = coldq.Ball([0.0, 0.0], radius=5.0)
+    >>> X.project([6.0, 8.0])
+    array([3., 4.])
+    """
+
+    center: Array
+    radius: Array
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
+        self._set(center=real_array("center", center, 1), radius=positive("radius", radius))
+        joint_batch(center=self.center.shape[:-1], radius=self.radius.shape)
+        if self.dim == 0:
+            raise InvalidInput("center needs at least one coordinate")
+        reach = self.radius[..., None]
+        self._set(
+            box=Box(self.center - reach, self.center + reach),
+            hard=((InBall(self.center, self.radius), 0.0),),
+        )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.center.shape[-1]
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes; ``()`` for one ball."""
+        return np.broadcast_shapes(self.center.shape[:-1], self.radius.shape)
+
+    @property
+    def diameter(self) -> Array:
+        """R, twice the radius."""
+        return 2.0 * np.broadcast_to(self.radius, self.batch)[()]
+
+    def project(self, x: ArrayLike) -> Array:
+        """The nearest point of the ball, on the ray from its center."""
+        return into_ball(point(x, self.dim), self.center, self.radius)
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether each point lies in the ball, up to `tolerance` and rounding."""
+        x = point(x, self.dim)
+        size = self.radius + np.abs(self.center).max(axis=-1)
+        room = (tolerance + ROUNDING * size)[..., None]
+        return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Product(Domain):
+    """The product of several domains: each has some of the coordinates, in order.
+
+    >>> import coldq
+    >>> X = coldq.Product(coldq.Simplex(2), coldq.Box(0.0, 5.0, dim=1))
+    >>> X.dim, X.project([1.0, 1.0, 9.0])
+    (3, array([0.5, 0.5, 5. ]))
+    """
+
+    domains: tuple[Any, ...]
+
+    def __init__(self, *domains: Any) -> None:
+        if not domains:
+            raise InvalidInput("a Product needs at least one domain")
+        for domain in domains:
+            require_domain(domain)
+        self._set(domains=domains)
+        batch = joint_batch(**{f"domain {k}": part.batch for k, part in enumerate(domains)})
+        lower, upper = (
+            np.concatenate(
+                [np.broadcast_to(getattr(d.box, side), (*batch, d.dim)) for d in domains], axis=-1
+            )
+            for side in ("lower", "upper")
+        )
+        self._set(box=Box(lower, upper), hard=self._placed())
+
+    def _placed(self) -> tuple[tuple[Any, float], ...] | None:
+        """The parts' hard rows in the coordinates of the whole; None if one is unknown."""
+        hard: list[tuple[Any, float]] = []
+        for part, (first, last) in zip(self.domains, self._edges(), strict=True):
+            if part.hard is None:
+                return None
+            for g, floor in part.hard:
+                if isinstance(g, Affine):
+                    A = np.zeros((*g.A.shape[:-1], self.dim))
+                    A[..., first:last] = g.A
+                    hard.append((Affine(A, g.b), floor))
+                else:
+                    hard.append((g._replace(first=first + g.first), floor))
+        return tuple(hard)
+
+    def _edges(self) -> list[tuple[int, int]]:
+        ends = np.cumsum([0, *(part.dim for part in self.domains)]).tolist()
+        return list(pairwise(ends))
+
+    def _parts(self, x: Array) -> list[tuple[Any, Array]]:
+        """Each domain with its coordinates of x."""
+        return [
+            (part, np.ascontiguousarray(x[..., first:last]))
+            for part, (first, last) in zip(self.domains, self._edges(), strict=True)
+        ]
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p of all parts together."""
+        return sum(part.dim for part in self.domains)
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes of all parts together."""
+        return np.broadcast_shapes(*(part.batch for part in self.domains))
+
+    @property
+    def diameter(self) -> Array:
+        """R, or a bound on it if a part has only that."""
+        squares = np.zeros(self.batch)
+        for part in self.domains:
+            squares = squares + np.square(part.diameter)
+        return np.sqrt(squares)
+
+    @property
+    def diameter_exact(self) -> bool:
+        """Whether the diameter is exact in every part."""
+        return all(part.diameter_exact for part in self.domains)
+
+    def project(self, x: ArrayLike) -> Array:
+        """The nearest point, part by part."""
+        x = point(x, self.dim)
+        return self._joined([part.project(y) for part, y in self._parts(x)])
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether each point lies in every part, up to `tolerance` and rounding."""
+        inside = np.ones(self.batch, bool)
+        for part, y in self._parts(point(x, self.dim)):
+            inside = inside & part.contains(y, tolerance)
+        return np.asarray(inside)
+
+    def start(self) -> Array:
+        """Where a learner starts unless told otherwise: where each part does."""
+        return self._joined([part.start() for part in self.domains])
+
+    @staticmethod
+    def _joined(parts: list[Array]) -> Array:
+        batch = np.broadcast_shapes(*(y.shape[:-1] for y in parts))
+        whole = [np.broadcast_to(y, (*batch, y.shape[-1])) for y in parts]
+        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
+
+    def __repr__(self) -> str:
+        return f"Product({', '.join(map(repr, self.domains))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class CustomDomain(Domain):
+    """Any closed convex set, given by its projection and its diameter.
+
+    It works with every learner that only projects: :class:`~coldq.OGD`, :class:`~coldq.Yi2023`,
+    :class:`~coldq.SinhaVaze`. The per-slot step of the others needs a set that it can read.
+
+    Parameters
+    ----------
+    dim
+        The number of coordinates p.
+    project
+        The projection. It gets one point of shape ``(p,)`` at a time, unless `vectorised` says that
+        it takes ``(..., p)``; then a batch gives the bits of one by one only if it sees to that.
+    diameter
+        R, or a bound on it; infinite if there is none.
+    start
+        Where a learner starts; the projection of the origin if left out.
+
+    >>> import numpy as np, coldq
+    >>> X = coldq.CustomDomain(2, lambda x: np.full(2, max(x.mean(), 0.0)), diameter=np.inf)
+    >>> X.project([1.0, 3.0]), X.contains([1.0, 3.0])
+    (array([2., 2.]), array(False))
+    """
+
+    dim: int
+    projection: Callable[[Array], Any]
+    diameter: Array
+    given_start: Array | None
+    vectorised: bool
+    batch: ClassVar[tuple[()]] = ()
+    hard: ClassVar[None] = None
+    diameter_exact: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        dim: int,
+        project: Callable[[Array], Any],
+        diameter: float,
+        start: ArrayLike | None = None,
+        *,
+        vectorised: bool = False,
+    ) -> None:
+        if not callable(project):
+            raise InvalidInput(f"project must be a function of a point, but is {project!r}")
+        width = real_array("diameter", diameter, 0, finite=False)
+        if width.ndim or not width >= 0.0:
+            raise InvalidInput(f"diameter must be one number, not negative, but is {diameter}")
+        first = None if start is None else real_array("start", start, 1)
+        self._set(
+            dim=whole_number("dim", dim, 1),
+            projection=project,
+            diameter=width,
+            given_start=first,
+            vectorised=vectorised,
+        )
+        if first is not None and (first.shape != (self.dim,) or not self.contains(first)):
+            raise InvalidInput(f"start must be one point of the domain, but is {first}")
+
+    @property
+    def box(self) -> Box:
+        """All points that are within the diameter of the start."""
+        return Box(self.start() - self.diameter, self.start() + self.diameter)
+
+    def project(self, x: ArrayLike) -> Array:
+        """The user's projection, checked."""
+        x = point(x, self.dim)
+        return call_at("the projection", self.projection, x, (self.dim,), self.vectorised)
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether the projection leaves each point where it is, up to `tolerance` and rounding."""
+        x = point(x, self.dim)
+        room = tolerance + ROUNDING * (1.0 + np.abs(x))
+        return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
+
+    def start(self) -> Array:
+        """The start given, or the projection of the origin."""
+        if self.given_start is not None:
+            return np.array(self.given_start)
+        return self.project(np.zeros(self.dim))
+
+    def __reduce__(self) -> Any:
+        if not hasattr(self.projection, "__name__"):  # an object; it saves itself, or says why not
+            parts = (self.dim, self.projection, self.diameter, self.given_start)
+            return _custom_domain, (*parts, self.vectorised)
+        raise NotSaveable(
+            "a domain whose projection is a plain function cannot be saved; give it a frozen "
+            "dataclass of your own with __call__"
+        )
+
+
+def _custom_domain(dim: int, project: Any, diameter: Any, start: Any, vectorised: bool) -> Any:
+    return CustomDomain(dim, project, diameter, start, vectorised=vectorised)

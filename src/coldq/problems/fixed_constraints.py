@@ -47,7 +47,8 @@ class FixedConstraints(Problem):
 
     def _constants(self, slope: float, mu: float) -> Constants:
         """For a loss whose gradient is ``2 mu x + slope theta``."""
-        largest = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
+        box = self.domain.box
+        largest = np.maximum(np.abs(box.lower), np.abs(box.upper))
         theta = self.horizon**0.1 + 2.0
         least, greatest = row_range(self.domain, 0.1, 0.5)
         return Constants(

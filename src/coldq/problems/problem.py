@@ -78,7 +78,7 @@ def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.rando
 
 
 def require_bounded(domain: Any, dim: int | None = None) -> Any:
-    """A domain that a problem can use: bounded, one box for all seeds."""
+    """A domain that a problem can use: bounded, one for all seeds."""
     if domain.batch:
         raise InvalidInput("a problem has one domain for all seeds, without leading axes")
     if dim is not None and domain.dim != dim:
@@ -89,7 +89,7 @@ def require_bounded(domain: Any, dim: int | None = None) -> Any:
 
 
 def row_range(domain: Any, low: float, high: float) -> tuple[float, float]:
-    """The least and greatest ``<a, x>`` with every a_i in [low, high] and x in the box."""
-    products = np.stack([low * domain.lower, low * domain.upper, high * domain.lower])
-    products = np.concatenate([products, [high * domain.upper]])
+    """Bounds on ``<a, x>`` with every a_i in [low, high] and x in the box around the domain."""
+    ends = np.stack([domain.box.lower, domain.box.upper])
+    products = np.concatenate([low * ends, high * ends])
     return float(products.min(axis=0).sum()), float(products.max(axis=0).sum())

@@ -73,7 +73,8 @@ class TimeVarying(Problem):
 
         m, p = self.n_measurements, self.domain.dim
         least, greatest = row_range(self.domain, 0.0, 1.0)
-        reach = np.maximum(np.abs(self.domain.lower - 1.0), np.abs(self.domain.upper - 1.0))
+        box = self.domain.box
+        reach = np.maximum(np.abs(box.lower - 1.0), np.abs(box.upper - 1.0))
         noise = np.sqrt(chdtri(m, 1e-9 / (self.horizon * (self.agents or 1))))
         size = np.sqrt(m * p)
         return Constants(

@@ -17,13 +17,34 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
-from coldq.domains import Box, require_domain
+from coldq.domains import Ball, Box, Domain, require_domain
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, solve_affine
+from coldq.step.affine import HINGE, solve_affine, solve_beside
 from coldq.step.answer import Step
+from coldq.step.ball import solve_ball
 from coldq.step.log_capacity import solve_log_capacity
 
 __all__ = ["Step", "penalised_step", "solve"]
+
+
+def solve_rows(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Affine,
+    domain: Domain,
+) -> Step:
+    """Affine rows on any domain that the affine kernel can read."""
+    if domain.polyhedral:
+        return solve_beside(center, gradient, alpha, weights, floor, constraint, domain)
+    if type(domain) is Ball:
+        return solve_ball(center, gradient, alpha, weights, floor, constraint, domain)
+    raise InvalidInput(
+        "the step solves a Ball alone, but here it is one part of a Product; write the ball's "
+        "part as a Box or a Polytope around it, or use a learner that only projects"
+    )
 
 
 def solve_unconstrained(
@@ -33,11 +54,11 @@ def solve_unconstrained(
     weights: Array,
     floor: Any,
     constraint: Unconstrained,
-    domain: Box,
+    domain: Domain,
 ) -> Step:
     """A gradient step, projected: affine rows, none of them."""
     none = _no_rows(domain.dim)
-    return solve_affine(center, gradient, alpha, none.b, none.b, none, domain)
+    return solve_rows(center, gradient, alpha, none.b, none.b, none, domain)
 
 
 @cache
@@ -45,10 +66,11 @@ def _no_rows(p: int) -> Affine:
     return Affine(np.zeros((0, p)), np.zeros(0))
 
 
-SOLVERS: dict[tuple[type, type], Callable[..., Step]] = {
-    (Affine, Box): solve_affine,
-    (LogCapacity, Box): solve_log_capacity,
-    (Unconstrained, Box): solve_unconstrained,
+# By constraint; which domains each takes, it says itself.
+SOLVERS: dict[type, Callable[..., Step]] = {
+    Affine: solve_rows,
+    LogCapacity: solve_log_capacity,
+    Unconstrained: solve_unconstrained,
 }
 
 
@@ -64,14 +86,18 @@ def solve(
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
-    try:
-        solver = SOLVERS[type(constraint), type(domain)]
-    except KeyError:
-        pairs = ", ".join(f"{c.__name__} on a {d.__name__}" for c, d in SOLVERS)
+    if type(constraint) not in SOLVERS:
         raise InvalidInput(
-            f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; "
-            f"there is one for {pairs}"
-        ) from None
+            f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
+            f"one for {', '.join(kind.__name__ for kind in SOLVERS)}"
+        )
+    if getattr(domain, "hard", None) is None:
+        raise InvalidInput(
+            f"the per-slot step must know what bounds a {type(domain).__name__}, and a projection "
+            "does not say: write the set as a Box, Simplex, Polytope, Ball or Product, or use a "
+            "learner that only projects (OGD, Yi2023, SinhaVaze)"
+        )
+    solver = SOLVERS[type(constraint)]
     return solver(center, gradient, alpha, weights, floor, constraint, domain)
 
 
@@ -98,14 +124,17 @@ def penalised_step(
         floor = weights linear, floor = -weights an equality penalty, an infinite bound a hard
         row. A finite weight has no infeasible case: the multiplier just reaches it.
     constraint, domain
-        An :class:`~coldq.Affine` or :class:`~coldq.LogCapacity` constraint, or None, on a
-        :class:`~coldq.Box`. A capacity takes floor >= 0: it is convex one way only.
+        An :class:`~coldq.Affine` constraint or None, on a :class:`~coldq.Box`,
+        :class:`~coldq.Simplex`, :class:`~coldq.Polytope`, :class:`~coldq.Product` of these, or
+        :class:`~coldq.Ball`. A :class:`~coldq.LogCapacity` on bounds alone; it takes floor >= 0,
+        because it is convex one way only.
 
     Returns
     -------
     Step
         The minimiser `x`, the `multipliers` in [floor, weights], and the relative KKT `residual`,
-        at most 1e-9. Leading axes of all arguments broadcast.
+        at most 1e-9, in which the domain's own rows count too. Leading axes of all arguments
+        broadcast.
 
     Raises
     ------

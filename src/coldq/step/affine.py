@@ -1,4 +1,7 @@
-"""Affine rows on a box: the compiled dual Newton method, and what happens if it ever fails."""
+"""Affine rows: the compiled dual Newton method, and what happens if it ever fails.
+
+It solves rows on a box. Hard rows of a polyhedral domain join those of the constraint.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from numpy import empty
 
 from coldq._values import FLOAT, Array
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
@@ -18,6 +21,8 @@ from coldq.step.threads import run_batch, scratch
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 FAST, STRICT = np.array(0.0), np.array(1.0)
+HALF = np.array(0.5)  # alpha of a projection
+FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
 HINGE = 0.0  # the floor that needs no array
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
@@ -92,6 +97,75 @@ def solve_affine(
         answer, clash = rescue(problem, answer)
         raise_if_failed(answer, clash)
     return answer
+
+
+def solve_beside(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Affine,
+    domain: Domain,
+) -> Step:
+    """The same on a polyhedral domain: its own rows come after the constraint's, with no price."""
+    own = domain.rows
+    n, p = constraint.A.shape[-2:]
+    if own.floor.size == 0:
+        return solve_affine(center, gradient, alpha, weights, floor, constraint, domain.box)
+    if p != domain.dim or weights.shape[-1:] != (n,):
+        raise misfit(center, gradient, weights, constraint, domain)
+    if floor is not HINGE:
+        floor = append(floor, own.floor, 1)
+    elif n in own.hinges:
+        floor = own.hinges[n]
+    else:
+        floor = own.hinges[n] = append(_zeros(n), own.floor, 1)
+    try:
+        step = solve_affine(
+            center,
+            gradient,
+            alpha,
+            append(weights, own.weights, 1),
+            floor,
+            Affine.unchecked(append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)),
+            domain.box,
+        )
+    except StepFailed as failed:
+        if failed.step is not None:
+            failed.step = failed.step._replace(multipliers=failed.step.multipliers[..., :n])
+        raise
+    except InvalidInput:
+        raise
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
+    return new_tuple(Step, (step[0], step[1][..., :n], step[2]))
+
+
+def append(first: Array, second: Array, core: int) -> Array:
+    """The rows of two arrays, one after the other; leading axes broadcast.
+
+    Where they do, ``np.concatenate`` would choose an order in memory that the kernel cannot read.
+    """
+    if first.ndim == second.ndim == core:
+        return np.concatenate((first, second))
+    batch = np.broadcast_shapes(first.shape[:-core], second.shape[:-core])
+    n = first.shape[-core]
+    out = np.empty((*batch, n + second.shape[-core], *first.shape[first.ndim - core + 1 :]))
+    upper, lower = (out[..., :n], out[..., n:]) if core == 1 else (out[..., :n, :], out[..., n:, :])
+    upper[...], lower[...] = first, second
+    return out
+
+
+def nearest(x: Array, domain: Domain) -> Array:
+    """The nearest point of a polyhedral domain: a step without a gradient."""
+    own, limit = domain.rows, FAR * domain.size
+    if domain.batch or not (x.size and -limit <= x.min() and x.max() <= limit):
+        x = np.broadcast_to(x, (*np.broadcast_shapes(x.shape[:-1], domain.batch), domain.dim))
+        with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
+            x = x / np.maximum(np.abs(x).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+    rows = Affine.unchecked(own.A, own.b)
+    return solve_affine(x, _zeros(domain.dim), HALF, own.weights, own.floor, rows, domain.box).x
 
 
 def misfit(

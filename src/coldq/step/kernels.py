@@ -41,6 +41,9 @@ X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
+FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
+LONG = 1e5  # times y: a multiplier that costs x five digits
+SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
@@ -262,6 +265,28 @@ def beyond_breakpoints(t, lower, upper, columns):
     return far
 
 
+@compiled
+def start_of_rest(t, curvature, lower, upper, columns):
+    """The first place from which on hardly any coordinate moves until t; t if they do.
+
+    Of a direction without curvature the regularised piece returns a huge multiple, beside which
+    the rest of d is small: coordinates that only this rest moves do not count.
+    """
+    steep = 0.0
+    for i in range(lower.size):
+        steep += columns[W, i] * columns[W, i]
+    if curvature > FLAT * steep:
+        return t
+    first = 0.0
+    for i in range(lower.size):
+        w = columns[W, i]
+        if w * w > FLAT * steep:
+            leave = lower[i] if w > 0.0 else upper[i]
+            if abs(leave) < math.inf and (columns[Z, i] - leave) / w <= t:
+                first = max(first, (columns[Z, i] - leave) / w)
+    return first if first > 0.0 else t
+
+
 @inlined
 def line_search(lower, upper, columns, start, offset, bend, limit):
     """Where the dual stops rising along d: a safeguarded Newton iteration on its slope.
@@ -283,6 +308,9 @@ def line_search(lower, upper, columns, start, offset, bend, limit):
             curvature += w * w if s == inside else 0.0
         slope -= offset + bend * t
         if not (abs(slope) > SEARCH_TOLERANCE * start):
+            if abs(slope) <= 1e-6 * start:
+                # Every place of a flat stretch will do. Large multipliers would cost x its digits.
+                t = start_of_rest(t, curvature, lower, upper, columns)
             return t
         if slope > 0.0:
             if t >= limit:
@@ -326,6 +354,33 @@ def keep_flat_rows(A, columns, rows, m):
     for a in range(flat):
         rows[CHOSEN, a] = rows[OPEN, a]
     return flat if flat > 0 else m
+
+
+@compiled
+def cut_back(A, columns, rows):
+    """Shorten multipliers of hard rows that are far longer than y; whether there were any.
+
+    Where hard rows tie, no multiplier is too large to be optimal, but ``y - A'mu`` loses as many
+    digits as mu has more than y. Z gets that of the shorter ones.
+    """
+    n, p = A.shape
+    size = 1.0
+    for i in range(p):
+        size = max(size, 1.0 + abs(columns[Y, i]))
+    found = False
+    for k in range(n):
+        most = LONG * size / max(math.sqrt(rows[NORM, k]), SMALL_NORM)
+        mu = rows[MU, k]
+        if (rows[HI, k] == math.inf and mu > most) or (rows[LO, k] == -math.inf and mu < -most):
+            rows[MU, k] = min(max(mu, -most), most)
+            found = True
+    if found:
+        for i in range(p):
+            columns[Z, i] = columns[Y, i]
+        for k in range(n):
+            for i in range(p):
+                columns[Z, i] -= A[k, i] * rows[MU, k]
+    return found
 
 
 @intrinsic
@@ -435,7 +490,8 @@ def solve_instance(
         elif settled:
             # Long detours leave rounding in z. Form it afresh (the residual just did), and go on.
             residual = affine_residual(x, A, lower, upper, columns, rows)
-            if residual <= REFRESH_ABOVE or refreshed == 2:
+            shortened = refreshed == 0 and cut_back(A, columns, rows)
+            if (residual <= REFRESH_ABOVE and not shortened) or refreshed == 2:
                 break
             refreshed += 1
             for i in range(p):
@@ -770,3 +826,159 @@ def capacity_step():
         residual[0] = r
 
     return kernel.ufunc
+
+
+# Affine rows in a ball. Its multiplier nu adds ``nu (|x - c|^2 - r^2)`` to the objective, which is
+# the same problem without a ball, around c and with the curvature alpha + nu. As a function of
+# s = 1 / (alpha + nu) its answer x(s) is piecewise affine and its distance from c never falls, so
+# that a line through two points of x(s) gives the root of ``|x(s) - c| = r`` once both lie on the
+# root's own piece.
+DESCENT, LEAST, MOST, STILL, INNER, OUTER, BEFORE, BALL_COLUMNS = range(8)
+
+
+@inlined
+def distance(x, middle):
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] - middle[i]) * (x[i] - middle[i])
+    return math.sqrt(total)
+
+
+@inlined
+def to_sphere(point, s, other, t, middle, radius):
+    """How far from s the line through x(s) and x(t) meets the sphere; NaN if it does not."""
+    vv = 0.0
+    ev = 0.0
+    ee = 0.0
+    for i in range(point.size):
+        e = point[i] - middle[i]
+        v = (other[i] - point[i]) / (t - s)
+        vv += v * v
+        ev += e * v
+        ee += e * e
+    gap = radius * radius - ee
+    root = ev * ev + vv * gap
+    if not (root > 0.0 and vv > 0.0):
+        return math.nan
+    root = math.sqrt(root)
+    return gap / (ev + root) if ev > 0.0 else (root - ev) / vv
+
+
+@compiled
+def solve_ball(
+    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
+    scratch, x, multipliers,
+):  # fmt: skip
+    """Set x and the multipliers; return the residual, infinite if hard rows miss the ball.
+
+    The residual is that of the problem with curvature alpha + nu, or the ball's own: how far x is
+    outside, and where nu > 0 inside, relative to the radius and the size of the ball's center.
+    """
+    end = BALL_COLUMNS * p
+    work = carray(pointer_to(scratch, 0), (BALL_COLUMNS, p))
+    limits = carray(pointer_to(scratch, end), (2, n))
+    columns_ = pointer_to(scratch, end + 2 * n)
+    rows_ = pointer_to(scratch, end + 2 * n + COLUMNS * p)
+    size = radius
+    for i in range(p):
+        work[DESCENT, i] = gradient[i] + 2.0 * alpha * (middle[i] - center[i])
+        work[LEAST, i] = -math.inf
+        work[MOST, i] = math.inf
+        work[STILL, i] = 0.0
+        size = max(size, radius + abs(middle[i]))
+    hard = False
+    for k in range(n):
+        stiff = compliance[k] == 0.0
+        limits[0, k] = -math.inf if floor[k] == -math.inf and stiff else 0.0
+        limits[1, k] = math.inf if weights[k] == math.inf and stiff else 0.0
+        hard = hard or limits[0, k] < limits[1, k]
+    middle_ = pointer_to(middle, 0)
+    descent_, least_ = pointer_to(scratch, DESCENT * p), pointer_to(scratch, LEAST * p)
+    most_, compliance_ = pointer_to(scratch, MOST * p), pointer_to(compliance, 0)
+
+    s_inner, s_outer = 0.0, 1.0 / alpha
+    s = s_outer
+    t = 0.0
+    reach = 0.0
+    residual = math.inf
+    for iteration in range(120):
+        residual = solve_instance(
+            n, p, middle_, descent_, 1.0 / s, pointer_to(floor, 0), pointer_to(weights, 0),
+            compliance_, A_, b_, least_, most_, strict, columns_, rows_, pointer_to(x, 0),
+            pointer_to(multipliers, 0),
+        )  # fmt: skip
+        reach = distance(x, middle)
+        if not (residual < math.inf and reach < math.inf):
+            return residual if residual == math.inf else math.nan
+        if iteration == 0:
+            if reach <= radius:
+                return residual
+            for i in range(p):
+                work[INNER, i] = middle[i]
+                work[OUTER, i] = x[i]
+            if hard:
+                # Where nu grows for ever only hard rows count: the point of theirs nearest to c.
+                blocked = solve_instance(
+                    n, p, middle_, pointer_to(scratch, STILL * p), 0.5,
+                    pointer_to(scratch, end), pointer_to(scratch, end + n), compliance_,
+                    A_, b_, least_, most_, strict, columns_, rows_,
+                    pointer_to(scratch, INNER * p), pointer_to(multipliers, 0),
+                )  # fmt: skip
+                if distance(work[INNER], middle) > radius + 1e-9 * size:
+                    return math.inf
+                if not (blocked < math.inf):
+                    return blocked
+        elif abs(reach - radius) <= 1e-15 * size:
+            break
+        elif reach > radius:
+            s_before, s_outer = s_outer, s
+            for i in range(p):
+                work[BEFORE, i] = work[OUTER, i]
+                work[OUTER, i] = x[i]
+            # Two points of the same side are often on one piece already.
+            t = s_outer + to_sphere(work[OUTER], s_outer, work[BEFORE], s_before, middle, radius)
+        else:
+            s_before, s_inner = s_inner, s
+            for i in range(p):
+                work[BEFORE, i] = work[INNER, i]
+                work[INNER, i] = x[i]
+            t = s_inner + to_sphere(work[INNER], s_inner, work[BEFORE], s_before, middle, radius)
+        if iteration == 0 or iteration % 3 == 2 or not (s_inner < t and t < s_outer):
+            t = s_inner + to_sphere(work[INNER], s_inner, work[OUTER], s_outer, middle, radius)
+        if iteration % 4 == 3 or not (s_inner < t and t < s_outer):
+            t = 0.5 * (s_inner + s_outer) if s_inner > 0.01 * s_outer else 0.03 * s_outer
+        if not (s_inner < t and t < s_outer):
+            break
+        s = t
+    return max(residual, abs(reach - radius) / size)
+
+
+@build_once
+def ball_step():
+    """The gufunc for affine rows in a ball, compiled on the first call."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector, _vector,
+                float64, float64, _vector, _vector, _vector, _number,
+            )
+        ],
+        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),()",
+    )  # fmt: skip
+    def kernel(
+        center, gradient, alpha, floor, weights, compliance, A, b, middle, radius, strict, scratch,
+        x, multipliers, residual,
+    ):  # fmt: skip
+        n, p = A.shape
+        residual[0] = solve_ball(
+            n, p, center, gradient, alpha, floor, weights, compliance, pointer_to(A, 0),
+            pointer_to(b, 0), middle, radius, strict, scratch, x, multipliers,
+        )  # fmt: skip
+
+    return kernel.ufunc
+
+
+def ball_scratch_size(n: int, p: int) -> int:
+    """How many floats an instance in a ball needs to work in."""
+    return BALL_COLUMNS * p + 2 * n + scratch_size(n, p)

@@ -9,7 +9,7 @@ import numpy as np
 
 from coldq._values import Array, first_index
 from coldq.constraints import LogCapacity
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
@@ -26,9 +26,15 @@ def solve_log_capacity(
     weights: Array,
     floor: Any,
     constraint: LogCapacity,
-    domain: Box,
+    domain: Domain,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
+    if domain.hard:
+        raise InvalidInput(
+            f"the step solves a LogCapacity on bounds alone, but a {type(domain).__name__} is "
+            "more than that: use a Box around it, or a learner that only projects"
+        )
+    domain = domain.box
     if constraint.dim != domain.dim:
         raise misfit(center, gradient, weights, constraint, domain)
     outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE

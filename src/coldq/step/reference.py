@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
-from coldq.domains import Box
+from coldq.domains import Domain
 from coldq.errors import InvalidInput
 
 
@@ -22,7 +22,7 @@ def reference_step(
     alpha: float,
     weights: ArrayLike,
     constraint: Constraint | None,
-    domain: Box,
+    domain: Domain,
     *,
     floor: ArrayLike = 0.0,
 ) -> tuple[Array, float]:
@@ -40,11 +40,7 @@ def reference_step(
     center, gradient = np.asarray(center, float), np.asarray(gradient, float)
     x = cp.Variable(domain.dim)
     objective: Any = gradient @ (x - center) + alpha * cp.sum_squares(x - center)
-    bounded_below, bounded_above = np.isfinite(domain.lower), np.isfinite(domain.upper)
-    limits: list[Any] = [
-        x[bounded_below] >= domain.lower[bounded_below],
-        x[bounded_above] <= domain.upper[bounded_above],
-    ]
+    limits = _limits(cp, x, domain)
     rows = _rows(cp, x, constraint)
     low = np.broadcast_to(np.asarray(floor, float), (len(rows),))
     high = np.broadcast_to(np.asarray(weights, float), (len(rows),))
@@ -62,10 +58,26 @@ def reference_step(
             # penalty max(lo g, hi g) = hi [g]_+ - lo [g]_-, with lo > 0 written without concavity
             objective += lo * g - lo * cp.pos(g) if lo > 0.0 else -lo * cp.neg(g)
     problem = cp.Problem(cp.Minimize(objective), limits)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    # With a ball in it the problem is a cone program, which Clarabel solves less sharply.
+    sharp = 1e-11 if domain.polyhedral else 1e-8
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=sharp, tol_gap_rel=sharp, tol_feas=sharp)
     if x.value is None:
         raise InvalidInput(f"the reference solver ended with {problem.status}")
-    return np.clip(x.value, domain.lower, domain.upper), float(problem.value)  # type: ignore[arg-type]
+    return np.clip(x.value, domain.box.lower, domain.box.upper), float(problem.value)  # type: ignore[arg-type]
+
+
+def _limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
+    """What keeps x in the domain."""
+    lower, upper = domain.box.lower, domain.box.upper
+    below, above = np.isfinite(lower), np.isfinite(upper)
+    limits: list[Any] = [x[below] >= lower[below], x[above] <= upper[above]]
+    for row, floor in domain.hard:
+        if isinstance(row, Affine):
+            limits.append(row.A @ x == row.b if floor == -np.inf else row.A @ x <= row.b)
+        else:
+            part = x[row.first : row.first + row.center.size]
+            limits.append(cp.norm(part - row.center) <= row.radius)
+    return limits
 
 
 def _rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:

@@ -70,17 +70,21 @@ def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     h = np.concatenate([b, -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
-        setattr(settings, name, 1e-12)
     cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(below.size + above.size)]
-    solution = clarabel.DefaultSolver(P, q, G, h, cones, settings).solve()
-    if not np.isfinite(solution.x).all():
-        return
-    x = np.clip(np.array(solution.x[:p]), lower, upper)
-    lam = np.clip(np.array(solution.z[:n]), floor, weights)
-    yield x, lam
-    for slack in (1e-6, 1e-4, 1e-8):
-        yield from polish(instance, y, x, lam, slack)
+    # Where hard rows meet in a set without an inside, high accuracy looks infeasible to it.
+    for tolerance in (1e-12, 1e-8):
+        for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+            setattr(settings, name, tolerance)
+        solution = clarabel.DefaultSolver(P, q, G, h, cones, settings).solve()
+        if "Infeasible" in str(solution.status) or not np.isfinite(solution.x).all():
+            continue
+        x = np.clip(np.array(solution.x[:p]), lower, upper)
+        lam = np.clip(np.array(solution.z[:n]), floor, weights)
+        yield x, lam
+        for slack in (1e-6, 1e-4, 1e-8):
+            yield from polish(instance, y, x, lam, slack)
+        for slack in (1e-8, 1e-6):
+            yield explain(instance, y, x, slack)
 
 
 def polish(
@@ -110,6 +114,49 @@ def polish(
         yield x, lam
 
 
+def explain(instance: Instance, y: Array, x: Array, slack: float) -> tuple[Array, Array]:
+    """x moved onto the rows it nearly meets, and the multipliers that make it an optimum, if any.
+
+    Rows that leave a domain without an inside have no bound on their multipliers, so that those of
+    an interior point method are of no use. Here x comes first, and the multipliers are a least
+    squares problem with bounds.
+    """
+    from scipy.optimize import lsq_linear
+
+    _, _, alpha, floor, weights, _, A, b, lower, upper = instance
+    room = slack * (1.0 + np.abs(x))
+    x = np.where(x <= lower + room, lower, np.where(x >= upper - room, upper, x))
+    free = (x > lower) & (x < upper)
+    size = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), 1e-3)
+    near = np.abs(A @ x - b) <= slack * size
+    for _ in range(2):
+        error = A[near] @ x - b[near]
+        x[free] -= np.linalg.lstsq(A[np.ix_(near, free)], error, rcond=1e-13)[0]
+        x = np.clip(x, lower, upper)
+    lam = np.where(near | (A @ x < b), floor, weights)
+    lam = np.where(np.isinf(lam), 0.0, lam)
+    # Unknown: the multipliers of the rows that x meets, and a push from each bound that it is at.
+    below, above = np.flatnonzero(x <= lower), np.flatnonzero(x >= upper)
+    eye = np.eye(x.size)
+    columns = np.concatenate([A[near], -eye[below], eye[above]])
+    pushes = np.zeros(below.size + above.size)
+    least = np.concatenate([floor[near] / (2.0 * alpha), pushes])
+    most = np.concatenate([weights[near] / (2.0 * alpha), pushes + np.inf])
+    target = y - x - A[~near].T @ lam[~near] / (2.0 * alpha)
+    scale = 1.0 + np.abs(y)
+    loose = least < most
+    target = target - columns[~loose].T @ least[~loose]
+    found = least.copy()
+    if loose.any():
+        fit = lsq_linear(
+            (columns[loose] / scale).T, target / scale, (least[loose], most[loose]), method="bvls",
+            tol=1e-15,
+        )  # fmt: skip
+        found[loose] = fit.x
+    lam[near] = np.clip(found[: near.sum()] * (2.0 * alpha), floor[near], weights[near])
+    return x, lam
+
+
 def hard_rows_clash(instance: Instance) -> bool:
     """Whether a linear program finds no point of the box that satisfies every hard row.
 
@@ -134,3 +181,26 @@ def hard_rows_clash(instance: Instance) -> bool:
         method="highs",
     )
     return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
+
+
+def smallest_box(
+    A: Array, b: Array, lower: Array, upper: Array, floor: Array
+) -> tuple[Array, Array]:
+    """Bounds on every coordinate of a polytope, not inside it; infinite where there are none."""
+    from scipy.optimize import linprog
+
+    p, equal = A.shape[1], floor == -np.inf
+    ends = np.array([lower, upper])
+    for i in range(p):
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            c = np.zeros(p)
+            c[i] = sign
+            result = linprog(
+                c, A[~equal], b[~equal], A[equal], b[equal],
+                bounds=list(zip(lower, upper, strict=True)), method="highs",
+            )  # fmt: skip
+            if result.status == 0:
+                # The program meets its rows up to 1e-7, so its answer may lie that far inside.
+                bound = sign * (result.fun - 1e-6 * (1.0 + abs(result.fun)))
+                ends[side, i] = min(bound, upper[i]) if side else max(bound, lower[i])
+    return ends[0], ends[1]

@@ -48,18 +48,21 @@ def thread_count() -> int:
     return os.cpu_count() or 1
 
 
-def scratch(n: int, p: int) -> Array:
-    """Memory of this thread's own for a kernel to work in, for n rows and p coordinates."""
+def scratch(n: int, p: int, size: Callable[[int, int], int] | None = None) -> Array:
+    """Memory of this thread's own for a kernel to work in, for n rows and p coordinates.
+
+    `size` says how much, if it is not the affine kernel's.
+    """
     try:
-        return _local.blocks[n, p]
+        return _local.blocks[n, p, size]
     except (AttributeError, KeyError):
         from coldq.step.kernels import scratch_size
 
         if not hasattr(_local, "blocks"):
             _local.blocks = {}
-        block = np.empty(scratch_size(n, p))
+        block = np.empty((size or scratch_size)(n, p))
         if block.nbytes <= SMALL_BLOCK:
-            _local.blocks[n, p] = block
+            _local.blocks[n, p, size] = block
         return block
 
 

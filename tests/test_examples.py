@@ -1,0 +1,49 @@
+"""The examples run, draw their picture, and show what they say."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_flow_is_conserved_where_a_slater_method_lets_it_go(tmp_path: Path, capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "network_flow.py"))
+    # Conservation leaves no room: whatever is pushed along an edge leaves one node for another.
+    A = example["conservation"]()
+    assert np.linalg.matrix_rank(A) == example["NODES"] - 1
+    assert set(np.unique(A)) == {-1.0, 0.0, 1.0}
+    results = example["compare"]([100, 200, 400])
+    ours, theirs = (
+        [violation.sum() for violation, _ in results[name]]
+        for name in ("COLDQ", "drift plus penalty")
+    )
+    assert max(ours) < 0.1 * min(theirs)
+    assert max(ours) <= 1.05 * min(ours)
+    assert theirs[-1] > 1.2 * theirs[0]
+    picture = tmp_path / "pictures" / "flow.png"
+    example["main"](str(picture), "30,60")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "T =    60: violation" in capsys.readouterr().out
+
+
+def test_budgets_are_kept_where_descent_overspends(tmp_path: Path, capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "ad_budget.py"))
+    over = {
+        name: np.maximum(spent - example["BUDGETS"], 0.0).sum()
+        for name, (spent, _) in example["compare"](300).items()
+    }
+    assert over["COLDQ"] < 0.1 * over["OGD"]
+    picture = tmp_path / "ad.png"
+    example["main"](str(picture), "40")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "clicks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_says_how_to_run_it(path: Path) -> None:
+    assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")
