@@ -7,7 +7,7 @@
 (3,)
 """
 
-from coldq import checks, problems, schedules
+from coldq import bounds, checks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Box
@@ -86,6 +86,7 @@ __all__ = [
     "Yi2023",
     "__version__",
     "accumulated_loss",
+    "bounds",
     "checks",
     "citation",
     "constraint_variation",

@@ -53,6 +53,10 @@ class Unconstrained:
         shape = np.shape(x)
         return np.zeros((*shape[:-1], 0, shape[-1]))
 
+    def largest(self, domain: Box) -> tuple[Array, bool]:
+        """Zero."""
+        return np.zeros(()), True
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Affine(Value):
@@ -139,12 +143,7 @@ class Affine(Value):
         Exact for one row, and by vertices while there are at most 2^12 of them.
         """
         A, b = self.A - other.A, self.b - other.b
-        low, high = domain.lower[..., None, :], domain.upper[..., None, :]
-        with np.errstate(invalid="ignore"):
-            ends = np.stack([A * low, A * high])
-        ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
-        top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
-        rows = np.maximum(np.abs(top), np.abs(bottom))
+        rows = _largest_rows(A, b, domain)
         n, p = A.shape[-2:]
         if n == 1:
             return rows[..., 0], True
@@ -155,6 +154,20 @@ class Affine(Value):
         x = np.where(corners, domain.upper[..., None, moving], domain.lower[..., None, moving])
         values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
         return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
+
+    def largest(self, domain: Box) -> tuple[Array, bool]:
+        """``max over the domain and the rows of |g|``, which is exact."""
+        return _largest_rows(self.A, self.b, domain).max(axis=-1, initial=0.0), True
+
+
+def _largest_rows(A: Array, b: Array, domain: Box) -> Array:
+    """``max over the domain of |A x - b|``, row by row."""
+    low, high = domain.lower[..., None, :], domain.upper[..., None, :]
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([A * low, A * high])
+    ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
+    top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
+    return np.maximum(np.abs(top), np.abs(bottom))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -222,6 +235,11 @@ class LogCapacity(Value):
         slope = -self.scale * self.rate / (1.0 + self.rate * x)
         batch = joint_batch(demand=self.demand.shape, x=slope.shape[:-1])
         return np.broadcast_to(slope, batch + slope.shape[-1:])[..., None, :]
+
+    def largest(self, domain: Box) -> tuple[Array, bool]:
+        """``max over the domain of |g|``, which is exact: g falls in every coordinate."""
+        ends = np.abs([self.value(domain.lower)[..., 0], self.value(domain.upper)[..., 0]])
+        return ends.max(axis=0), True
 
     def _defined(self, x: ArrayLike) -> Array:
         x = point(x, self.dim)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
+from coldq.bounds import exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -117,9 +118,7 @@ class COLDQ(Learner):
         else:
             horizon = horizon_of(horizon)
         if alpha is None:
-            v = real_array("path_exponent", 0.0 if path_exponent is None else path_exponent, 0)
-            if not ((v >= 0.0) & (v <= 1.0)).all():
-                raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+            v = exponent("path_exponent", 0.0 if path_exponent is None else path_exponent)
             alpha = Power((1.0 - v) / 2.0)
         elif path_exponent is not None:
             raise InvalidInput("path_exponent sets alpha, so give one of them, not both")
