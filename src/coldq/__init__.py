@@ -8,6 +8,7 @@
 """
 
 from coldq import bounds, checks, problems, schedules
+from coldq.certify import Certificate, Survey, certify, survey
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Box
@@ -46,6 +47,7 @@ from coldq.metrics import (
     soft_violation,
     static_regret,
 )
+from coldq.promise import Promise, promised
 from coldq.simulate import Trace, simulate
 from coldq.step import Step, penalised_step
 from coldq.warmup import warmup
@@ -59,6 +61,7 @@ __all__ = [
     "Affine",
     "Box",
     "COLDQExpert",
+    "Certificate",
     "Comparator",
     "ConstraintVariation",
     "Error",
@@ -72,6 +75,7 @@ __all__ = [
     "NotRevealed",
     "NotSaveable",
     "PastHorizon",
+    "Promise",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
@@ -79,6 +83,7 @@ __all__ = [
     "Smooth",
     "Step",
     "StepFailed",
+    "Survey",
     "Trace",
     "Unconstrained",
     "Yi2021",
@@ -87,6 +92,7 @@ __all__ = [
     "__version__",
     "accumulated_loss",
     "bounds",
+    "certify",
     "checks",
     "citation",
     "constraint_variation",
@@ -97,10 +103,12 @@ __all__ = [
     "path_length",
     "penalised_step",
     "problems",
+    "promised",
     "schedules",
     "simulate",
     "soft_violation",
     "static_comparator",
     "static_regret",
+    "survey",
     "warmup",
 ]

@@ -19,6 +19,7 @@ of Both Loss and Constraint", AAAI 2025.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from coldq.schedules import as_schedule
 
 __all__ = [
     "Bounds",
+    "Guarantee",
+    "Known",
     "corollary_1",
     "corollary_2",
     "corollary_3",
@@ -434,6 +437,110 @@ def expert_violation(
     V, gamma = _variation(constraint_variation), _floor(gamma)
     slots = D * R * (T - 1.0) + R * R * steps[..., :-1].sum(axis=-1)
     return np.sqrt(N) * V + slots / gamma + N * G
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a bound of a whole run depends on, apart from the learner's own parameters.
+
+    One of `path_length` and `moves` is given, as in :func:`theorem_1`. `mu` is zero unless the
+    losses are strongly convex. `common` says, for each seed, whether a decision is feasible in
+    every slot: if so, violation may be bounded against it instead of against x*_t.
+
+    >>> from coldq.bounds import Known
+    >>> Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1,
+    ...       constraint_variation=0.0, path_length=0.0).mu
+    0.0
+    """
+
+    horizon: int
+    diameter: Any
+    gradient_bound: Any
+    constraint_bound: Any
+    n_constraints: int
+    constraint_variation: Any
+    path_length: Any = None
+    moves: Any = None
+    mu: float = 0.0
+    common: Any = True
+
+    @property
+    def losses(self) -> dict[str, Any]:
+        """R and D."""
+        return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """R, D, G, N and V."""
+        return self.losses | {
+            "constraint_bound": self.constraint_bound,
+            "n_constraints": self.n_constraints,
+            "constraint_variation": self.constraint_variation,
+        }
+
+    @property
+    def path(self) -> dict[str, Any]:
+        """P, in whichever form it is known."""
+        return {"path_length": self.path_length, "moves": self.moves}
+
+
+class Guarantee(NamedTuple):
+    """A bound on one measure of a run, and which statement gives it.
+
+    >>> from coldq.bounds import Guarantee
+    >>> Guarantee("dynamic regret", "Theorem 1", 3.0).source
+    'Theorem 1'
+    """
+
+    measure: str
+    source: str
+    bound: Any
+
+
+def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``."""
+    T, still = known.horizon, {"path_length": 0.0}
+    static = Guarantee("static regret", "Theorem 1", theorem_1(alpha, T, **known.losses, **still))
+    if known.mu > 0.0:
+        strong = theorem_3(alpha, T, mu=known.mu, **known.losses)
+        if (strong < static.bound).all():
+            static = static._replace(source="Theorem 3", bound=strong)
+
+    def violation(theorem: Any, **queue: Any) -> Array:
+        bound = theorem(alpha, T, **queue, **known.constraints, **known.path)
+        fixed = theorem(alpha, T, **queue, **known.constraints, **still)
+        return np.where(known.common, fixed, bound)[()]
+
+    tracking = theorem_1(alpha, T, **known.losses, **known.path)
+    regrets = (Guarantee("dynamic regret", "Theorem 1", tracking), static)
+    if known.n_constraints == 0:
+        return regrets
+    drift = violation(theorem_2, eta=eta, gamma=gamma)
+    return (
+        *regrets,
+        Guarantee("hard violation", "Theorem 2", drift),
+        Guarantee("hard violation", "the queue's floor", violation(floor_violation, gamma=gamma)),
+        Guarantee("soft violation", "Theorem 2", drift),
+    )
+
+
+def expert_guarantees(
+    pool: list[Any], kappa: Any, gamma: Any, known: Known
+) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
+    T, source, still = known.horizon, "Corollary 3", {"path_length": 0.0}
+    dynamic = expert_regret(pool, T, kappa=kappa, **known.losses, **known.path)
+    static = expert_regret(pool, T, kappa=kappa, **known.losses, **still)
+    regrets = (
+        Guarantee("dynamic regret", source, dynamic),
+        Guarantee("static regret", source, static),
+    )
+    if known.n_constraints == 0:
+        return regrets
+    largest = np.max([steps_of(alpha, T) for alpha in pool], axis=0)
+    violation = expert_violation(largest, T, gamma=gamma, **known.constraints)
+    kinds = ("hard violation", "soft violation")
+    return (*regrets, *(Guarantee(kind, source, violation) for kind in kinds))
 
 
 def _tracking(steps: Array, R: Array, D: Array, path: Array) -> Array:
