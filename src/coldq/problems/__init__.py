@@ -1,7 +1,8 @@
 """Problems: what a learner plays against. Each is a frozen value; its randomness is its seed."""
 
+from coldq.problems.drifting import Drifting
 from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
 from coldq.problems.problem import Constants, Problem
 from coldq.problems.time_varying import TimeVarying
 
-__all__ = ["Constants", "OnlineLinear", "OnlineQuadratic", "Problem", "TimeVarying"]
+__all__ = ["Constants", "Drifting", "OnlineLinear", "OnlineQuadratic", "Problem", "TimeVarying"]
