@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,6 +50,17 @@ def reproduce(
     from coldq.experiments.time_varying import print_table
 
     print_table(seeds=range(seeds), horizon=horizon)
+
+
+@app.command()
+def rates(
+    quick: Annotated[bool, typer.Option("--quick", help="Short horizons, few seeds.")] = False,
+    out: Annotated[Path, typer.Option(help="Where runs and results are kept.")] = Path("results"),
+) -> None:
+    """Measure the paper's Tables 1 and 2: growth of regret and violation beside every claim."""
+    from coldq.experiments.rates import measure_tables
+
+    measure_tables(out, quick=quick)
 
 
 @app.command(name="list")
