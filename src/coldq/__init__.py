@@ -7,7 +7,8 @@
 (3,)
 """
 
-from coldq import checks, networks, problems, schedules
+from coldq import bounds, checks, networks, problems, schedules
+from coldq.certify import Certificate, Survey, certify, survey
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
@@ -64,6 +65,7 @@ from coldq.metrics import (
     soft_violation,
     static_regret,
 )
+from coldq.promise import Promise, promised
 from coldq.simulate import Trace, simulate
 from coldq.step import Step, penalised_step
 from coldq.warmup import warmup
@@ -84,6 +86,7 @@ __all__ = [
     "COLDQExpert",
     "CaoLiu2019",
     "CaoZhangPoor2021",
+    "Certificate",
     "Comparator",
     "ConstraintVariation",
     "CustomDomain",
@@ -106,6 +109,7 @@ __all__ = [
     "PolyakFeasibility",
     "Polytope",
     "Product",
+    "Promise",
     "Quadratic",
     "RECOOExpert",
     "SharedGradient",
@@ -114,6 +118,7 @@ __all__ = [
     "Smooth",
     "Step",
     "StepFailed",
+    "Survey",
     "Switch",
     "Trace",
     "Unconstrained",
@@ -127,6 +132,8 @@ __all__ = [
     "YuanLamperski2018",
     "__version__",
     "accumulated_loss",
+    "bounds",
+    "certify",
     "checks",
     "citation",
     "constraint_variation",
@@ -138,10 +145,12 @@ __all__ = [
     "path_length",
     "penalised_step",
     "problems",
+    "promised",
     "schedules",
     "simulate",
     "soft_violation",
     "static_comparator",
     "static_regret",
+    "survey",
     "warmup",
 ]

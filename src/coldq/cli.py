@@ -70,7 +70,9 @@ def reproduce(
 
 @app.command()
 def compare(
-    problem: Annotated[str, typer.Argument(help="time-varying, quadratic, linear or jobs.")],
+    problem: Annotated[
+        str, typer.Argument(help="time-varying, quadratic, linear, jobs or drifting.")
+    ],
     learners: Annotated[
         str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
     ] = "",
@@ -86,6 +88,18 @@ def compare(
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
     print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
+    typer.echo(f"The report: {out / 'index.html'}")
+
+
+@app.command()
+def rates(
+    quick: Annotated[bool, typer.Option("--quick", help="Short horizons, few seeds.")] = False,
+    out: Annotated[Path, typer.Option(help="Where runs and results are kept.")] = Path("results"),
+) -> None:
+    """Measure the paper's Tables 1 and 2: growth of regret and violation beside every claim."""
+    from coldq.experiments.rates import measure_tables
+
+    measure_tables(out, quick=quick)
     typer.echo(f"The report: {out / 'index.html'}")
 
 

@@ -4,6 +4,9 @@ Both are found with the per-slot solver itself, no CVXPY needed. A quadratic los
 compliant rows, and the smallest minimiser-preserving proximal term picks one among several: with
 center c and a small alpha, ``min f(x) + alpha |x - c|^2`` tends to the minimiser of f nearest to c,
 and repeating it from its own answer removes what alpha left of an error.
+
+A problem that knows better says so: ``best_decisions(seeds)`` returns x*_t (S, T, p) and their
+losses (S, T), ``best_fixed_decision(seeds)`` returns x* (S, p).
 """
 
 from __future__ import annotations
@@ -133,6 +136,9 @@ def static_comparator(
 def _solve_dynamic(
     problem: Any, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
+    if hasattr(problem, "best_decisions"):
+        x, loss = problem.best_decisions(seeds)
+        return x, loss, np.ones(loss.shape, bool)
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
     x, loss, feasible = np.full((S, T, p), np.nan), np.full((S, T), np.nan), np.zeros((S, T), bool)
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
@@ -321,7 +327,9 @@ def _solve_static(
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
-    if quadratic and affine and on_rows(problem.domain):
+    if hasattr(problem, "best_fixed_decision"):
+        best, exists = problem.best_fixed_decision(seeds), np.ones(S, bool)
+    elif quadratic and affine and on_rows(problem.domain):
         best, exists = _static_on_rows(losses, constraints, problem.domain, near)
     else:
         best, exists = minimise_smooth(

@@ -6,7 +6,7 @@ Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(...,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +54,10 @@ class Unconstrained:
         """An empty matrix."""
         shape = np.shape(x)
         return np.zeros((*shape[:-1], 0, shape[-1]))
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """Zero."""
+        return np.zeros(()), True
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -205,12 +209,7 @@ class Affine(Value):
         box = domain.box
         if box is not domain:
             return self.max_difference(other, box)[0], False
-        low, high = box.lower[..., None, :], box.upper[..., None, :]
-        with np.errstate(invalid="ignore"):
-            ends = np.stack([A * low, A * high])
-        ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
-        top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
-        rows = np.maximum(np.abs(top), np.abs(bottom))
+        rows = _largest_rows(A, b, box)
         n, p = A.shape[-2:]
         if n == 1:
             return rows[..., 0], True
@@ -221,6 +220,21 @@ class Affine(Value):
         x = np.where(corners, box.upper[..., None, moving], box.lower[..., None, moving])
         values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
         return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain and the rows of |g|``; exact on a box, else a bound."""
+        rows = _largest_rows(self.A, self.b, domain.box)
+        return rows.max(axis=-1, initial=0.0), domain.box is domain
+
+
+def _largest_rows(A: Array, b: Array, box: Any) -> Array:
+    """``max over a box of |A x - b|``, row by row."""
+    low, high = box.lower[..., None, :], box.upper[..., None, :]
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([A * low, A * high])
+    ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
+    top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
+    return np.maximum(np.abs(top), np.abs(bottom))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -288,6 +302,12 @@ class LogCapacity(Value):
         slope = -self.scale * self.rate / (1.0 + self.rate * x)
         batch = joint_batch(demand=self.demand.shape, x=slope.shape[:-1])
         return np.broadcast_to(slope, batch + slope.shape[-1:])[..., None, :]
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain of |g|``; exact on a box, as g falls in every coordinate."""
+        box = domain.box
+        ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
+        return ends.max(axis=0), True
 
     def _defined(self, x: ArrayLike) -> Array:
         x = point(x, self.dim)

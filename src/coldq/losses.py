@@ -65,6 +65,10 @@ class Linear(Value):
         p = self.dim
         return np.zeros((*self.c.shape, p)), self.c, np.zeros(self.c.shape[:-1])
 
+    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+        """``|c|``, the largest norm of the gradient, which is exact."""
+        return np.sqrt(dot(self.c, self.c)), True
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LeastSquares(Value):
@@ -107,6 +111,10 @@ class LeastSquares(Value):
         transposed = np.ascontiguousarray(np.swapaxes(self.H, -1, -2))
         P = matvec(transposed[..., None, :, :], transposed)
         return P, -vecmat(self.H, self.y), 0.5 * dot(self.y, self.y)
+
+    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+        """At least the largest norm of the gradient on the domain, and whether it is exact."""
+        return _largest_slope(self, domain)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -163,6 +171,24 @@ class Quadratic(Value):
     def quadratic(self) -> tuple[Array, Array, Array]:
         """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""
         return self.P, self.q, self.r
+
+    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+        """At least the largest norm of the gradient on the domain, and whether it is exact."""
+        return _largest_slope(self, domain)
+
+
+def _largest_slope(loss: Any, domain: Any) -> tuple[Array, bool]:
+    """The largest norm of ``P x + q`` on the box around a domain, each coordinate at its largest.
+
+    Around the centre c with half-widths r, ``|(P x + q)_i| <= |(P c + q)_i| + (|P| r)_i``. All
+    coordinates get there at once if P is diagonal.
+    """
+    P, _, _ = loss.quadratic()
+    box = domain.box
+    centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower)
+    slope = np.abs(loss.gradient(centre)) + matvec(np.abs(P), half)
+    diagonal = not (P * (1.0 - np.eye(loss.dim))).any()
+    return np.sqrt(dot(slope, slope)), diagonal and box is domain
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
+from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
+from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
 
@@ -224,6 +226,45 @@ class COLDQ(Learner):
             return cls.scaled(problem.domain, problem.horizon, **parameters)
         return cls(problem.domain, problem.horizon, **parameters)
 
+    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+        """Theorems 1 to 3 for these parameters and what is known of a run.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
+        >>> known = coldq.bounds.Known(
+        ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+        ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
+        >>> learner.guarantees(known)[0]
+        Guarantee(measure='dynamic regret', source='Theorem 1', bound=np.float64(46.6474...))
+        """
+        return coldq_guarantees(self.alpha, *self._constant_queue(), known)
+
+    def promise(self, n_constraints: int, **assumed: Any) -> Promise:
+        """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.
+
+        For another horizon T', eta and gamma are scaled to eta T / T' and gamma T' / T.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
+        >>> promise = learner.promise(1, gradient_bound=1.0, constraint_bound=1.0)
+        >>> promise.useful_from, promise.guarantees[2].bound.round(2)
+        (16, np.float64(7.99))
+        """
+
+        def at(T: int) -> COLDQ:
+            if self.horizon is None:
+                return self
+            longer, (eta, gamma) = T / self.horizon, self._constant_queue()
+            return COLDQ(self.domain, T, alpha=self.alpha, eta=eta / longer, gamma=gamma * longer)
+
+        return promised(self, at, n_constraints, **assumed)
+
+    def _constant_queue(self) -> tuple[Array, Array]:
+        """eta and gamma, which the theorems need to be constant."""
+        if callable(self.eta) or callable(self.gamma):
+            raise InvalidInput("the theorems bound COLDQ with constant eta and gamma, not anytime")
+        return self.eta, self.gamma
+
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> QueueState:
@@ -294,7 +335,5 @@ class COLDQ(Learner):
 
 def tracking_alpha(path_exponent: ArrayLike | None) -> Power:
     """``t^((1 - V_x) / 2)``, with V_x = 0 unless given."""
-    v = real_array("path_exponent", 0.0 if path_exponent is None else path_exponent, 0)
-    if not ((v >= 0.0) & (v <= 1.0)).all():
-        raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+    v = exponent("path_exponent", 0.0 if path_exponent is None else path_exponent)
     return Power((1.0 - v) / 2.0)

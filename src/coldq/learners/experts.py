@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
+from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput, SharedGradient
@@ -31,6 +32,7 @@ from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
 from coldq.losses import GradientAt, Linear
+from coldq.promise import Promise, promised
 from coldq.schedules import Power
 
 GRADIENTS = ("own", "shared")
@@ -256,6 +258,37 @@ class COLDQExpert(ExpertLearner):
         2
         """
         return cls(problem.domain, problem.horizon, **parameters)
+
+    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+        """The corollary on expert tracking for these parameters and what is known of a run.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQExpert(coldq.Box(0.0, 1.0, dim=2), horizon=100)
+        >>> known = coldq.bounds.Known(
+        ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+        ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
+        >>> learner.guarantees(known)[0]
+        Guarantee(measure='dynamic regret', source='Corollary 3', bound=np.float64(66.980...))
+        """
+        pool = self._pool_of(0)
+        alphas = [Power(0.5, scale) for scale in pool.alpha.scale]  # type: ignore[attr-defined]
+        return expert_guarantees(alphas, self.kappa, pool.gamma, known)
+
+    def promise(self, n_constraints: int, **assumed: Any) -> Promise:
+        """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQExpert(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
+        >>> learner.promise(1, gradient_bound=1.0, constraint_bound=1.0).useful_from
+        16
+        """
+
+        def at(T: int) -> COLDQExpert:
+            kappa = self.kappa * np.sqrt((self.horizon or T) / T)
+            scaled = {"kappa": kappa, "gradient": self.gradient}
+            return COLDQExpert(self.domain, T, float(self.epsilon), **scaled)
+
+        return promised(self, at, n_constraints, **assumed)
 
     def _pool_of(self, axes: int) -> COLDQ:
         T = float(self.horizon or 0)

@@ -1,5 +1,6 @@
 """Problems: what a learner plays against. Each is a frozen value; its randomness is its seed."""
 
+from coldq.problems.drifting import Drifting
 from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
 from coldq.problems.job_scheduling import JobScheduling
 from coldq.problems.nyiso import ZonalPrices, read_nyiso
@@ -8,6 +9,7 @@ from coldq.problems.time_varying import TimeVarying
 
 __all__ = [
     "Constants",
+    "Drifting",
     "JobScheduling",
     "OnlineLinear",
     "OnlineQuadratic",

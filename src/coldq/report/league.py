@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -16,7 +14,7 @@ from coldq.experiments.compare import League
 from coldq.experiments.intervals import mean_interval
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, save
+from coldq.report.pictures import STYLE, SUFFIXES, as_address, save
 
 FRONT, OTHERS = "#D55E00", "#0072B2"
 INCHES = (7.0, 4.2)
@@ -39,7 +37,7 @@ def write_league_page(league: League, path: Path) -> None:
         canvas = _draw(league)
         for suffix in SUFFIXES:
             save(canvas, path.parent / "figures" / f"{name}{suffix}")
-        picture = _as_address(canvas)
+        picture = as_address(canvas)
     title = f"{type(league.problem).__name__}: all learners"
     html = render(
         "league.html.jinja",
@@ -105,15 +103,6 @@ def _draw(league: League) -> Canvas:
     )
     axes.legend(frameon=False, loc="lower left")
     return canvas
-
-
-def _as_address(canvas: Canvas) -> str:
-    """The picture as SVG inside an address, so that the page needs no other file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "picture.svg"
-        save(canvas, path)
-        content = path.read_bytes()
-    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
 
 
 def _alternative(league: League) -> str:

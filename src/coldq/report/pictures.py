@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,15 @@ def save(canvas: Canvas, path: Path) -> None:
     """Write a picture whole, without the day and the program in it."""
     with whole_file(path) as temporary:
         canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[path.suffix])
+
+
+def as_address(canvas: Canvas) -> str:
+    """The picture as SVG inside an address, so that the page needs no other file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.svg"
+        save(canvas, path)
+        content = path.read_bytes()
+    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
 
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:

@@ -1,0 +1,598 @@
+"""What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
+
+Symbols: R the `diameter` of X, D the `gradient_bound`, G the `constraint_bound` on |g_t^n|, N the
+number of constraints, ``P = sum_t |x*_t - x*_{t-1}|`` the path length and
+``V = sum_t max over X of |g_t - g_{t-1}|`` the constraint variation. Quantities may be arrays over
+leading axes, one entry a seed.
+
+Where the paper's text had to be corrected, the function that uses the correction says so. One
+correction concerns all violation bounds: the queue's ceiling is ``H / eta`` with
+``H = max(G, eta gamma)``, because the floor gamma may lie above G / eta; H replaces G wherever that
+ceiling enters. Every bound assumes a feasible decision in every slot, and x*_t may be any feasible
+decisions: the constant one in all slots, where it exists, has P = 0.
+
+References
+----------
+Wang, Yan and Liu, "Doubly-Bounded Queue for Constrained Online Learning: Keeping Pace with Dynamics
+of Both Loss and Constraint", AAAI 2025.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive, real_array, whole_number
+from coldq.errors import InvalidInput
+from coldq.schedules import as_schedule
+
+__all__ = [
+    "Bounds",
+    "Guarantee",
+    "Known",
+    "corollary_1",
+    "corollary_2",
+    "corollary_3",
+    "expert_regret",
+    "expert_violation",
+    "floor_violation",
+    "queue_ceiling",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+]
+
+
+class Bounds(NamedTuple):
+    """What a corollary bounds: a regret and the hard violation, which bounds the soft one too.
+
+    >>> from coldq import bounds
+    >>> bounds.Bounds(regret=2.0, violation=1.0).regret
+    2.0
+    """
+
+    regret: Any
+    violation: Any
+
+
+def steps_of(alpha: Any, horizon: int) -> Array:
+    """``alpha_1, ..., alpha_T`` on the last axis, from a schedule, a number or the array itself.
+
+    >>> from coldq.bounds import steps_of
+    >>> steps_of(lambda t: 2.0 * t, 3)
+    array([2., 4., 6.])
+    """
+    T = whole_number("horizon", horizon, 2)
+    if isinstance(alpha, np.ndarray | list | tuple) and np.ndim(alpha):
+        steps = positive("alpha", alpha)
+        if steps.shape[-1] != T:
+            raise InvalidInput(
+                f"alpha must have {T} entries on its last axis, one a slot, but has shape "
+                f"{steps.shape}"
+            )
+    else:
+        levels = as_schedule("alpha", alpha)(np.arange(1.0, T + 1.0))
+        steps = levels if levels.ndim else np.full(T, levels)
+    falls = np.diff(steps, axis=-1) < 0.0
+    if falls.any():
+        t = int(np.argwhere(falls)[0][-1]) + 1
+        raise InvalidInput(f"alpha must not decrease, but does from slot {t} to slot {t + 1}")
+    return steps
+
+
+def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike) -> Array:
+    """Lemma 1's upper bound on the queue, corrected: ``max(G, eta gamma) / eta``.
+
+    The paper prints G / eta, which holds if gamma <= G / eta.
+
+    >>> from coldq import bounds
+    >>> bounds.queue_ceiling(constraint_bound=0.3, eta=0.01, gamma=50.0)
+    np.float64(50.0)
+    """
+    G, eta, gamma = _least_zero("constraint_bound", constraint_bound), _rate(eta), _floor(gamma)
+    return np.maximum(G, eta * gamma) / eta
+
+
+def theorem_1(
+    alpha: Any,
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """Theorem 1: the dynamic regret of COLDQ is at most
+
+        2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+        + R^2 alpha_T + D R.
+
+    With path length 0 it bounds the static regret. The last step of the paper's proof has the
+    convexity inequality at x* with the wrong sign; taken at x_t instead it gives the same D R.
+
+    Parameters
+    ----------
+    alpha, horizon
+        alpha_t, not decreasing: a schedule, a number or all T values; and T.
+    diameter, gradient_bound
+        R and D.
+    path_length, moves
+        One of them: P, which is weighted by alpha_{T-1}; or |x*_t - x*_{t-1}| for each slot on the
+        last axis, the first one zero, for the sum as it stands.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0)
+    >>> bounds.theorem_1(Power(0.5), 100, path_length=0.0, **known).round(3)
+    np.float64(46.647)
+    """
+    steps = steps_of(alpha, horizon)
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    return _tracking(steps, R, D, _weighted_path(steps, path_length, moves)) + D * R
+
+
+def theorem_2(
+    alpha: Any,
+    horizon: int,
+    *,
+    eta: ArrayLike,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """Theorem 2: the hard violation of COLDQ is at most, with ``H = max(G, eta gamma)``,
+
+        H sqrt(N) / (eta gamma) V + (D R + 2 N H^2) T / gamma + N G
+        + (2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+           + R^2 alpha_T) / gamma.
+
+    The paper has G in place of H, see :func:`queue_ceiling`. Parameters as in :func:`theorem_1`.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.theorem_2(Power(0.5), 100, eta=0.01, gamma=50.0, constraint_variation=0.0,
+    ...                  path_length=0.0, **known).round(3)
+    np.float64(9.893)
+    """
+    steps, T = steps_of(alpha, horizon), horizon
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    V, eta, gamma = _variation(constraint_variation), _rate(eta), _floor(gamma)
+    H = np.maximum(G, eta * gamma)
+    tracking = _tracking(steps, R, D, _weighted_path(steps, path_length, moves))
+    drift = H * np.sqrt(N) / (eta * gamma) * V + 2.0 * N * H * H * T / gamma
+    return drift + (tracking + D * R * T) / gamma + N * G
+
+
+def floor_violation(
+    alpha: Any,
+    horizon: int,
+    *,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """A smaller bound on the hard violation, from the queue's floor alone; not in the paper.
+
+        sqrt(N) V + N G
+        + (2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+           + R^2 alpha_T + D R T) / gamma
+
+    Summing Lemma 3 over the slots bounds ``sum_t <Q_{t-1}, [g_{t-1}(x_t)]_+>`` by the second line
+    times gamma. The queue is at least gamma, so that the second line bounds
+    ``sum_t sum_n [g_{t-1}^n(x_t)]_+``, and from there to g_t costs sqrt(N) V. No ceiling is used: a
+    queue frozen at gamma keeps this bound, which never exceeds Theorem 2's.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.floor_violation(Power(0.5), 100, gamma=50.0, constraint_variation=0.0,
+    ...                        path_length=0.0, **known).round(3)
+    np.float64(5.893)
+    """
+    steps, T = steps_of(alpha, horizon), horizon
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    tracking = _tracking(steps, R, D, _weighted_path(steps, path_length, moves))
+    V, gamma = _variation(constraint_variation), _floor(gamma)
+    return np.sqrt(N) * V + (tracking + D * R * T) / gamma + N * G
+
+
+def theorem_3(
+    alpha: Any,
+    horizon: int,
+    *,
+    mu: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+) -> Array:
+    """Theorem 3: for mu-strongly convex losses the static regret of COLDQ is at most
+
+        sum_{t=2}^{T-1} [alpha_t - alpha_{t-1} - mu]_+ R^2 + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+        + [alpha_1 - mu]_+ R^2 + D R.
+
+    `mu` is the paper's: ``f(y) >= f(x) + <grad f(x), y - x> + mu |y - x|^2``, without a 1/2. The
+    paper has |x* - x_t|^2 <= R^2 in the first sum and no positive parts. Without them its last step
+    is false where alpha_1 < mu, because (alpha_1 - mu) |x* - x_1|^2 <= (alpha_1 - mu) R^2 needs the
+    opposite; such a term is at most zero.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> bounds.theorem_3(Power(1.0, 0.5), 100, mu=0.5, diameter=2.0, gradient_bound=1.0).round(3)
+    np.float64(4.594)
+    """
+    steps, mu = steps_of(alpha, horizon), positive("mu", mu)
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    # alpha_t - alpha_{t-1} carries the rounding of alpha_t, which for alpha = mu t would add up.
+    rises = np.diff(steps[..., :-1], axis=-1) - mu[..., None]
+    rises = np.where(rises > 1e-12 * steps[..., 1:-1], rises, 0.0).sum(axis=-1)
+    first = np.maximum(steps[..., 0] - mu, 0.0)
+    return (rises + first) * R * R + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + D * R
+
+
+def corollary_1(
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    path_exponent: float = 0.0,
+    epsilon: ArrayLike = 0.5,
+    path_length: ArrayLike = 0.0,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """Corollary 1, with alpha_t = t^((1 - V_x) / 2), eta = 1/T and gamma = epsilon T:
+
+        REG_d <= 2 R T^((1-V_x)/2) P + D^2 / (2 (1 + V_x)) T^((1+V_x)/2) + R^2 T^((1-V_x)/2) + D R
+        VIO_h <= H sqrt(N) / epsilon V + 2 R / epsilon T^(-(1+V_x)/2) P
+                 + D^2 / (2 epsilon (1 + V_x)) T^((V_x-1)/2) + (D R + 2 N H^2) / epsilon
+                 + R^2 / epsilon T^(-(1+V_x)/2) + N G
+
+    with ``H = max(G, epsilon)``. The paper bounds ``sum_t t^-c`` by the integral from 1, which is
+    false; the integral from 0 gives the same ``T^(1-c) / (1-c)``.
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_1(
+    ...     10_000, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(452.0), np.float64(9.09))
+    """
+    T = float(whole_number("horizon", horizon, 2))
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    P, V = _least_zero("path_length", path_length), _variation(constraint_variation)
+    v = exponent("path_exponent", path_exponent)
+    epsilon = positive("epsilon", epsilon)
+    H, alpha = np.maximum(G, epsilon), T ** ((1.0 - v) / 2.0)
+    tracking = alpha * (2.0 * R * P + R * R) + D * D / (2.0 * (1.0 + v)) * T ** ((1.0 + v) / 2.0)
+    drift = H * np.sqrt(N) * V + D * R + 2.0 * N * H * H
+    return Bounds(tracking + D * R, (drift + tracking / T) / epsilon + N * G)
+
+
+def corollary_2(
+    horizon: int,
+    *,
+    mu: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    epsilon: ArrayLike = 0.5,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """Corollary 2, for mu-strongly convex losses with alpha_t = mu t, eta = 1/T, gamma = epsilon T:
+
+        REG_s <= D^2 / (4 mu) (1 + log T) + D R
+        VIO_h <= H sqrt(N) / epsilon V + D^2 (1 + log T) / (4 mu epsilon T)
+                 + (D R + 2 N H^2) / epsilon + mu R^2 / epsilon + N G
+
+    with ``H = max(G, epsilon)``. The paper bounds ``sum_t 1/t`` by log T, which is false; it is at
+    most 1 + log T. The violation bound is against a decision feasible in every slot.
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_2(
+    ...     10_000, mu=0.5, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(7.105), np.float64(13.001))
+    """
+    T = float(whole_number("horizon", horizon, 2))
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    V, mu = _variation(constraint_variation), positive("mu", mu)
+    epsilon = positive("epsilon", epsilon)
+    H, noise = np.maximum(G, epsilon), D * D / (4.0 * mu) * (1.0 + np.log(T))
+    drift = H * np.sqrt(N) * V + D * R + 2.0 * N * H * H
+    return Bounds(noise + D * R, (drift + noise / T + mu * R * R) / epsilon + N * G)
+
+
+def corollary_3(
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    epsilon: ArrayLike = 0.5,
+    path_length: ArrayLike = 0.0,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """The corollary on expert tracking, with kappa = T^(-1/2), alpha_t[m] = sqrt(t) / 2^(m-1),
+    eta = T^(-3/2) and gamma = epsilon T^(3/2). With ``c = sqrt(1 + P / R)``:
+
+        REG_d <= sqrt(T) ( (4 R P + 2 R^2) / c + D^2 / 2 c + 2 log(floor(log2 c) + 2)
+                           + D^2 R^2 / 2 ) + D R
+        VIO_h <= sqrt(N) V + (D R / sqrt(T) + 2/3 R^2) / epsilon + N G
+
+    In the regret the paper prints kappa D^2 R^2 / 2 sqrt(T) for the hedge's own term; with
+    kappa = T^(-1/2) put in, it is D^2 R^2 / 2 sqrt(T). The violation is :func:`expert_violation`:
+    the paper's last line drops the weights, which costs a factor M = O(log T).
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_3(
+    ...     10_000, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(1190.629), np.float64(6.373))
+    """
+    T = float(whole_number("horizon", horizon, 2))
+    R, D = positive("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    P, V = _least_zero("path_length", path_length), _variation(constraint_variation)
+    epsilon = positive("epsilon", epsilon)
+    c = np.sqrt(1.0 + P / R)
+    best = (4.0 * R * P + 2.0 * R * R) / c + D * D / 2.0 * c
+    hedge = 2.0 * np.log(np.floor(np.log2(c)) + 2.0) + D * D * R * R / 2.0
+    violation = np.sqrt(N) * V + (D * R / np.sqrt(T) + R * R / 1.5) / epsilon + N * G
+    return Bounds(np.sqrt(T) * (best + hedge) + D * R, violation)
+
+
+def expert_regret(
+    alpha: Any,
+    horizon: int,
+    *,
+    kappa: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """The dynamic regret of COLDQ-Expert, for its best expert and any hedge rate kappa: at most
+
+        min over m of { theorem_1 with alpha_t[m] + log(1 / w_1[m]) / kappa } + kappa D^2 R^2 T / 2
+
+    with ``w_1[m] = (M + 1) / (m (m + 1) M)``. The corollary bounds this in closed form. It holds
+    for experts with gradients of their own, and for experts that share the one at x_t: then Theorem
+    1 is about the linear losses <grad f_t(x_t), x>.
+
+    Parameters
+    ----------
+    alpha
+        A list of the experts' schedules.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> pool = [Power(0.5, 0.5**m) for m in range(4)]
+    >>> bounds.expert_regret(pool, 100, kappa=0.1, diameter=2.0, gradient_bound=1.0,
+    ...                      path_length=0.0).round(3)
+    np.float64(66.981)
+    """
+    if not isinstance(alpha, list | tuple) or not alpha:
+        raise InvalidInput(f"alpha must be a list of schedules, one an expert, but is {alpha!r}")
+    kappa, M = positive("kappa", kappa), len(alpha)
+    D, R = _least_zero("gradient_bound", gradient_bound), _least_zero("diameter", diameter)
+    known = {"diameter": R, "gradient_bound": D, "path_length": path_length, "moves": moves}
+    pool = [
+        theorem_1(schedule, horizon, **known) + np.log(m * (m + 1.0) * M / (M + 1.0)) / kappa
+        for m, schedule in enumerate(alpha, 1)
+    ]
+    return np.min(pool, axis=0) + kappa * D * D * R * R * horizon / 2.0
+
+
+def expert_violation(
+    alpha: Any,
+    horizon: int,
+    *,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+) -> Array:
+    """The hard violation of COLDQ-Expert, for the largest alpha_t of its experts: at most
+
+        sqrt(N) V + (D R (T - 1) + R^2 sum_{t=1}^{T-1} alpha_t) / gamma + N G.
+
+    The paper adds up the experts' violations without their weights, which costs a factor M. The
+    weights change from slot to slot, so bounds on each expert's total do not carry over to the
+    mean; a bound on each slot does. Optimality of an expert's step against any feasible u gives
+    ``gamma sum_n [g_{t-1}^n(x_t)]_+ <= <grad f, u - x_t> + alpha |u - x_{t-1}|^2
+    <= D R + alpha_{t-1} R^2``; a mean of the experts keeps it, as each g^n is convex, and from
+    g_{t-1} to g_t costs sqrt(N) V in all. No path length enters.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.expert_violation(Power(0.5), 100, gamma=500.0, constraint_variation=0.0,
+    ...                         **known).round(3)
+    np.float64(6.688)
+    """
+    steps, T = steps_of(alpha, horizon), horizon
+    R, D = _least_zero("diameter", diameter), _least_zero("gradient_bound", gradient_bound)
+    G, N = _least_zero("constraint_bound", constraint_bound), _rows(n_constraints)
+    V, gamma = _variation(constraint_variation), _floor(gamma)
+    slots = D * R * (T - 1.0) + R * R * steps[..., :-1].sum(axis=-1)
+    return np.sqrt(N) * V + slots / gamma + N * G
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a bound of a whole run depends on, apart from the learner's own parameters.
+
+    One of `path_length` and `moves` is given, as in :func:`theorem_1`. `mu` is zero unless the
+    losses are strongly convex. `common` says, for each seed, whether a decision is feasible in
+    every slot: if so, violation may be bounded against it instead of against x*_t.
+
+    >>> from coldq.bounds import Known
+    >>> Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1,
+    ...       constraint_variation=0.0, path_length=0.0).mu
+    0.0
+    """
+
+    horizon: int
+    diameter: Any
+    gradient_bound: Any
+    constraint_bound: Any
+    n_constraints: int
+    constraint_variation: Any
+    path_length: Any = None
+    moves: Any = None
+    mu: float = 0.0
+    common: Any = True
+
+    @property
+    def losses(self) -> dict[str, Any]:
+        """R and D."""
+        return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """R, D, G, N and V."""
+        return self.losses | {
+            "constraint_bound": self.constraint_bound,
+            "n_constraints": self.n_constraints,
+            "constraint_variation": self.constraint_variation,
+        }
+
+    @property
+    def path(self) -> dict[str, Any]:
+        """P, in whichever form it is known."""
+        return {"path_length": self.path_length, "moves": self.moves}
+
+
+class Guarantee(NamedTuple):
+    """A bound on one measure of a run, and which statement gives it.
+
+    >>> from coldq.bounds import Guarantee
+    >>> Guarantee("dynamic regret", "Theorem 1", 3.0).source
+    'Theorem 1'
+    """
+
+    measure: str
+    source: str
+    bound: Any
+
+
+def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``."""
+    T, still = known.horizon, {"path_length": 0.0}
+    static = Guarantee("static regret", "Theorem 1", theorem_1(alpha, T, **known.losses, **still))
+    if known.mu > 0.0:
+        strong = theorem_3(alpha, T, mu=known.mu, **known.losses)
+        if (strong < static.bound).all():
+            static = static._replace(source="Theorem 3", bound=strong)
+
+    def violation(theorem: Any, **queue: Any) -> Array:
+        bound = theorem(alpha, T, **queue, **known.constraints, **known.path)
+        fixed = theorem(alpha, T, **queue, **known.constraints, **still)
+        return np.where(known.common, fixed, bound)[()]
+
+    tracking = theorem_1(alpha, T, **known.losses, **known.path)
+    regrets = (Guarantee("dynamic regret", "Theorem 1", tracking), static)
+    if known.n_constraints == 0:
+        return regrets
+    drift = violation(theorem_2, eta=eta, gamma=gamma)
+    return (
+        *regrets,
+        Guarantee("hard violation", "Theorem 2", drift),
+        Guarantee("hard violation", "the queue's floor", violation(floor_violation, gamma=gamma)),
+        Guarantee("soft violation", "Theorem 2", drift),
+    )
+
+
+def expert_guarantees(
+    pool: list[Any], kappa: Any, gamma: Any, known: Known
+) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
+    T, source, still = known.horizon, "Corollary 3", {"path_length": 0.0}
+    dynamic = expert_regret(pool, T, kappa=kappa, **known.losses, **known.path)
+    static = expert_regret(pool, T, kappa=kappa, **known.losses, **still)
+    regrets = (
+        Guarantee("dynamic regret", source, dynamic),
+        Guarantee("static regret", source, static),
+    )
+    if known.n_constraints == 0:
+        return regrets
+    largest = np.max([steps_of(alpha, T) for alpha in pool], axis=0)
+    violation = expert_violation(largest, T, gamma=gamma, **known.constraints)
+    kinds = ("hard violation", "soft violation")
+    return (*regrets, *(Guarantee(kind, source, violation) for kind in kinds))
+
+
+def _tracking(steps: Array, R: Array, D: Array, path: Array) -> Array:
+    """What Lemma 3 sums to: ``2 R path + D^2 / 4 sum 1 / alpha_t + R^2 alpha_T``."""
+    return 2.0 * R * path + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + R * R * steps[..., -1]
+
+
+def _weighted_path(steps: Array, path_length: Any, moves: Any) -> Array:
+    """``sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}|``, or at least that."""
+    if (path_length is None) == (moves is None):
+        raise InvalidInput("give either path_length or moves, the distances slot by slot")
+    if moves is None:
+        return steps[..., -2] * _least_zero("path_length", path_length)
+    slots = _least_zero("moves", moves, finite=False)
+    if slots.shape[-1:] != steps.shape[-1:]:
+        raise InvalidInput(
+            f"moves must have {steps.shape[-1]} entries on its last axis, one a slot, but has "
+            f"shape {slots.shape}"
+        )
+    return (steps[..., :-1] * slots[..., 1:]).sum(axis=-1)
+
+
+def _least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
+    """A number that is not negative, or an array of them; NaN passes where `finite` is False."""
+    array = real_array(name, value, 0, finite=finite)
+    if (array < 0.0).any():
+        raise InvalidInput(f"{name} must not be negative, but is {array}")
+    return array
+
+
+def _variation(value: ArrayLike) -> Array:
+    return _least_zero("constraint_variation", value)
+
+
+def _rows(n_constraints: Any) -> int:
+    return whole_number("n_constraints", n_constraints, 0)
+
+
+def _floor(gamma: ArrayLike) -> Array:
+    return positive("gamma", gamma)
+
+
+def _rate(eta: ArrayLike) -> Array:
+    rate = real_array("eta", eta, 0)
+    if not ((rate > 0.0) & (rate < 1.0)).all():
+        raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {rate}")
+    return rate
+
+
+def exponent(name: str, value: ArrayLike) -> Array:
+    """V_x or V_g: in [0, 1]."""
+    v = real_array(name, value, 0)
+    if not ((v >= 0.0) & (v <= 1.0)).all():
+        raise InvalidInput(f"{name} must lie in [0, 1], but is {value}")
+    return v

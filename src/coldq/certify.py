@@ -1,0 +1,470 @@
+"""What theory promised for a run, and whether it got it: realised values beside their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, real_array
+from coldq.bounds import Known, queue_ceiling, steps_of
+from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.errors import Error, InvalidInput
+from coldq.learners.coldq import COLDQ
+from coldq.learners.experts import COLDQExpert
+from coldq.metrics import (
+    constraint_variation,
+    dynamic_regret,
+    hard_violation,
+    soft_violation,
+    static_regret,
+)
+from coldq.simulate import Trace, replay, seed_tuple
+
+SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
+ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
+
+HOLDS, SPOT_CHECKED, FAILS, UNKNOWN = "holds", "spot-checked", "fails", "unknown"
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption of the theorems: its `verdict` on this run, and why in plain words.
+
+    The verdict is "holds", "spot-checked" (at some points of some slots), "fails" or "unknown".
+
+    >>> from coldq.certify import Assumption
+    >>> print(Assumption("0 < eta < 1", "holds", "eta = 0.01"))
+    holds         0 < eta < 1: eta = 0.01
+    """
+
+    name: str
+    verdict: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict:<13} {self.name}: {self.words}"
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One measure of a run beside its bound, for each seed; the bound is NaN where there is none.
+
+    >>> import numpy as np
+    >>> from coldq.certify import Check
+    >>> check = Check("dynamic regret", "Theorem 1", np.array([2.0, 3.0]), np.array([10.0, 9.0]))
+    >>> check.slack, check.exceeded
+    (array([8., 6.]), array([False, False]))
+    """
+
+    measure: str
+    source: str
+    realised: Array
+    bound: Array
+
+    @property
+    def slack(self) -> Array:
+        """The bound less what was realised."""
+        return self.bound - self.realised
+
+    @property
+    def exceeded(self) -> np.ndarray:
+        """Whether what was realised is above the bound, by more than rounding."""
+        return self.slack < -ROUNDING * (1.0 + np.abs(self.bound))
+
+    def __str__(self) -> str:
+        realised = f"{self.measure:<15} {_range(self.realised):>21}"
+        if not self.source or np.isnan(self.bound).all():
+            return f"{realised}   no bound" + (f" ({self.source} is void)" if self.source else "")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = 100.0 * np.nanmax(self.realised / self.bound)
+        kept = f"at most {share:.3g}% of it" if share > 0.0 else "none of it"
+        verdict = "EXCEEDED" if self.exceeded.any() else kept
+        return f"{realised}   <= {_range(self.bound):>21}   {verdict} ({self.source})"
+
+
+def _range(values: Array) -> str:
+    """The least and the greatest of several numbers."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "undefined"
+    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate:
+    """A run's regret and violation beside their bounds, and every assumption behind them.
+
+    `checks` are the measures, `assumptions` what the theorems assume; `known` holds R, D, G, N,
+    the moves of x*_t and the constraint variation that the bounds were computed from. ``holds`` is
+    True if no assumption fails and no bound is exceeded. ``to_dict()`` gives plain numbers,
+    ``print`` plain words.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineQuadratic(horizon=50)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
+    >>> certificate = coldq.certify(trace)
+    >>> certificate.holds, [check.measure for check in certificate.checks][:2]
+    (True, ['dynamic regret', 'static regret'])
+    """
+
+    run: str
+    seeds: tuple[int, ...]
+    known: Known | None
+    checks: tuple[Check, ...]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no assumption fails and no bound is exceeded."""
+        kept = all(assumption.verdict != FAILS for assumption in self.assumptions)
+        return kept and not any(check.exceeded.any() for check in self.checks)
+
+    def check(self, measure: str) -> Check:
+        """The first check of a measure, such as "dynamic regret".
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=50)
+        >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+        >>> coldq.certify(trace).check("hard violation").source
+        'Theorem 2'
+        """
+        for check in self.checks:
+            if check.measure == measure:
+                return check
+        raise InvalidInput(
+            f"there is no {measure!r}; there are {sorted({c.measure for c in self.checks})}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain lists, numbers and words; NaN stands for "undefined"."""
+        return {
+            "run": self.run,
+            "seeds": list(self.seeds),
+            "holds": self.holds,
+            "checks": [
+                {
+                    "measure": check.measure,
+                    "source": check.source,
+                    "realised": check.realised.tolist(),
+                    "bound": check.bound.tolist(),
+                    "slack": check.slack.tolist(),
+                    "exceeded": check.exceeded.tolist(),
+                }
+                for check in self.checks
+            ],
+            "assumptions": [
+                {"name": a.name, "verdict": a.verdict, "words": a.words} for a in self.assumptions
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
+        lines += [f"  {assumption}" for assumption in self.assumptions]
+        if self.known is None:
+            lines.append("The theorems are about COLDQ and COLDQExpert: only realised values.")
+        elif self.holds:
+            lines.append("Every bound holds, and nothing that it assumes was found to fail.")
+        elif any(check.exceeded.any() for check in self.checks):
+            lines.append("A bound is exceeded: look at the assumptions for the reason.")
+        else:
+            lines.append("An assumption fails, so that the bounds that need it are void.")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What the revealed functions say about the constants of the theorems, one number a seed.
+
+    `gradient_bound` and `constraint_bound` bound |grad f_t| and |g_t| over the whole domain and all
+    slots, in closed form: None where a loss or constraint has none. `exact` says whether D is the
+    maximum or above it; G always is the maximum. `steepest` and `tallest` are the largest values at
+    the points that were looked at, and `bends` is how far convexity failed there, at most zero if
+    it did not, relative to the size of the functions.
+
+    >>> import coldq
+    >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
+    >>> found.exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
+    (True, (2,), True)
+    """
+
+    gradient_bound: Array | None
+    constraint_bound: Array | None
+    exact: bool
+    steepest: Array
+    tallest: Array
+    bends: Array
+
+
+def survey(
+    problem: Any, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
+) -> Survey:
+    """D and G from the revealed functions themselves, and a look at their convexity.
+
+    Closed forms over all slots, for our losses and constraints on our domains: a loss tells by
+    ``gradient_bound(domain)``, a constraint by ``largest(domain)``. At a few random pairs of points
+    in some slots, ``f(y) >= f(x) + <grad f(x), y - x> + mu |y - x|^2`` and the like for g.
+
+    >>> import coldq
+    >>> found = coldq.survey(coldq.problems.TimeVarying(horizon=30), seeds=[0])
+    >>> bool(found.constraint_bound[0] <= coldq.problems.TimeVarying().constants.constraint_bound)
+    True
+    """
+    seeds, domain = seed_tuple(seeds), problem.domain
+    S, rng = len(seeds), np.random.default_rng(0)
+    D: Array | None = np.zeros(S)
+    G: Array | None = np.zeros(S)
+    steepest, tallest, bends, exact = np.zeros(S), np.zeros(S), np.full(S, -np.inf), True
+    spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
+    for t, revealed in replay(problem, seeds, decisions):
+        loss, constraint = revealed.loss, revealed.constraint
+        if D is not None and hasattr(loss, "gradient_bound"):
+            slope, sharp = loss.gradient_bound(domain)  # type: ignore[attr-defined]
+            D, exact = np.maximum(D, slope), exact and sharp
+        else:
+            D, exact = None, False
+        if G is not None and hasattr(constraint, "largest"):
+            G = np.maximum(G, constraint.largest(domain)[0])  # type: ignore[attr-defined]
+        else:
+            G = None
+        for _ in range(PAIRS if t in spots else 0):
+            x, y = (_somewhere(domain, rng, S) for _ in range(2))
+            steep, tall, bend = _look(loss, constraint, x, y, mu)
+            steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
+            bends = np.maximum(bends, bend)
+    return Survey(D, G, exact, steepest, tallest, bends)
+
+
+def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
+    """Random points of a domain, inside and on its edge."""
+    spread = rng.random((count, 1)) * domain.diameter * rng.standard_normal((count, domain.dim))
+    return domain.project(domain.start() + spread)
+
+
+def _look(loss: Any, constraint: Any, x: Array, y: Array, mu: float) -> tuple[Array, Array, Array]:
+    """|grad f(x)|, the largest |g(x)|, and how far f or g at y is below its tangent at x."""
+    slope, g, step = loss.gradient(x), constraint.value(x), y - x
+    rise = loss.value(y) - loss.value(x) - (slope * step).sum(axis=-1)
+    rise = rise - mu * (step * step).sum(axis=-1)
+    size = 1.0 + np.abs(loss.value(y)) + np.abs(loss.value(x))
+    rows = constraint.value(y) - g - (constraint.jacobian(x) * step[..., None, :]).sum(axis=-1)
+    dip = np.maximum(-rise / size, (-rows / (1.0 + np.abs(g))).max(axis=-1, initial=-np.inf))
+    return np.sqrt((slope * slope).sum(axis=-1)), np.abs(g).max(axis=-1, initial=0.0), dip
+
+
+def certify(
+    trace: Trace,
+    *,
+    gradient_bound: Any = None,
+    constraint_bound: Any = None,
+    mu: float | None = None,
+) -> Certificate:
+    """Realised regret and violation beside their bounds, with every assumption checked.
+
+    For a run of ``COLDQ`` with constant eta and gamma or of ``COLDQExpert``. Another learner gets
+    its realised values without bounds. What the trace does not hold is worked out again: the
+    revealed functions by replaying the problem, the queue from the recorded violations. Only a
+    problem that answers to the decisions needs a trace with ``keep=["decisions"]``.
+
+    Parameters
+    ----------
+    gradient_bound, constraint_bound
+        D and G, if the revealed functions have no closed form and the problem no `constants`, or to
+        check your own.
+    mu
+        The losses' strong convexity, without a 1/2; by default the problem's own.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=200)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
+    >>> certificate = coldq.certify(trace)
+    >>> certificate.holds
+    True
+    >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
+    True
+    """
+    problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
+    constants = _constants(problem)
+    if mu is None:
+        mu = float(getattr(constants, "strong_convexity", 0.0))
+    dynamic, static, regrets = _comparators(trace)
+    realised = {
+        "dynamic regret": dynamic_regret(trace, dynamic) if dynamic else np.full(S, np.nan),
+        "static regret": static_regret(trace, static) if static else np.full(S, np.nan),
+        "hard violation": hard_violation(trace),
+        "soft violation": soft_violation(trace),
+    }
+    # The experts as one COLDQ, whose alpha has a row for each of them.
+    pool = learner._pool_of(1) if isinstance(learner, COLDQExpert) else learner
+    if not isinstance(pool, COLDQ) or callable(pool.eta) or callable(pool.gamma):
+        none = np.full(S, np.nan)
+        checks = tuple(Check(name, "", values, none) for name, values in realised.items())
+        return Certificate(repr(trace), trace.seeds, None, checks, regrets)
+    found = survey(problem, trace.seeds, trace.decisions, mu=mu)
+    seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
+    D, slope = _bound_of(
+        "gradient_bound", gradient_bound, found.gradient_bound, found.exact, found.steepest,
+        constants,
+    )  # fmt: skip
+    G, height = _bound_of(
+        "constraint_bound", constraint_bound, found.constraint_bound, True, seen, constants
+    )
+    rules = (
+        _bounded(problem.domain),
+        _convex(found.bends, mu),
+        slope,
+        height,
+        _prompt(trace.delay),
+        *_parameters(pool, trace.horizon),
+    )
+    void = any(assumption.verdict == FAILS for assumption in rules)
+    known = Known(
+        horizon=trace.horizon,
+        diameter=float(problem.domain.diameter),
+        gradient_bound=D,
+        constraint_bound=G,
+        n_constraints=problem.n_constraints,
+        constraint_variation=constraint_variation(problem, trace.seeds, trace.decisions).total,
+        moves=_moves(dynamic, S, trace.horizon),
+        mu=mu,
+        common=static.feasible.all(axis=1) if static else False,
+    )
+    guarantees = () if void else learner.guarantees(known)
+    checks = tuple(
+        Check(g.measure, g.source, realised[g.measure], g.bound + np.zeros(S)) for g in guarantees
+    ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
+    assumptions = (*rules, *regrets, _queue(trace, pool, G))
+    return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _constants(problem: Any) -> Any:
+    """The problem's own constants, if it has any."""
+    try:
+        return getattr(problem, "constants", None)
+    except NotImplementedError:
+        return None
+
+
+def _comparators(
+    trace: Trace,
+) -> tuple[Comparator | None, Comparator | None, tuple[Assumption, ...]]:
+    """Both comparators, None where they cannot be found, and what they say on feasibility."""
+    found: list[Any] = []
+    words: list[Assumption] = []
+    for name, solve in (
+        ("a feasible decision in every slot", dynamic_comparator),
+        ("a feasible decision common to all slots", static_comparator),
+    ):
+        try:
+            best = solve(trace.problem, trace.seeds, trace.decisions)
+        except Error as error:
+            found.append(None)
+            words.append(Assumption(name, UNKNOWN, f"not found, because {error}"))
+            continue
+        found.append(best)
+        lacking = int((~best.feasible).any(axis=1).sum())
+        if not lacking:
+            words.append(Assumption(name, HOLDS, "one was found"))
+        else:
+            seeds = f"{lacking} of {len(trace.seeds)} seeds have none; their regret is undefined"
+            words.append(Assumption(name, FAILS if not words else UNKNOWN, seeds))
+    return found[0], found[1], tuple(words)
+
+
+def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
+    """|x*_t - x*_{t-1}| of every slot."""
+    moves = np.full((seeds, horizon), np.nan)
+    if dynamic is not None:
+        moves[:, 0] = 0.0
+        moves[:, 1:] = np.sqrt(np.square(np.diff(dynamic.x, axis=1)).sum(axis=-1))
+    return moves
+
+
+def _bound_of(
+    name: str, given: Any, closed: Array | None, exact: bool, seen: Array, constants: Any
+) -> tuple[Array, Assumption]:
+    """D or G: the user's, else in closed form, else the problem's; and whether it was kept."""
+    title = "|grad f_t| <= D" if name == "gradient_bound" else "|g_t| <= G"
+    if given is not None:
+        value, source = real_array(name, given, 0) + np.zeros(seen.shape), "as given"
+    elif closed is not None:
+        value = closed
+        source = "over the whole domain, " + ("exact" if exact else "at least the largest")
+    elif constants is not None:
+        value, source = np.full(seen.shape, float(getattr(constants, name))), "problem.constants"
+    else:
+        raise InvalidInput(
+            f"the revealed functions have no closed form of {name}, and the problem has no "
+            f"constants: pass {name}="
+        )
+    words = f"{title[-1]} = {_range(value)}, {source}"
+    if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
+        return value, Assumption(title, HOLDS, words)
+    least = closed if closed is not None and exact else seen
+    if (least > value * (1.0 + ROUNDING)).any():
+        return value, Assumption(title, FAILS, f"{words}, but {_range(least)} was revealed")
+    return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {_range(seen)}")
+
+
+def _bounded(domain: Any) -> Assumption:
+    R = float(domain.diameter)
+    return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
+
+
+def _convex(bends: Array, mu: float) -> Assumption:
+    name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
+    if (bends > ROUNDING).any():
+        return Assumption(name, FAILS, "a function lies below its tangent")
+    return Assumption(
+        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {SPOTS} slots"
+    )
+
+
+def _prompt(delay: int) -> Assumption:
+    name = "feedback after every slot"
+    if delay:
+        return Assumption(name, FAILS, f"it was {delay} slots late, which the theorems exclude")
+    return Assumption(name, HOLDS, "none was late")
+
+
+def _parameters(pool: Any, horizon: int) -> tuple[Assumption, Assumption]:
+    """alpha and eta, as the theorems want them."""
+    name = "alpha_t does not decrease"
+    try:
+        steps = steps_of(pool.alpha, horizon)
+        rises = Assumption(
+            name, HOLDS, f"{_range(steps[..., 0])} at first, {_range(steps[..., -1])} last"
+        )
+    except InvalidInput as error:
+        rises = Assumption(name, FAILS, str(error))
+    return rises, Assumption("0 < eta < 1", HOLDS, f"eta = {float(pool.eta):.4g}")
+
+
+def _queue(trace: Trace, pool: Any, G: Array) -> Assumption:
+    """Lemma 1 on this run's queue: kept, or worked out again from the violations."""
+    name, (eta, gamma) = "gamma <= Q <= max(G, eta gamma) / eta", (pool.eta, pool.gamma)
+    ceiling = queue_ceiling(G, eta, gamma)
+    if isinstance(trace.learner, COLDQExpert):
+        queue, when = trace.state.experts.queue, "of all experts, at the end"
+    elif trace.queue is None and trace.delay == 0:
+        queue, when = _queue_again(trace.violation, float(eta), float(gamma)), "in all slots"
+    else:
+        kept = () if trace.queue is None else tuple(np.moveaxis(trace.queue, 1, 0))
+        queue, when = np.stack([*kept, trace.state.queue]), "as it was kept, and at the end"
+    low, high = queue >= gamma * (1.0 - ROUNDING), queue <= ceiling[:, None] * (1.0 + ROUNDING)
+    verdict = HOLDS if (low & high).all() else FAILS
+    words = f"Q = {_range(queue)} {when}, in [{float(gamma):.4g}, {_range(ceiling)}]"
+    return Assumption(name, verdict, words if queue.size else "there is no constraint")
+
+
+def _queue_again(violation: Array, eta: float, gamma: float) -> Array:
+    """Q_1, ..., Q_T from the violations, slots first."""
+    queue = np.full((violation.shape[1], violation.shape[0], violation.shape[2]), gamma)
+    for t in range(1, len(queue)):
+        queue[t] = np.maximum((1.0 - eta) * queue[t - 1] + violation[:, t], gamma)
+    return queue

@@ -1,0 +1,156 @@
+"""Bounds before a run: what theory promises for assumed constants, and from which horizon on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import positive, whole_number
+from coldq.bounds import Guarantee, Known, exponent
+from coldq.errors import InvalidInput
+
+LONGEST = 2**20  # horizons are searched up to here
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Promise:
+    """Bounds for a run that has not happened, and what they assume.
+
+    `guarantees` are the bounds for `known`; `useful_from` is the shortest horizon, among the powers
+    of two, from which on all of them say more than the constants alone do, None where there is none
+    up to about a million slots. Printed, it is plain words.
+
+    >>> import coldq
+    >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10_000)
+    >>> print(learner.promise(1, gradient_bound=1.0, constraint_bound=1.0))
+    COLDQ over T = 10,000 slots, if R = 1, |gradient| <= 1, |g| <= 1, N = 1,
+    and if neither the best decision nor the constraint moves:
+      dynamic regret <= 151 (Theorem 1): 0.0151 a slot, 1.51% of what any run may have
+      static regret <= 151 (Theorem 1): 0.0151 a slot, 1.51% of what any run may have
+      hard violation <= 7.03 (Theorem 2): 0.000703 a slot, 0.0703% of what any run may have
+      hard violation <= 3.03 (the queue's floor): 0.000303 a slot, 0.0303% of what any run may have
+      soft violation <= 7.03 (Theorem 2): 0.000703 a slot, 0.0703% of what any run may have
+    All of them say something from T = 8 slots on.
+    """
+
+    learner: Any
+    known: Known
+    path_exponent: float
+    variation_exponent: float
+    guarantees: tuple[Guarantee, ...]
+    useful_from: int | None
+
+    def share(self, guarantee: Guarantee) -> float:
+        """A bound as a share of what any run may have: D R T of regret, N G T of violation."""
+        return float(guarantee.bound / _trivial(guarantee.measure, self.known))
+
+    def __str__(self) -> str:
+        k, T = self.known, self.known.horizon
+        lines = [
+            f"{type(self.learner).__name__} over T = {T:,} slots, if R = {k.diameter:.4g}, "
+            f"|gradient| <= {k.gradient_bound:.4g}, |g| <= {k.constraint_bound:.4g}, "
+            f"N = {k.n_constraints},",
+            self._movement(),
+        ]
+        for guarantee in self.guarantees:
+            bound, share = guarantee.bound, 100.0 * self.share(guarantee)
+            lines.append(
+                f"  {guarantee.measure} <= {bound:.3g} ({guarantee.source}): {bound / T:.3g} a "
+                f"slot, {share:.3g}% of what any run may have"
+            )
+        if self.useful_from is None:
+            lines.append(f"Not all of them say something, at no horizon up to {LONGEST:,} slots.")
+        else:
+            lines.append(f"All of them say something from T = {self.useful_from:,} slots on.")
+        return "\n".join(lines)
+
+    def _movement(self) -> str:
+        path, variation = self.known.path_length, self.known.constraint_variation
+        if not path and not variation:
+            return "and if neither the best decision nor the constraint moves:"
+        return (
+            f"if the best decision moves by {path:.4g} in all (V_x = {self.path_exponent:g}) and "
+            f"the constraint by {variation:.4g} (V_g = {self.variation_exponent:g}):"
+        )
+
+    __repr__ = __str__
+
+
+def promised(
+    learner: Any,
+    at: Callable[[int], Any],
+    n_constraints: int,
+    *,
+    gradient_bound: float,
+    constraint_bound: float,
+    path_exponent: float = 0.0,
+    variation_exponent: float = 0.0,
+    mu: float = 0.0,
+    diameter: float | None = None,
+    horizon: int | None = None,
+) -> Promise:
+    """The promise of a learner; ``COLDQ.promise`` and ``COLDQExpert.promise`` call it.
+
+    Parameters
+    ----------
+    at
+        The learner for another horizon, to look for the one that makes it useful.
+    n_constraints, gradient_bound, constraint_bound
+        N, D and G.
+    path_exponent, variation_exponent
+        V_x and V_g: the best decision moves by ``R (T^V_x - 1)`` in all, the constraint by
+        ``2 G sqrt(N) (T^V_g - 1)``. At 0 nothing moves, at 1 both move as much as they can.
+    mu
+        The losses' strong convexity, without a 1/2.
+    diameter, horizon
+        R and T, if not the learner's own.
+
+    >>> import coldq
+    >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=100)
+    >>> moving = learner.promise(1, gradient_bound=1.0, constraint_bound=1.0, path_exponent=1.0)
+    >>> moving.known.path_length, moving.useful_from is None
+    (99.0, True)
+    """
+    R = learner.domain.diameter if diameter is None else positive("diameter", diameter)
+    if np.ndim(R) or not np.isfinite(R):
+        raise InvalidInput(f"a promise needs one bounded domain, but it is {learner.domain}")
+    horizon = learner.horizon if horizon is None else horizon
+    if horizon is None:
+        raise InvalidInput("this learner has no horizon of its own: pass horizon=")
+    vx = exponent("path_exponent", path_exponent)
+    vg = exponent("variation_exponent", variation_exponent)
+    N = whole_number("n_constraints", n_constraints, 0)
+    D = positive("gradient_bound", gradient_bound)
+    G = positive("constraint_bound", constraint_bound)
+
+    def known(T: int) -> Known:
+        return Known(
+            horizon=T,
+            diameter=float(R),
+            gradient_bound=float(D),
+            constraint_bound=float(G),
+            n_constraints=N,
+            path_length=float(R * (T**vx - 1.0)),
+            constraint_variation=float(2.0 * G * np.sqrt(N) * (T**vg - 1.0)),
+            mu=mu,
+            common=float(vx) == 0.0,
+        )
+
+    def useful(T: int) -> bool:
+        there = known(T)
+        return all(g.bound < _trivial(g.measure, there) for g in at(T).guarantees(there))
+
+    T = whole_number("horizon", horizon, 2)
+    useful_from, longer = None, LONGEST
+    while longer >= 4 and useful(longer):
+        useful_from, longer = longer, longer // 2
+    return Promise(learner, known(T), float(vx), float(vg), at(T).guarantees(known(T)), useful_from)
+
+
+def _trivial(measure: str, known: Known) -> float:
+    if "regret" in measure:
+        return known.diameter * known.gradient_bound * known.horizon
+    return known.n_constraints * known.constraint_bound * known.horizon

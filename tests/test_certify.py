@@ -1,0 +1,312 @@
+"""Certificates: realised values beside bounds, and assumptions that are seen to fail."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq import bounds
+from coldq.certify import _queue_again
+from coldq.problems import Constants, OnlineLinear, OnlineQuadratic, Problem, TimeVarying
+from coldq.schedules import Power
+
+T = 120
+
+
+def run(learner, problem, **options) -> coldq.Trace:
+    return coldq.simulate(learner, problem, seeds=range(3), progress=False, **options)
+
+
+class Scripted(Problem):
+    """The same given loss and constraint in every slot, or those of a function of (t, x)."""
+
+    n_constraints = 1
+
+    def __init__(self, reveal, domain=None, horizon=T, constants=None, adaptive=False) -> None:
+        self.domain = coldq.Box(-1.0, 1.0, dim=2) if domain is None else domain
+        self.horizon, self.reveal, self.known, self.adaptive = horizon, reveal, constants, adaptive
+
+    def _contents(self) -> tuple:
+        return (id(self),)
+
+    def start(self, seeds):
+        return self
+
+    @property
+    def constants(self) -> Constants:
+        return self.known  # type: ignore[return-value]
+
+
+LINE = coldq.Affine([[1.0, 1.0]], [0.5])
+
+
+def verdicts(certificate: coldq.Certificate) -> dict[str, str]:
+    return {a.name: a.verdict for a in certificate.assumptions}
+
+
+@pytest.mark.parametrize("kind", [TimeVarying, OnlineQuadratic, OnlineLinear])
+def test_every_constructor_of_coldq_and_the_experts_get_a_certificate_that_holds(kind) -> None:
+    problem = kind(T)
+    X, known = problem.domain, problem.constants
+    for learner in (
+        coldq.COLDQ.for_problem(problem, path_exponent=0.5),
+        coldq.COLDQ.strongly_convex(X, T, mu=max(known.strong_convexity, 0.1)),
+        coldq.COLDQ.for_problem(problem, scaled=True),
+        coldq.COLDQ(X, alpha=Power(0.4, 2.0), eta=0.3, gamma=0.01),
+        coldq.COLDQExpert.for_problem(problem),
+        coldq.COLDQExpert.for_problem(problem, gradient="shared", kappa=0.01),
+    ):
+        certificate = coldq.certify(run(learner, problem))
+        assert certificate.holds, str(certificate)
+        assert set(verdicts(certificate).values()) <= {"holds", "spot-checked"}
+        for check in certificate.checks:
+            assert (check.slack > 0.0).all()
+
+
+def test_the_bound_is_theorem_1_for_the_measured_path_and_constants() -> None:
+    problem = OnlineQuadratic(T)
+    trace = run(coldq.COLDQ.for_problem(problem), problem)
+    best = coldq.dynamic_comparator(problem, trace.seeds)
+    certificate = coldq.certify(trace)
+    for s in range(3):
+        path = [np.linalg.norm(b - a) for a, b in zip(best.x[s], best.x[s][1:], strict=False)]
+        D = max(  # the gradient 2 x + 18 theta is largest at a corner
+            np.linalg.norm(2.0 * np.array([i, j]) + 18.0 * theta[s])
+            for theta in problem.start(trace.seeds).theta
+            for i in (0.0, 1.0)
+            for j in (0.0, 1.0)
+        )
+        R = np.sqrt(2.0)
+        expected = sum(2 * R * np.sqrt(t) * move for t, move in enumerate(path, 1))
+        expected += sum(D * D / (4 * np.sqrt(t)) for t in range(1, T + 1)) + R * R * np.sqrt(T)
+        np.testing.assert_allclose(
+            certificate.check("dynamic regret").bound[s], expected + D * R, rtol=1e-9
+        )
+    np.testing.assert_array_equal(
+        certificate.check("dynamic regret").realised, coldq.dynamic_regret(trace)
+    )
+    np.testing.assert_array_equal(
+        certificate.check("hard violation").realised, coldq.hard_violation(trace)
+    )
+
+
+def test_strongly_convex_losses_use_theorem_3() -> None:
+    problem = OnlineQuadratic(T)
+    learner = coldq.COLDQ.strongly_convex(problem.domain, T, mu=1.0)
+    check = coldq.certify(run(learner, problem)).check("static regret")
+    assert check.source == "Theorem 3"
+    convex = coldq.certify(run(learner, problem), mu=0.0).check("static regret")
+    assert convex.source == "Theorem 1"
+    assert (check.bound < convex.bound).all()
+
+
+def test_a_certificate_is_printable_and_plain_data() -> None:
+    problem = OnlineLinear(T)
+    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
+    text = str(certificate)
+    for words in ("dynamic regret", "Theorem 2", "bounded domain", "Every bound holds"):
+        assert words in text
+    data = json.loads(json.dumps(certificate.to_dict()))
+    assert data["holds"] is True
+    assert [c["measure"] for c in data["checks"]].count("hard violation") == 2
+    assert len(data["checks"][0]["slack"]) == 3
+    with pytest.raises(coldq.InvalidInput, match="there is no 'regret'"):
+        certificate.check("regret")
+
+
+def test_other_learners_get_realised_values_without_bounds() -> None:
+    problem = OnlineLinear(T)
+    trace = run(coldq.RECOO.for_problem(problem), problem)
+    certificate = coldq.certify(trace)
+    assert "only realised values" in str(certificate)
+    assert all(np.isnan(check.bound).all() for check in certificate.checks)
+    np.testing.assert_array_equal(
+        certificate.check("static regret").realised, coldq.static_regret(trace)
+    )
+
+
+def test_a_bound_that_is_too_small_is_seen_to_be_exceeded() -> None:
+    problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([-1.0, -1.0]), LINE), horizon=3)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace, gradient_bound=5.0)
+    check = certificate.check("dynamic regret")
+    assert not check.exceeded.any()
+    worse = replace(check, bound=check.realised - 1.0)
+    assert worse.exceeded.all()
+    assert "EXCEEDED" in str(worse)
+    assert not replace(certificate, checks=(worse,)).holds
+
+
+def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
+    problem = OnlineLinear(T)
+    trace = run(coldq.COLDQ.for_problem(problem), problem)
+    for given, name in (
+        ({"gradient_bound": 0.1}, "|grad f_t| <= D"),
+        ({"constraint_bound": 0.01}, "|g_t| <= G"),
+    ):
+        certificate = coldq.certify(trace, **given)
+        assert verdicts(certificate)[name] == "fails"
+        assert not certificate.holds
+        assert all(np.isnan(check.bound).all() for check in certificate.checks)
+        assert "void" in str(certificate)
+
+
+def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
+    smooth = coldq.Smooth(lambda x: float(x @ x), lambda x: 2.0 * x)
+    reveal = lambda t, x: coldq.Feedback(smooth, LINE)  # noqa: E731
+    problem = Scripted(reveal, horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    with pytest.raises(coldq.InvalidInput, match="pass gradient_bound="):
+        coldq.certify(trace)
+    certificate = coldq.certify(trace, gradient_bound=4.0)
+    assert verdicts(certificate)["|grad f_t| <= D"] == "spot-checked"
+    assert verdicts(coldq.certify(trace, gradient_bound=0.1))["|grad f_t| <= D"] == "fails"
+    known = Constants(4.0, 4.0, 9.0, 2.0)
+    problem = Scripted(reveal, horizon=10, constants=known)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    assert coldq.certify(trace).known.gradient_bound == 4.0  # type: ignore[union-attr]
+
+
+def test_concave_losses_are_noticed() -> None:
+    dome = coldq.Smooth(lambda x: -float(x @ x), lambda x: -2.0 * x)
+    problem = Scripted(lambda t, x: coldq.Feedback(dome, LINE), horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace, gradient_bound=9.0)
+    assert verdicts(certificate)["convex losses and constraints"] == "fails"
+    # A modulus that the losses do not have is noticed too.
+    bowl = coldq.Quadratic(np.eye(2), [0.0, 0.0])
+    problem = Scripted(lambda t, x: coldq.Feedback(bowl, LINE), horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    assert coldq.certify(trace, mu=0.5).holds
+    assert not coldq.certify(trace, mu=0.6).holds
+
+
+def test_late_feedback_and_a_falling_alpha_void_the_bounds() -> None:
+    problem = OnlineLinear(T)
+    late = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem, delay=2))
+    assert verdicts(late)["feedback after every slot"] == "fails"
+    falling = coldq.COLDQ(problem.domain, T, alpha=Power(-0.5))
+    falls = coldq.certify(run(falling, problem))
+    assert verdicts(falls)["alpha_t does not decrease"] == "fails"
+    assert not late.holds
+    assert not falls.holds
+
+
+def test_a_slot_without_a_feasible_decision_leaves_regret_undefined() -> None:
+    def reveal(t, x):
+        b = -9.0 if t == 5 else 0.5
+        return coldq.Feedback(coldq.Linear([1.0, -1.0]), coldq.Affine([[1.0, 1.0]], [b]))
+
+    problem = Scripted(reveal, horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace)
+    assert verdicts(certificate)["a feasible decision in every slot"] == "fails"
+    assert np.isnan(certificate.check("dynamic regret").realised).all()
+    assert np.isnan(certificate.check("hard violation").bound).all()
+
+
+def test_the_queue_is_checked_whether_it_was_kept_or_not() -> None:
+    problem = TimeVarying(T)
+    learner = coldq.COLDQ.for_problem(problem, epsilon=1e-3)
+    plain, kept = run(learner, problem), run(learner, problem, keep=["queue"])
+    name = "gamma <= Q <= max(G, eta gamma) / eta"
+    again = _queue_again(plain.violation, float(learner.eta), float(learner.gamma))
+    np.testing.assert_allclose(again[-1], plain.state.queue)
+    # The queue of state t is Q_{t-1}; Q_1 stands in slot 1 as well.
+    np.testing.assert_allclose(np.moveaxis(again[:-1], 0, 1), kept.queue[:, 1:])
+    assert again.max() > 2.0 * learner.gamma
+    for trace in (plain, kept):
+        assert verdicts(coldq.certify(trace))[name] == "holds"
+    kept.queue[0, 7, 0] = 1e9  # a queue that no run can have
+    assert verdicts(coldq.certify(replace(kept, queue=kept.queue)))[name] == "fails"
+
+
+def test_adversaries_need_the_decisions_they_answered_to() -> None:
+    def reveal(t, x):
+        return coldq.Feedback(coldq.Linear(np.where(x > 0.0, 1.0, -1.0)), LINE)
+
+    problem = Scripted(reveal, horizon=20, adaptive=True)
+    learner = coldq.COLDQ.for_problem(problem)
+    with pytest.raises(coldq.InvalidInput, match=r"keep=\['decisions'\]"):
+        coldq.certify(coldq.simulate(learner, problem, seeds=[0]))
+    assert coldq.certify(coldq.simulate(learner, problem, seeds=[0], keep=["decisions"])).holds
+
+
+def test_a_measured_constraint_has_no_bound() -> None:
+    def reveal(t, x):
+        x = np.array(x)
+        jacobian = np.broadcast_to(LINE.A, (len(x), 1, 2))
+        g = coldq.Affine.from_measurement(x, x @ LINE.A[0][:, None] - LINE.b, jacobian)
+        return coldq.Feedback(coldq.Linear([1.0, -1.0]), g)
+
+    problem = Scripted(reveal, horizon=10, adaptive=True)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0], keep=["decisions"])
+    with pytest.raises(coldq.Error, match="known only at"):
+        coldq.certify(trace)
+
+
+def test_no_constraints_at_all() -> None:
+    problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([1.0, -1.0]), None), horizon=20)
+    problem.n_constraints = 0
+    certificate = coldq.certify(coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0]))
+    assert certificate.holds
+    assert {check.measure for check in certificate.checks} == {"dynamic regret", "static regret"}
+
+
+KNOWN = {"gradient_bound": 3.0, "constraint_bound": 2.0}
+
+
+class TestPromises:
+    X = coldq.Box(0.0, 1.0, dim=4)
+
+    def test_a_promise_is_the_corollary_or_better(self) -> None:
+        for vx in (0.0, 0.4, 1.0):
+            learner = coldq.COLDQ(self.X, 5000, path_exponent=vx)
+            promise = learner.promise(2, path_exponent=vx, variation_exponent=0.3, **KNOWN)
+            regret, violation = bounds.corollary_1(
+                5000, diameter=2.0, n_constraints=2, path_exponent=vx,
+                path_length=promise.known.path_length,
+                constraint_variation=promise.known.constraint_variation, **KNOWN,
+            )  # fmt: skip
+            assert 0.98 * regret <= promise.guarantees[0].bound <= regret
+            assert 0.98 * violation <= promise.guarantees[2].bound <= violation
+
+    def test_the_useful_horizon_is_where_bounds_fall_below_what_any_run_may_have(self) -> None:
+        learner = coldq.COLDQ(self.X, 1000)
+        useful = learner.promise(2, **KNOWN).useful_from
+        assert useful is not None
+        for T, says in ((useful // 2, False), (useful, True), (4 * useful, True)):
+            there = coldq.COLDQ(self.X, T).promise(2, **KNOWN)
+            assert all(there.share(g) < 1.0 for g in there.guarantees) == says
+
+    def test_where_everything_moves_no_horizon_helps(self) -> None:
+        moving = coldq.COLDQ(self.X, 1000).promise(
+            2, path_exponent=1.0, variation_exponent=1.0, **KNOWN
+        )
+        assert moving.known.path_length == pytest.approx(999 * 2.0)
+        assert moving.useful_from is None
+        assert "at no horizon" in str(moving)
+
+    def test_experts_promise_without_knowing_the_path(self) -> None:
+        promise = coldq.COLDQExpert(self.X, 5000).promise(2, path_exponent=0.5, **KNOWN)
+        regret, violation = bounds.corollary_3(
+            5000, diameter=2.0, n_constraints=2, path_length=promise.known.path_length, **KNOWN
+        )
+        assert promise.guarantees[0].bound <= regret
+        assert promise.guarantees[2].bound <= violation
+        assert "V_x = 0.5" in str(promise)
+
+    def test_bad_assumptions_get_a_sentence(self) -> None:
+        learner = coldq.COLDQ(self.X, 100)
+        with pytest.raises(coldq.InvalidInput, match=r"variation_exponent must lie in \[0, 1\]"):
+            learner.promise(1, variation_exponent=-0.1, **KNOWN)
+        with pytest.raises(coldq.InvalidInput, match="pass horizon="):
+            coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).promise(1, **KNOWN)
+        open_box = coldq.Box(0.0, np.inf, dim=1)
+        with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
+            coldq.COLDQ(open_box, 100).promise(1, **KNOWN)
+        assert coldq.COLDQ(open_box, 100).promise(1, diameter=3.0, **KNOWN).known.mu == 0.0
