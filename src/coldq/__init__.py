@@ -47,6 +47,7 @@ from coldq.metrics import (
     static_regret,
 )
 from coldq.simulate import Trace, simulate
+from coldq.sparse_affine import SparseAffine
 from coldq.step import Step, penalised_step
 from coldq.warmup import warmup
 
@@ -77,6 +78,7 @@ __all__ = [
     "SharedGradient",
     "SinhaVaze",
     "Smooth",
+    "SparseAffine",
     "Step",
     "StepFailed",
     "Trace",

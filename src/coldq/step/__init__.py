@@ -19,6 +19,7 @@ from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
+from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import HINGE, solve_affine
 from coldq.step.answer import Step
 from coldq.step.log_capacity import solve_log_capacity
@@ -40,6 +41,13 @@ def solve_unconstrained(
     return solve_affine(center, gradient, alpha, none.b, none.b, none, domain)
 
 
+def solve_sparse(*arguments: Any) -> Step:
+    """Sparse rows; SciPy's linear algebra is imported with the first of them."""
+    from coldq.step.large import solve_large
+
+    return solve_large(*arguments)
+
+
 @cache
 def _no_rows(p: int) -> Affine:
     return Affine(np.zeros((0, p)), np.zeros(0))
@@ -48,6 +56,7 @@ def _no_rows(p: int) -> Affine:
 SOLVERS: dict[tuple[type, type], Callable[..., Step]] = {
     (Affine, Box): solve_affine,
     (LogCapacity, Box): solve_log_capacity,
+    (SparseAffine, Box): solve_sparse,
     (Unconstrained, Box): solve_unconstrained,
 }
 

@@ -19,6 +19,9 @@ TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silen
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 FAST, STRICT = np.array(0.0), np.array(1.0)
 HINGE = 0.0  # the floor that needs no array
+MANY_ROWS = 64  # above, passes on BLAS over few rows at a time beat the compiled loops
+MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
+SOME_ROWS = 16
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -43,6 +46,11 @@ def _zeros(n: int) -> Array:
     return zeros
 
 
+def is_large(n: int, p: int) -> bool:
+    """Whether n rows in p coordinates go to :mod:`coldq.step.large`, not to the kernel."""
+    return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
+
+
 def solve_affine(
     center: Array,
     gradient: Array,
@@ -54,6 +62,10 @@ def solve_affine(
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
+    if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
+        from coldq.step.large import solve_large
+
+        return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
     if center.ndim == 1:
         # A single decision costs mostly Python, so there is little of it here. The kernel checks
         # lengths and strides itself; it must be given arrays of the right number of axes.
