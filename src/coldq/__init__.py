@@ -10,6 +10,7 @@
 from coldq import checks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.convex import Convex
 from coldq.domains import Box
 from coldq.errors import (
     Error,
@@ -35,6 +36,7 @@ from coldq.learners import (
     citation,
 )
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
+from coldq.max_affine import MaxAffine
 from coldq.metrics import (
     ConstraintVariation,
     accumulated_loss,
@@ -46,8 +48,10 @@ from coldq.metrics import (
     soft_violation,
     static_regret,
 )
+from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.simulate import Trace, simulate
 from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
 from coldq.step import Step, penalised_step
 from coldq.warmup import warmup
 
@@ -62,6 +66,7 @@ __all__ = [
     "COLDQExpert",
     "Comparator",
     "ConstraintVariation",
+    "Convex",
     "Error",
     "Feedback",
     "GradientAt",
@@ -70,15 +75,18 @@ __all__ = [
     "LeastSquares",
     "Linear",
     "LogCapacity",
+    "MaxAffine",
     "NotRevealed",
     "NotSaveable",
     "PastHorizon",
     "Quadratic",
+    "QuadraticConstraint",
     "RECOOExpert",
     "SharedGradient",
     "SinhaVaze",
     "Smooth",
     "SparseAffine",
+    "Stacked",
     "Step",
     "StepFailed",
     "Trace",

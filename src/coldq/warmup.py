@@ -19,5 +19,6 @@ def warmup() -> None:
         kernels.affine_step,
         kernels.affine_check,
         kernels.capacity_step,
+        kernels.curved_step,
     ):
         build()

@@ -17,12 +17,19 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.convex import Convex
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
+from coldq.max_affine import MaxAffine
+from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, solve_affine
 from coldq.step.answer import Step
+from coldq.step.convex import solve_convex, solve_stacked
+from coldq.step.curved import solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
+from coldq.step.max_affine import solve_max_affine
 
 __all__ = ["Step", "penalised_step", "solve"]
 
@@ -55,8 +62,12 @@ def _no_rows(p: int) -> Affine:
 
 SOLVERS: dict[tuple[type, type], Callable[..., Step]] = {
     (Affine, Box): solve_affine,
+    (Convex, Box): solve_convex,
     (LogCapacity, Box): solve_log_capacity,
+    (MaxAffine, Box): solve_max_affine,
+    (QuadraticConstraint, Box): solve_quadratic,
     (SparseAffine, Box): solve_sparse,
+    (Stacked, Box): solve_stacked,
     (Unconstrained, Box): solve_unconstrained,
 }
 

@@ -154,7 +154,7 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     return Step(x, multipliers, residual), clash
 
 
-def raise_if_failed(answer: Step, clash: np.ndarray) -> None:
+def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
     """Raise an error that names the instances without an answer and carries the others."""
     residual = np.asarray(answer.residual)
     if clash.any():
@@ -167,11 +167,11 @@ def raise_if_failed(answer: Step, clash: np.ndarray) -> None:
             "center, gradient, alpha, weights and the constraint must be finite, but the step "
             f"came out as NaN{words}"
         )
-    bad = ~(residual <= TOLERANCE)
+    bad = ~(residual <= tolerance)
     if bad.any():
         words, indices = name_indices(bad)
         raise StepFailed(
-            f"no solver reached a relative KKT residual of {TOLERANCE:g}{words}; "
+            f"no solver reached a relative KKT residual of {tolerance:g}{words}; "
             f"the largest is {residual[bad].max():.3g}",
             indices,
             answer,

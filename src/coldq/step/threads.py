@@ -55,12 +55,27 @@ def scratch(n: int, p: int) -> Array:
     except (AttributeError, KeyError):
         from coldq.step.kernels import scratch_size
 
-        if not hasattr(_local, "blocks"):
-            _local.blocks = {}
-        block = np.empty(scratch_size(n, p))
-        if block.nbytes <= SMALL_BLOCK:
-            _local.blocks[n, p] = block
-        return block
+        return _kept((n, p), scratch_size(n, p))
+
+
+def curved_scratch(n: int, p: int) -> Array:
+    """The same for quadratic rows."""
+    try:
+        return _local.blocks["curved", n, p]
+    except (AttributeError, KeyError):
+        from coldq.step.kernels import curved_scratch_size
+
+        return _kept(("curved", n, p), curved_scratch_size(n, p))
+
+
+def _kept(key: Any, size: int) -> Array:
+    """A new block, kept for the next call if it is small."""
+    if not hasattr(_local, "blocks"):
+        _local.blocks = {}
+    block = np.empty(size)
+    if block.nbytes <= SMALL_BLOCK:
+        _local.blocks[key] = block
+    return block
 
 
 def _workers() -> ThreadPoolExecutor:
