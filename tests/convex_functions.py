@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import coldq
+
 
 class Functions(NamedTuple):
     """N rows of one kind; `modelled` gives them as CVXPY expressions of a variable."""
@@ -15,8 +17,14 @@ class Functions(NamedTuple):
     jacobian: Callable[[np.ndarray], Any]
     hessian: Callable[[np.ndarray], Any] | None
     modelled: Callable[[Any, Any], list[Any]]
+    count: int = 1
+
+    def constraint(self, hessian: bool) -> coldq.Convex:
+        second = self.hessian if hessian else None
+        return coldq.Convex(self.value, self.jacobian, second, n_constraints=self.count)
 
 
+CUBES = {p: coldq.Box(-2.0, 2.0, dim=p) for p in range(1, 9)}
 SMOOTH, KINKED = ("log-sum-exp", "exponentials", "powers", "entropy"), ("norm", "pieces", "mixed")
 
 
@@ -104,3 +112,29 @@ def make_functions(rng: np.random.Generator, kind: str, N: int, p: int) -> Funct
                     cp.abs(A[n, 0] @ x) + 0.5 * cp.sum_squares(x) - r[n] for n in range(N)
                 ],
             )
+
+
+def draw_functions(
+    rng: np.random.Generator, k: int, kinds: tuple[str, ...]
+) -> tuple[str, Functions, tuple[Any, ...]]:
+    """The k-th of a run through the kinds, with center, gradient, alpha and weights of a step."""
+    kind, N, p = kinds[k % len(kinds)], int(rng.integers(1, 5)), int(rng.integers(1, 9))
+    functions = make_functions(rng, kind, N, p)._replace(count=N)
+    alpha = 10.0 ** rng.choice([-6.0, -2.0, -1.0, 0.0, 1.0, 6.0])
+    weights = 10.0 ** rng.uniform(-1.0, 3.5, N) * (rng.random(N) < 0.85)
+    return kind, functions, (rng.uniform(-3, 3, p), 5.0 * rng.standard_normal(p), alpha, weights)
+
+
+def functions_residual(functions: Functions, arguments: tuple[Any, ...], step: coldq.Step) -> float:
+    """The relative KKT residual of a step on [-2, 2]^p, from (x, multipliers) alone."""
+    center, gradient, alpha, weights = arguments
+    x, half = step.x, 0.5 / alpha
+    y, mu = center - gradient * half, step.multipliers * half
+    g, J = np.asarray(functions.value(x)), np.asarray(functions.jacobian(x))
+    stationarity = np.abs(x - np.clip(y - J.T @ mu, -2.0, 2.0))
+    stationarity = stationarity / (1.0 + np.abs(y) + np.abs(J).T @ mu)
+    size = np.abs(J) @ np.maximum(np.abs(x), 1e-3) + np.abs(g - J @ x)
+    wrong = ((mu > 0.0) & (g < 0.0)) | ((step.multipliers < weights) & (g > 0.0))
+    inside = (step.multipliers >= 0.0) & (step.multipliers <= weights)
+    off = np.where(wrong, np.abs(g) / size, 0.0)
+    return float(max(stationarity.max(), off.max())) if inside.all() else np.inf

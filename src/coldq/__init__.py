@@ -7,7 +7,7 @@
 (3,)
 """
 
-from coldq import checks, problems, schedules
+from coldq import adapters, checks, problems, schedules
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.convex import Convex
@@ -96,6 +96,7 @@ __all__ = [
     "Yi2023",
     "__version__",
     "accumulated_loss",
+    "adapters",
     "checks",
     "citation",
     "constraint_variation",

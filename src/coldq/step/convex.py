@@ -45,6 +45,7 @@ from coldq.step.max_affine import (
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
 CUTS = 600
+LATELY = 4  # rounds
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
 STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
@@ -373,8 +374,9 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
                 best = x, total / (0.5 / member.alpha), gap
             if gap <= 0.1 * GAP_TOLERANCE:
                 break
-        # A cut that has not mattered for long is forgotten; the model stays below all the same.
-        keep = used > k - 40
+        # Cuts that have not mattered lately are forgotten. The model's least value does not fall
+        # by that, for it rests on the others.
+        keep = used > k - LATELY
         A, b = np.concatenate([A[keep], J]), np.concatenate([b[keep], J @ x - g])
         group = np.concatenate([group[keep], np.arange(n)])
         used = np.concatenate([used[keep], np.full(n, k)])
