@@ -24,7 +24,7 @@ from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
-from coldq.step.affine import HINGE, solve_affine
+from coldq.step.affine import HINGE, is_large, solve_affine
 from coldq.step.answer import Step
 from coldq.step.convex import solve_convex, solve_stacked
 from coldq.step.curved import solve_quadratic
@@ -48,11 +48,22 @@ def solve_unconstrained(
     return solve_affine(center, gradient, alpha, none.b, none.b, none, domain)
 
 
-def solve_sparse(*arguments: Any) -> Step:
-    """Sparse rows; SciPy's linear algebra is imported with the first of them."""
+def solve_sparse(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: SparseAffine,
+    domain: Box,
+) -> Step:
+    """Sparse rows; few of them are solved faster as dense ones."""
+    if not is_large(*constraint.shape):
+        rows = Affine(constraint.A.toarray(), constraint.b)
+        return solve_affine(center, gradient, alpha, weights, floor, rows, domain)
     from coldq.step.large import solve_large
 
-    return solve_large(*arguments)
+    return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
 
 
 @cache

@@ -627,6 +627,17 @@ def affine_check():
     return kernel.ufunc
 
 
+@build_once
+def dual_search():
+    """The line search alone, along columns[W] from columns[Z], for rows without compliance."""
+
+    @function(float64(_vector, _vector, _matrix, float64, float64, float64))
+    def kernel(lower, upper, columns, start, offset, limit):
+        return line_search(lower, upper, columns, start, offset, 0.0, limit)
+
+    return kernel
+
+
 # One capacity row. Its few numbers sit in the same named lines, for the same residual.
 
 

@@ -15,11 +15,11 @@ each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows bet
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.constraints import Affine
@@ -27,6 +27,7 @@ from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
+from coldq.step.kernels import COLUMNS, W, Z, dual_search
 from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0, as in the kernel
@@ -48,6 +49,7 @@ class Problem(NamedTuple):
     hi: Array
     lower: Array
     upper: Array
+    columns: Any = None  # of a sparse A: data, indices and pointers by columns
 
     @property
     def sparse(self) -> bool:
@@ -60,19 +62,29 @@ class Problem(NamedTuple):
         others = np.where(chosen, 0.0, mu)
         y = self.y - self.A.T @ others if others.any() else self.y
         bounds = self.b[chosen], self.lo[chosen], self.hi[chosen], self.lower, self.upper
-        return Problem(y, self.A[chosen], *bounds)
+        A = self.A[chosen]
+        return Problem(y, A, *bounds, by_columns(A))
 
     def clip(self, z: Array) -> Array:
         return np.minimum(np.maximum(z, self.lower), self.upper)
+
+
+def by_columns(A: Any) -> Any:
+    """What :mod:`coldq.step.sparse_kernels` takes of a sparse A; nothing of a dense one."""
+    if isinstance(A, np.ndarray):
+        return None
+    turned = A.tocsc()
+    return turned.data, turned.indices.astype(np.int64), turned.indptr.astype(np.int64)
 
 
 def solve_one(problem: Problem) -> tuple[Array, Array]:
     """x and mu of an instance; whether they are the answer is for the residual to say.
 
     Of many rows few hold x back. So the rows most violated at the start are solved for first, then
-    those that their answer violates are added, as many at most as there are already.
+    those that their answer violates are added, as many at most as there are already. Sparse rows
+    cost little: of them all are taken, or as many at once as there are coordinates.
     """
-    y, A, b, lo, hi, _, _ = problem
+    y, A, b, lo, hi, _, _, _ = problem
     n = b.size
     mu = np.minimum(np.maximum(0.0, lo), hi)
     x = problem.clip(y - A.T @ mu if mu.any() else y)
@@ -87,7 +99,9 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
         tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b))
         wrong = ((g > tolerance) & (mu < hi)) | ((g < -tolerance) & (mu > lo))
         wrong &= ~(chosen | fixed)
-        count = max(FIRST_ROWS, int(chosen.sum()))
+        if problem.sparse and n <= x.size:
+            wrong = ~(chosen | fixed) if wrong.any() else wrong
+        count = max(x.size if problem.sparse else FIRST_ROWS, int(chosen.sum()))
         added = np.flatnonzero(wrong)
         if added.size == 0:
             return x, mu
@@ -103,7 +117,7 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
 
 def residual(problem: Problem, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
-    y, A, b, lo, hi, _, _ = problem
+    y, A, b, lo, hi, _, _, _ = problem
     size = abs(A)
     z, weight = y - A.T @ mu, 1.0 + np.abs(y) + size.T @ np.abs(mu)
     stationarity = np.abs(x - problem.clip(z)) / weight
@@ -118,9 +132,11 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
-    y, A, b, lo, hi, lower, upper = problem
-    mu = mu.copy()
-    z = y - A.T @ mu if mu.any() else y
+    y, A, b, lo, hi, lower, upper, _ = problem
+    mu, search = mu.copy(), dual_search()
+    lines = np.empty((COLUMNS, y.size))  # as the kernel keeps them
+    z = lines[Z]
+    z[:] = y - A.T @ mu if mu.any() else y
     x = problem.clip(z)
     g = A @ x - b
     length = np.sqrt(norms)
@@ -133,19 +149,19 @@ def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Ar
         if not (np.abs(g[moving]) > tolerance[moving]).any():
             break
         free = (lower < z) & (z < upper)
-        rows = A if moving.size == b.size else A[moving]
-        H = gram(problem, rows, free)
+        gram, combination = products(problem, moving)
+        H = gram(free)
         H[np.diag_indices_from(H)] += REGULARISATION * norms[moving]
         room = lo[moving] - mu[moving], hi[moving] - mu[moving]
         d = maximise_piece(H, g[moving], *room)
         slope = float(d @ g[moving])
         if not slope > 0.0:
             break
-        w = rows.T @ d
+        lines[W] = combination(d)
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(d > 0.0, room[1] / d, np.where(d < 0.0, room[0] / d, np.inf))
         limit = max(float(reach.min(initial=np.inf)), 1.0)
-        t = search(problem, z, w, slope, float(d @ b[moving]), limit)
+        t = search(lower, upper, lines, slope, float(d @ b[moving]), limit)
         if t == np.inf:
             break  # the dual rises for ever: hard rows have no common point
         step = t * d
@@ -153,7 +169,7 @@ def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Ar
             step >= room[1], hi[moving], np.where(step <= room[0], lo[moving], mu[moving] + step)
         )
         # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
-        z = z - t * w
+        z -= t * lines[W]
         x = problem.clip(z)
         g = A @ x - b
     return x, mu
@@ -171,15 +187,36 @@ def row_norms(problem: Problem) -> Array:
     return np.einsum("ni,ni,i->n", A, A, can_move)
 
 
-def gram(problem: Problem, rows: Any, free: np.ndarray) -> Array:
-    """``A_CF A_CF'`` for the rows C that move and the free coordinates F."""
-    if problem.sparse:
-        inside = rows.copy()
-        inside.data = inside.data * free[inside.indices]
-        return (inside @ rows.T).toarray()
-    if not free.all():
-        rows = rows[:, free]
-    return rows @ rows.T
+def products(
+    problem: Problem, moving: np.ndarray
+) -> tuple[Callable[[np.ndarray], Array], Callable[[Array], Array]]:
+    """``A_CF A_CF'`` of free coordinates F, and ``A_C'd`` of d, for the rows C that move."""
+    A = problem.A
+    if not problem.sparse:
+        rows = A if moving.size == len(A) else A[moving]
+
+        def dense_gram(free: np.ndarray) -> Array:
+            inside = rows if free.all() else rows[:, free]
+            return inside @ inside.T
+
+        return dense_gram, lambda d: rows.T @ d
+
+    from coldq.step.sparse_kernels import chosen_gram
+
+    place = np.full(problem.b.size, -1)
+    place[moving] = np.arange(moving.size)
+
+    def sparse_gram(free: np.ndarray) -> Array:
+        H = np.zeros((moving.size, moving.size))
+        chosen_gram()(*problem.columns, place, free, H)
+        return H
+
+    def combination(d: Array) -> Array:
+        whole = np.zeros(problem.b.size)
+        whole[moving] = d
+        return A.T @ whole
+
+    return sparse_gram, combination
 
 
 def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
@@ -208,8 +245,12 @@ def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
         d = np.where(side < 0, down, up)
         d[free] = 0.0
         slope = gain - H @ d
-        d[free] = solve_definite(H[np.ix_(free, free)], slope[free])
-        slope = slope - H[:, free] @ d[free]
+        if free.all():
+            d = solve_definite(H, gain)
+            slope = gain
+        elif free.any():
+            d[free] = solve_definite(H[np.ix_(free, free)], slope[free])
+            slope = slope - H[:, free] @ d[free]
         beyond = np.where(d < down, -1, np.where(d > up, 1, 0))
         guess = np.where(free, beyond, np.where(side * slope < 0.0, 0, side))
         if (guess == side).all():
@@ -224,7 +265,8 @@ def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
     for _ in range(30):
         free = ~((d <= down) & (slope < 0.0) | (d >= up) & (slope > 0.0))
         step = np.zeros_like(d)
-        step[free] = solve_definite(H[np.ix_(free, free)], slope[free])
+        if free.any():
+            step[free] = solve_definite(H[np.ix_(free, free)], slope[free])
         for t in 0.5 ** np.arange(12):
             change = np.minimum(np.maximum(d + t * step, down), up) - d
             bend = H @ change
@@ -241,67 +283,16 @@ def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
 
 def solve_definite(H: Array, right: Array) -> Array:
     """``H^-1 right``; H is positive definite but for rounding."""
-    try:
-        return cho_solve(cho_factor(H, lower=True, check_finite=False), right, check_finite=False)
-    except LinAlgError:
-        H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
-        return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
-
-
-def search(
-    problem: Problem, z: Array, w: Array, start: float, offset: float, limit: float
-) -> float:
-    """Where the dual stops rising along d: a safeguarded Newton iteration on its slope,
-    ``w'clip(z - t w) - offset``, which falls from `start`; infinity if it never stops."""
-    lower, upper = problem.lower, problem.upper
-    moved = np.flatnonzero(w)
-    z, w, lower, upper = z[moved], w[moved], lower[moved], upper[moved]
-    square = w * w
-    left, right, t = 0.0, np.inf, 1.0
-    for _ in range(100):
-        s = z - t * w
-        inside = np.minimum(np.maximum(s, lower), upper)
-        slope = float(w @ inside) - offset
-        curvature = float(square @ (s == inside))
-        if not abs(slope) > SEARCH_TOLERANCE * start:
-            return t
-        newton = slope / curvature if curvature > 0.0 else np.copysign(np.inf, slope)
-        if slope > 0.0:
-            if t >= limit:
-                return limit
-            left = t
-            t = min(t + newton, limit)
-            if t >= right:
-                t = 0.5 * (left + right)
-            if t == np.inf:
-                t = beyond_breakpoints(left, z, w, lower, upper)
-                if t <= left:
-                    return np.inf
-        else:
-            right = t
-            t = t + newton
-            if t <= left:
-                t = 0.5 * (left + right)
-        if not left < t:
-            return t
-    return t
-
-
-def beyond_breakpoints(t: float, z: Array, w: Array, lower: Array, upper: Array) -> float:
-    """A place beyond t where the last coordinate has left its bounds; t if there is none."""
-    # A coordinate without a bound on either side is free for ever, and needs no search.
-    leave = np.where(w > 0.0, lower, upper)
-    enter = np.where(w > 0.0, upper, lower)
-    bounded, half = np.isfinite(leave), np.isfinite(enter)
-    leaves = (z[bounded] - leave[bounded]) / w[bounded]
-    enters = 2.0 * (z[half] - enter[half]) / w[half]
-    far = np.concatenate([leaves, enters])
-    return max(t, float(far.max(initial=t)))
+    _, answer, info = dposv(H, right, lower=1)
+    if info == 0:
+        return answer
+    H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
+    return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
 def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
     """The method of multipliers, for more rows than coordinates."""
-    y, A, b, lo, hi, _, _ = problem
+    y, A, b, lo, hi, _, _, _ = problem
     x = problem.clip(y - A.T @ mu if mu.any() else y)
     g = A @ x - b
     length = np.sqrt(norms)
@@ -333,7 +324,7 @@ def minimise_envelope(
     The envelope of a row has the slope ``clip(mu + sigma g)``, so the whole is piecewise quadratic
     and Newton's method the same as on the dual: minimise the piece over the box, then search along.
     """
-    y, A, b, lo, hi, lower, upper = problem
+    y, A, b, lo, hi, lower, upper, _ = problem
     for _ in range(50):
         pull = np.minimum(np.maximum(mu + sigma * g, lo), hi)
         slope = x - y + A.T @ pull
@@ -452,7 +443,7 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
     y = center - gradient * half
     if not np.isfinite(y).all():
         return y, np.zeros_like(b), np.nan
-    problem = Problem(y, A, b, floor * half, weights * half, lower, upper)
+    problem = Problem(y, A, b, floor * half, weights * half, lower, upper, by_columns(A))
     x, mu = solve_one(problem)
     multipliers = np.where(
         mu >= problem.hi, weights, np.where(mu <= problem.lo, floor, mu * (2.0 * float(alpha)))
