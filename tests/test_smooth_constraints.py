@@ -13,7 +13,7 @@ from coldq.step.affine import HINGE
 from coldq.step.curved import box_and_hard, solve_quadratic
 from coldq.step.max_affine import solve_max_affine
 from coldq.step.reference import reference_step
-from tests.convex_functions import CUBES, KINKED, SMOOTH, draw_functions
+from tests.convex_functions import CUBES, KINKED, SMOOTH, draw_functions, modelled_value
 from tests.curved_instances import CURVED_CATEGORIES, curved_residual, draw_curved, make_curved
 from tests.max_affine_instances import PIECEWISE_CATEGORIES, make_piecewise
 from tests.stress import stress_convex, stress_cuts, stress_max_affine, stress_quadratic
@@ -71,26 +71,18 @@ def test_no_max_affine_answer_is_worse_than_the_oracles(category: str) -> None:
         assert ours <= theirs + 1e-6 * size + 1e-6 * np.abs(step.multipliers[hard]).sum()
 
 
-@pytest.mark.parametrize("kind", SMOOTH + KINKED)
-@pytest.mark.parametrize("hessian", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "hessian"),
+    [(kind, True) for kind in SMOOTH] + [(kind, False) for kind in SMOOTH + KINKED],
+)
 def test_convex_functions_reach_the_oracles_value(kind: str, hessian: bool) -> None:
-    import cvxpy as cp
-
-    if hessian and kind in KINKED:
-        return
     rng = np.random.default_rng(len(kind))
     _, functions, (center, gradient, _, weights) = draw_functions(rng, 0, (kind,))
-    p, alpha = center.size, 0.7
-    step = coldq.penalised_step(
-        center, gradient, alpha, weights, functions.constraint(hessian), CUBES[p]
-    )
-    x = cp.Variable(p)
-    penalties = [w * cp.pos(g) for w, g in zip(weights, functions.modelled(cp, x), strict=True)]
-    cost = gradient @ (x - center) + alpha * cp.sum_squares(x - center) + sum(penalties)
-    best = cp.Problem(cp.Minimize(cost), [x >= -2.0, x <= 2.0]).solve(solver=cp.CLARABEL)
+    arguments = center, gradient, 0.7, weights
+    step = coldq.penalised_step(*arguments, functions.constraint(hessian), CUBES[center.size])
     move = step.x - center
-    ours = gradient @ move + alpha * move @ move
-    ours += weights @ np.maximum(functions.value(step.x), 0.0)
+    ours = gradient @ move + 0.7 * move @ move + weights @ np.maximum(functions.value(step.x), 0.0)
+    best = modelled_value(functions, arguments)
     assert ours <= best + 2e-6 * max(1.0, abs(best))
 
 

@@ -229,7 +229,10 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
             g_there, J_there = values_at(g_of, trial)
             require_tangent(g, J, x, g_there, trial)
             reached = member.objective(trial, g_there, weight)
-            enough = value + 0.1 * t * fall + 1e-14 * (abs(value) + abs(reached))
+            noise = 1e-14 * (
+                abs(value) + abs(reached) + weight @ (np.abs(g) + np.abs(J) @ np.abs(x))
+            )
+            enough = value + 0.1 * t * fall + noise
             if first or reached <= enough or t < 1e-12:
                 break
             t *= 0.5

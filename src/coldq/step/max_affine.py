@@ -85,6 +85,9 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
     size = np.sqrt(norms) + np.abs(b)
     chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
     mu, settled = np.zeros(chosen.size), False
+    plain_hinges = not (limit.size or linear.any() or hard.any()) and (high > 0.0).all()
+    if start is None and plain_hinges and m > n and (lower < upper).all() and (A @ x > b).any():
+        x, s, mu, chosen = start_inside(problem, size)
     # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
     # the way that s may go.
     steep = np.where(largest > 0.0, largest, 1.0)
@@ -115,6 +118,23 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
         share = root * root * np.abs(moved)
         settled = bool((share <= SETTLED * (cost + largest_of(mu[:m], group, n))).all())
     return x, mu[:m], mu[m:], s
+
+
+def start_inside(problem: Pieces, size: Array) -> tuple[Array, Array, Array, np.ndarray]:
+    """x, s, multipliers and the pieces that matter, from an interior-point method."""
+    from coldq.step.interior_kernels import from_inside
+
+    y, A, b, group, _, high, _, _, _, _, lower, upper = problem
+    (m, p), n = A.shape, high.size
+    x, s, mu, room = np.empty(p), np.empty(n), np.empty(m), np.empty(m)
+    memory = [np.empty(shape) for shape in ((p, p), (n, p), (4, p), (3, m), (4, n))]
+    places = [np.ascontiguousarray(a) for a in (lower, upper)]
+    from_inside()(y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, room)
+    reach = size * (1.0 + np.abs(x).max(initial=0.0))
+    chosen = mu * reach > room * high[group]
+    unpaid = memory[4][0]  # the price of s below its cost: where it is high, s = 0
+    s = np.where(unpaid * largest_of(reach, group, n) > s * high, 0.0, s)
+    return np.clip(x, lower, upper), s, np.where(chosen, mu, 0.0), chosen
 
 
 def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
@@ -194,17 +214,16 @@ def solve_max_affine(
             "a max-affine row is a hinge (floor 0) or linear (floor = weights), but floor is "
             f"{low} against {weights}"
         )
-    try:
-        center, gradient, alpha, low, weights, A, b, lower, upper = (
-            np.broadcast_to(array, batch + core)
-            for array, core in (
-                (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
-                (constraint.A, (n, k, p)), (constraint.b, (n, k)), (box.lower, (p,)),
-                (box.upper, (p,)),
-            )
-        )  # fmt: skip
-    except ValueError:
-        raise misfit(center, gradient, weights, constraint, domain) from None
+    arrays = (
+        (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
+        (constraint.A, (n, k, p)), (constraint.b, (n, k)), (box.lower, (p,)), (box.upper, (p,)),
+    )  # fmt: skip
+    if batch or any(np.shape(array) != core for array, core in arrays):
+        try:
+            arrays = tuple((np.broadcast_to(a, batch + core), core) for a, core in arrays)
+        except ValueError:
+            raise misfit(center, gradient, weights, constraint, domain) from None
+    center, gradient, alpha, low, weights, A, b, lower, upper = (a for a, _ in arrays)
     group = np.repeat(np.arange(n), k)
     x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
     for where in np.ndindex(*batch):
@@ -247,6 +266,9 @@ def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
         return problem.y, 0.0 * problem.high, np.nan
     x, mu, nu, _ = solve_pieces(problem)
     found = residual(problem, x, mu, nu)
+    if not found <= TOLERANCE:
+        x, mu, nu, _ = solve_pieces(problem, np.zeros(problem.high.size))
+        found = residual(problem, x, mu, nu)
     total = capped_sums(problem, mu)
     if not found <= TOLERANCE and pieces_clash(problem):
         found = np.inf
