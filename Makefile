@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce rates test lint types unit stress growth test-browser bench clean
+.PHONY: reproduce rates test lint types unit stress growth test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -31,6 +31,14 @@ unit: $(SETUP)
 # The full count of random and degenerate steps; the tests run a share of it.
 stress: $(SETUP)
 	$(BIN)/python -m tests.stress --steps 200000
+	$(BIN)/python -m tests.stress --steps 5000 --rows quadratic
+	$(BIN)/python -m tests.stress --steps 5000 --rows max-affine
+	$(BIN)/python -m tests.stress --steps 5000 --rows convex
+	$(BIN)/python -m tests.stress --steps 5000 --rows cuts
+
+# Constraints from JAX and PyTorch functions, with both of them installed.
+test-adapters: $(VENV)/.ready-adapters
+	$(BIN)/python -m pytest tests/adapters --override-ini addopts=
 
 # Do regret and violation grow as claimed, and is every bound kept? 20 seeds, some minutes.
 growth: $(SETUP)
@@ -56,6 +64,10 @@ $(VENV)/.ready-bench: $(SETUP)
 
 $(VENV)/.ready-browser: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[browser]'
+	touch $@
+
+$(VENV)/.ready-adapters: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[jax,torch]'
 	touch $@
 
 clean:

@@ -1,10 +1,11 @@
-"""Measure everything and print it: ``python -m benchmarks [--quick]``."""
+"""Measure everything and print it: ``python -m benchmarks``, see ``--help``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
@@ -12,7 +13,9 @@ from rich.console import Console
 try:
     from benchmarks import (
         batch,
+        curved,
         families,
+        large,
         learners,
         one_step,
         startup,
@@ -31,7 +34,10 @@ def main() -> None:
     """Print one table a section as soon as it is measured, and the targets at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer steps, for a first look")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", choices=["F4", "F5"], help="one of the later families alone")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against p and N")
+    arguments = parser.parse_args()
+    quick = arguments.quick
     steps, rounds, repeats = (60, 10, 1) if quick else (300, 100, 3)
 
     console = Console()
@@ -40,6 +46,24 @@ def main() -> None:
     def progress(doing: str, measure: Callable[[], Result]) -> Result:
         with Console(stderr=True).status(doing):
             return measure()
+
+    def later() -> list[targets.Target]:
+        judged = []
+        if arguments.only != "F5":
+            sizes = progress("F4", lambda: large.measure(quick))
+            console.print(tables.large_table(sizes), "")
+            judged += targets.judge_large(sizes)
+        if arguments.only != "F4":
+            kinds = progress("F5", lambda: curved.measure(20 if quick else 40))
+            console.print(tables.curved_table(kinds), "")
+            judged += targets.judge_curved(kinds)
+        return judged
+
+    if arguments.picture is not None:
+        progress("drawing", lambda: large.picture(arguments.picture, quick))
+    if arguments.only is not None:
+        console.print(tables.targets_table(later()))
+        return
 
     builders = (families.time_varying, families.online_linear, families.job_scheduling)
     kinds = [progress("playing the runs", build) for build in builders]
@@ -64,7 +88,8 @@ def main() -> None:
     start_up = progress("fresh processes", lambda: startup.measure(repeats))
     console.print(tables.start_up_table(start_up), "")
 
-    console.print(tables.targets_table(targets.judge(steppings[0], many, whole, costs, start_up)))
+    judged = targets.judge(steppings[0], many, whole, costs, start_up) + later()
+    console.print(tables.targets_table(judged))
 
 
 if __name__ == "__main__":

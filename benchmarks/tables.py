@@ -8,7 +8,9 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks.batch import Batch
+from benchmarks.curved import Curved
 from benchmarks.families import HORIZON
+from benchmarks.large import Large
 from benchmarks.learners import LearnerCost
 from benchmarks.one_step import WRONG, OneStep
 from benchmarks.startup import StartUp
@@ -94,6 +96,34 @@ def learners_table(costs: Sequence[LearnerCost], updates: int) -> Table:
     for cost in costs:
         target = "-" if cost.target is None else f"{cost.target:g}"
         table.add_row(cost.name, f"{1e6 * cost.seconds:.1f}", f"{cost.times_coldq:.2f}", target)
+    return table
+
+
+def large_table(rows: Sequence[Large]) -> Table:
+    table = _table(
+        "F4: large and sparse affine rows",
+        "Milliseconds a step; peers set up afresh for every step. gap: the largest to the best.",
+        "size", "coldq", "one A x", "PIQP", "Clarabel", "times PIQP", "times Clarabel", "gaps",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            row.name, f"{row.ours:.2f}", f"{row.one_pass:.3f}", f"{row.piqp:.0f}",
+            f"{row.clarabel:.0f}", f"{row.piqp / row.ours:.0f}", f"{row.clarabel / row.ours:.0f}",
+            " ".join(f"{gap:.0e}" for gap in row.gaps),
+        )  # fmt: skip
+    return table
+
+
+def curved_table(rows: Sequence[Curved]) -> Table:
+    table = _table(
+        "F5: quadratic and max-affine rows, p = 20, N = 5",
+        "gap: the largest of ours to the better of both.",
+        "rows", "coldq us", "CVXPY with parameters us", "times faster", "gap",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            row.name, f"{row.ours:.0f}", f"{row.cvxpy:.0f}", f"{row.ratio:.1f}", f"{row.gap:.0e}"
+        )
     return table
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.batch import Batch
+from benchmarks.curved import Curved
+from benchmarks.large import Large
 from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
@@ -59,6 +61,23 @@ def judge(
         ),
         *(_within(row.what, row.seconds, row.target, " s") for row in start_up),
     ]
+
+
+def judge_large(rows: Sequence[Large]) -> list[Target]:
+    """The targets of F4: the larger size of each kind."""
+    dense = next(row for row in rows if row.kind == "dense" and row.p == 10_000)
+    thin = next(row for row in rows if row.kind == "sparse" and row.p == 10_000)
+    return [
+        _at_least(f"{dense.name}, against PIQP", dense.piqp / dense.ours, 50),
+        _at_least(f"{dense.name}, against Clarabel", dense.clarabel / dense.ours, 100),
+        _at_least(f"{thin.name}, against PIQP", thin.piqp / thin.ours, 10),
+    ]
+
+
+def judge_curved(rows: Sequence[Curved]) -> list[Target]:
+    """The targets of F5."""
+    against = "against CVXPY with parameters"
+    return [_at_least(f"{row.name}, {against}", row.ratio, 30 if row.smooth else 5) for row in rows]
 
 
 def _at_least(what: str, ratio: float, bound: float) -> Target:

@@ -8,6 +8,7 @@ from itertools import combinations, permutations, product
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import coldq
 from coldq.comparators import nearest_minimiser
@@ -367,10 +368,39 @@ def test_a_custom_domain_projects_and_says_what_it_cannot_do() -> None:
         coldq.CustomDomain(2, lambda x: x[:1], diameter=1.0).project([1.0, 2.0])
 
 
+def test_every_kind_of_row_is_solved_beside_every_kind_of_domain() -> None:
+    rng = np.random.default_rng(8)
+    domains = (
+        coldq.Simplex(4),
+        coldq.Polytope([[1.0, 1.0, 1.0, 1.0]], [1.5], -1.0, 1.0),
+        coldq.Ball(np.zeros(4), 1.0),
+        coldq.Product(coldq.Ball([0.0, 0.5], 0.7), coldq.Simplex(2)),
+    )
+    for k in range(24):
+        domain, A, b = domains[k % 4], rng.normal(size=(2, 4)), rng.normal(size=2) * 0.3
+        half = rng.normal(size=(2, 4, 4))
+        P = half @ half.swapaxes(-1, -2) / 4.0
+        rows = [
+            coldq.Affine(A, b),
+            coldq.SparseAffine(csr_array(A), b),
+            coldq.QuadraticConstraint(P, A, b),
+            coldq.Stacked(coldq.Affine(A, b), coldq.QuadraticConstraint(P, A, b)),
+        ]
+        if domain.polyhedral:
+            rows.append(coldq.MaxAffine(rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 3))))
+        for g in rows:
+            given = rng.normal(size=4), rng.normal(size=4), 0.7, rng.uniform(0.1, 3.0)
+            step = coldq.penalised_step(*given, g, domain)
+            assert domain.contains(step.x)
+            best, value = reference_step(*given, g, domain)
+            np.testing.assert_allclose(step.x, best, atol=2e-4)
+            violation = np.maximum(g.value(step.x), 0.0).sum()
+            move = step.x - given[0]
+            ours = given[1] @ move + 0.7 * move @ move + given[3] * violation
+            assert ours <= value + 1e-6 * (1.0 + abs(value))
+
+
 def test_what_the_step_refuses_it_explains() -> None:
-    with_ball = coldq.Product(coldq.Ball([0.0], 1.0), coldq.Simplex(1))
-    with pytest.raises(coldq.InvalidInput, match="solves a Ball alone"):
-        coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 1.0, None, with_ball)
     capacity = coldq.LogCapacity(1.0, [1.0, 1.0], [1.0, 1.0])
     with pytest.raises(coldq.InvalidInput, match="LogCapacity on bounds alone"):
         coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 1.0, capacity, coldq.Simplex(2))

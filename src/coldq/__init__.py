@@ -7,10 +7,11 @@
 (3,)
 """
 
-from coldq import bounds, checks, networks, problems, schedules
+from coldq import adapters, bounds, checks, networks, problems, schedules
 from coldq.certify import Certificate, Survey, certify, survey
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.convex import Convex
 from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
@@ -54,6 +55,7 @@ from coldq.learners import (
     citation,
 )
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
+from coldq.max_affine import MaxAffine
 from coldq.metrics import (
     ConstraintVariation,
     accumulated_loss,
@@ -66,7 +68,10 @@ from coldq.metrics import (
     static_regret,
 )
 from coldq.promise import Promise, promised
+from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.simulate import Trace, simulate
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
 from coldq.step import Step, penalised_step
 from coldq.warmup import warmup
 
@@ -89,6 +94,7 @@ __all__ = [
     "Certificate",
     "Comparator",
     "ConstraintVariation",
+    "Convex",
     "CustomDomain",
     "Decentralised",
     "Error",
@@ -102,6 +108,7 @@ __all__ = [
     "Liu2022",
     "LogCapacity",
     "Mahdavi2012",
+    "MaxAffine",
     "NestedProjections",
     "NotRevealed",
     "NotSaveable",
@@ -111,11 +118,14 @@ __all__ = [
     "Product",
     "Promise",
     "Quadratic",
+    "QuadraticConstraint",
     "RECOOExpert",
     "SharedGradient",
     "Simplex",
     "SinhaVaze",
     "Smooth",
+    "SparseAffine",
+    "Stacked",
     "Step",
     "StepFailed",
     "Survey",
@@ -132,6 +142,7 @@ __all__ = [
     "YuanLamperski2018",
     "__version__",
     "accumulated_loss",
+    "adapters",
     "bounds",
     "certify",
     "checks",

@@ -27,7 +27,7 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
     if given.ndim < core:
-        axes = {1: "one axis", 2: "two axes"}[core]
+        axes = {1: "one axis", 2: "two axes", 3: "three axes"}[core]
         raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
     if given.dtype != np.float64 or given.flags.writeable or not core_contiguous(given, core):
         given = np.array(given, dtype=np.float64, order="C")

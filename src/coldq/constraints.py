@@ -76,6 +76,10 @@ class Affine(Value):
     measured: Array | None = None
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
+        if hasattr(A, "tocsr"):
+            raise InvalidInput(
+                "A is sparse: coldq.SparseAffine takes it, coldq.Affine dense arrays"
+            )
         self._set(A=real_array("A", A, 2), b=real_array("b", b, 1))
         if self.A.shape[-2] != self.b.shape[-1]:
             raise InvalidInput(

@@ -10,7 +10,7 @@ def warmup() -> None:
     >>> coldq.warmup()
     """
     from coldq import contractions
-    from coldq.step import kernels
+    from coldq.step import interior_kernels, kernels, sparse_kernels
 
     for contraction in contractions.ALL:
         contraction.build()
@@ -20,5 +20,9 @@ def warmup() -> None:
         kernels.affine_check,
         kernels.capacity_step,
         kernels.ball_step,
+        kernels.curved_step,
+        kernels.dual_search,
+        interior_kernels.from_inside,
+        sparse_kernels.chosen_gram,
     ):
         build()

@@ -17,12 +17,20 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.convex import Convex
 from coldq.domains import Ball, Box, Domain, require_domain
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, solve_affine, solve_beside
+from coldq.max_affine import MaxAffine
+from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
+from coldq.step.affine import HINGE, is_large, solve_affine, solve_beside
 from coldq.step.answer import Step
 from coldq.step.ball import solve_ball
+from coldq.step.convex import solve_convex, solve_stacked
+from coldq.step.curved import solve_parts, solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
+from coldq.step.max_affine import solve_max_affine
 
 __all__ = ["Step", "penalised_step", "solve"]
 
@@ -36,15 +44,12 @@ def solve_rows(
     constraint: Affine,
     domain: Domain,
 ) -> Step:
-    """Affine rows on any domain that the affine kernel can read."""
+    """Affine rows; a product with a ball in it has the ball as a quadratic row."""
     if domain.polyhedral:
         return solve_beside(center, gradient, alpha, weights, floor, constraint, domain)
     if type(domain) is Ball:
         return solve_ball(center, gradient, alpha, weights, floor, constraint, domain)
-    raise InvalidInput(
-        "the step solves a Ball alone, but here it is one part of a Product; write the ball's "
-        "part as a Box or a Polytope around it, or use a learner that only projects"
-    )
+    return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, [constraint])
 
 
 def solve_unconstrained(
@@ -61,6 +66,24 @@ def solve_unconstrained(
     return solve_rows(center, gradient, alpha, none.b, none.b, none, domain)
 
 
+def solve_sparse(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: SparseAffine,
+    domain: Domain,
+) -> Step:
+    """Sparse rows; few of them, and those beside a domain's own, are solved as dense ones."""
+    if not is_large(*constraint.shape) or type(domain) is not Box:
+        rows = Affine(constraint.A.toarray(), constraint.b)
+        return solve_rows(center, gradient, alpha, weights, floor, rows, domain)
+    from coldq.step.large import solve_large
+
+    return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
+
+
 @cache
 def _no_rows(p: int) -> Affine:
     return Affine(np.zeros((0, p)), np.zeros(0))
@@ -69,7 +92,12 @@ def _no_rows(p: int) -> Affine:
 # By constraint; which domains each takes, it says itself.
 SOLVERS: dict[type, Callable[..., Step]] = {
     Affine: solve_rows,
+    Convex: solve_convex,
     LogCapacity: solve_log_capacity,
+    MaxAffine: solve_max_affine,
+    QuadraticConstraint: solve_quadratic,
+    SparseAffine: solve_sparse,
+    Stacked: solve_stacked,
     Unconstrained: solve_unconstrained,
 }
 

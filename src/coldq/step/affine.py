@@ -24,6 +24,9 @@ FAST, STRICT = np.array(0.0), np.array(1.0)
 HALF = np.array(0.5)  # alpha of a projection
 FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
 HINGE = 0.0  # the floor that needs no array
+MANY_ROWS = 64  # above, passes on BLAS over few rows at a time beat the compiled loops
+MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
+SOME_ROWS = 16
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -48,6 +51,11 @@ def _zeros(n: int) -> Array:
     return zeros
 
 
+def is_large(n: int, p: int) -> bool:
+    """Whether n rows in p coordinates go to :mod:`coldq.step.large`, not to the kernel."""
+    return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
+
+
 def solve_affine(
     center: Array,
     gradient: Array,
@@ -59,6 +67,10 @@ def solve_affine(
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
+    if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
+        from coldq.step.large import solve_large
+
+        return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
     if center.ndim == 1:
         # A single decision costs mostly Python, so there is little of it here. The kernel checks
         # lengths and strides itself; it must be given arrays of the right number of axes.
@@ -216,7 +228,7 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     return Step(x, multipliers, residual), clash
 
 
-def raise_if_failed(answer: Step, clash: np.ndarray) -> None:
+def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
     """Raise an error that names the instances without an answer and carries the others."""
     residual = np.asarray(answer.residual)
     if clash.any():
@@ -229,11 +241,11 @@ def raise_if_failed(answer: Step, clash: np.ndarray) -> None:
             "center, gradient, alpha, weights and the constraint must be finite, but the step "
             f"came out as NaN{words}"
         )
-    bad = ~(residual <= TOLERANCE)
+    bad = ~(residual <= tolerance)
     if bad.any():
         words, indices = name_indices(bad)
         raise StepFailed(
-            f"no solver reached a relative KKT residual of {TOLERANCE:g}{words}; "
+            f"no solver reached a relative KKT residual of {tolerance:g}{words}; "
             f"the largest is {residual[bad].max():.3g}",
             indices,
             answer,

@@ -683,6 +683,17 @@ def affine_check():
     return kernel.ufunc
 
 
+@build_once
+def dual_search():
+    """The line search alone, along columns[W] from columns[Z], for rows without compliance."""
+
+    @function(float64(_vector, _vector, _matrix, float64, float64, float64))
+    def kernel(lower, upper, columns, start, offset, limit):
+        return line_search(lower, upper, columns, start, offset, 0.0, limit)
+
+    return kernel
+
+
 # One capacity row. Its few numbers sit in the same named lines, for the same residual.
 
 
@@ -982,3 +993,401 @@ def ball_step():
 def ball_scratch_size(n: int, p: int) -> int:
     """How many floats an instance in a ball needs to work in."""
     return BALL_COLUMNS * p + 2 * n + scratch_size(n, p)
+
+
+# Quadratic rows. The dual is the same, but x(mu) minimises a quadratic over the box and the pieces
+# of the dual are no longer quadratic: Newton's method with a line search on the slope.
+
+CURVED_TOLERANCE = 1e-13  # of a row's scale, as ROW_TOLERANCE
+CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
+C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
+PX, JAC, BACK = range(3)  # blocks of n by p: P x, the jacobian, the jacobian through the factor
+
+
+def curved_scratch_size(n: int, p: int) -> int:
+    """As :func:`scratch_size`, for quadratic rows."""
+    return (CURVED_COLUMNS + 2 * p + 3 * n) * p + (HESSIAN + 2 * n) * n
+
+
+@compiled
+def factor_free(B, L, columns, count):
+    """Cholesky's factor of B over the listed coordinates."""
+    for a in range(count):
+        i = int(columns[LIST, a])
+        for c in range(a):
+            s = B[i, int(columns[LIST, c])]
+            for e in range(c):
+                s -= L[a, e] * L[c, e]
+            L[a, c] = s / L[c, c]
+        s = B[i, i]
+        for e in range(a):
+            s -= L[a, e] * L[a, e]
+        L[a, a] = math.sqrt(max(s, 1e-14 * B[i, i]))
+
+
+@compiled
+def list_free(x, lower, upper, columns):
+    """List the coordinates strictly between their bounds, and say how many there are."""
+    count = 0
+    for i in range(x.size):
+        if lower[i] < x[i] and x[i] < upper[i]:
+            columns[LIST, count] = i
+            count += 1
+    return count
+
+
+@compiled
+def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
+    """Set x to the minimiser of ``|x - y|^2 / 2 + mu'g(x)`` over the box, from x; return B's kind.
+
+    The projected Newton method: solve for the coordinates that are not held at a bound, and
+    shorten the step where the box cuts it until the value falls. Returns whether B is not I.
+    """
+    n, p = A.shape
+    m = P.shape[0]
+    curved = False
+    for i in range(p):
+        columns[C, i] = columns[Y, i]
+    for k in range(n):
+        if mu[k] != 0.0:
+            curved = curved or k < m
+            for i in range(p):
+                columns[C, i] -= mu[k] * A[k, i]
+    if not curved:
+        for i in range(p):
+            x[i] = min(max(columns[C, i], lower[i]), upper[i])
+        return False
+    for i in range(p):
+        for j in range(p):
+            B[i, j] = 0.0
+        B[i, i] = 1.0
+    for k in range(m):
+        if mu[k] != 0.0:
+            for i in range(p):
+                for j in range(p):
+                    B[i, j] += mu[k] * P[k, i, j]
+    for i in range(p):
+        x[i] = min(max(x[i], lower[i]), upper[i])
+    careful = False
+    for attempt in range(80 + 4 * p):
+        # At first all coordinates that a bound does not hold back are solved for, and the step is
+        # shortened where the box cuts it. That may creep; then bounds are met one by one and left
+        # one by one, of which every full step goes down.
+        careful = careful or attempt == 20
+        count = 0
+        done = True
+        worst = 0.0
+        pick = -1
+        for i in range(p):
+            s = 0.0
+            size = abs(columns[C, i])
+            for j in range(p):
+                s += B[i, j] * x[j]
+                size += abs(B[i, j] * x[j])
+            r = s - columns[C, i]
+            columns[R, i] = r
+            wrong = abs(r) > 1e-15 * size
+            at_bound = x[i] <= lower[i] or x[i] >= upper[i]
+            if (x[i] <= lower[i] and r >= 0.0) or (x[i] >= upper[i] and r <= 0.0):
+                columns[FREE, i] = 0.0
+                continue
+            if not careful or not at_bound:
+                columns[FREE, i] = 1.0
+            elif columns[FREE, i] == 0.0:
+                if wrong and abs(r) > worst * size:
+                    worst = abs(r) / size
+                    pick = i
+                continue
+            columns[LIST, count] = i
+            count += 1
+            done = done and not wrong
+        if done and pick >= 0:
+            columns[FREE, pick] = 1.0
+            columns[LIST, count] = pick
+            count += 1
+        elif done:
+            break
+        factor_free(B, L, columns, count)
+        for a in range(count):
+            s = -columns[R, int(columns[LIST, a])]
+            for e in range(a):
+                s -= L[a, e] * columns[MOVE, e]
+            columns[MOVE, a] = s / L[a, a]
+        for a in range(count - 1, -1, -1):
+            s = columns[MOVE, a]
+            for e in range(a + 1, count):
+                s -= L[e, a] * columns[MOVE, e]
+            columns[MOVE, a] = s / L[a, a]
+        t = 1.0
+        if careful:
+            for a in range(count):
+                i = int(columns[LIST, a])
+                move = columns[MOVE, a]
+                room = upper[i] - x[i] if move > 0.0 else lower[i] - x[i]
+                if abs(move) * t > abs(room):
+                    t = abs(room) / max(abs(move), TINY)
+        settled = True
+        inside = True
+        for _ in range(30):
+            inside = True
+            first = 0.0
+            for a in range(count):
+                i = int(columns[LIST, a])
+                wish = x[i] + t * columns[MOVE, a]
+                there = min(max(wish, lower[i]), upper[i])
+                inside = inside and wish == there
+                columns[TRIAL, a] = there - x[i]
+                first += columns[R, i] * (there - x[i])
+            if inside or careful:
+                break
+            second = 0.0
+            for a in range(count):
+                i = int(columns[LIST, a])
+                s = 0.0
+                for c in range(count):
+                    s += B[i, int(columns[LIST, c])] * columns[TRIAL, c]
+                second += s * columns[TRIAL, a]
+            if first + 0.5 * second <= 0.1 * first:
+                break
+            t *= 0.5
+        for a in range(count):
+            i = int(columns[LIST, a])
+            there = min(max(x[i] + columns[TRIAL, a], lower[i]), upper[i])
+            settled = settled and abs(columns[TRIAL, a]) <= 4e-16 * abs(x[i])
+            if careful and t < 1.0:
+                move = columns[MOVE, a]
+                room = upper[i] - x[i] if move > 0.0 else lower[i] - x[i]
+                if t * abs(move) >= abs(room) * (1.0 - 1e-15):
+                    there = upper[i] if move > 0.0 else lower[i]
+                    columns[FREE, i] = 0.0
+            x[i] = there
+        if settled and not careful:
+            if inside:
+                break
+            careful = True
+    return True
+
+
+@compiled
+def set_curved_values(P, A, b, x, rows, blocks):
+    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+    n, p = A.shape
+    m = P.shape[0]
+    for k in range(n):
+        value = 0.0
+        size = 0.0
+        for i in range(p):
+            s = 0.0
+            t = 0.0
+            if k < m:
+                for j in range(p):
+                    s += P[k, i, j] * x[j]
+                    t += abs(P[k, i, j]) * max(abs(x[j]), X_FLOOR)
+            value += (0.5 * s + A[k, i]) * x[i]
+            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), X_FLOOR)
+            blocks[JAC, k, i] = s + A[k, i]
+        rows[G, k] = value - b[k]
+        rows[SCALE, k] = size + abs(b[k])
+
+
+@compiled
+def curved_residual(x, lower, upper, columns, rows, blocks):
+    """The residual for quadratic rows; G, SCALE and the jacobian belong to x already."""
+    n, p = blocks.shape[1], blocks.shape[2]
+    for i in range(p):
+        columns[Z, i] = columns[Y, i]
+        columns[W, i] = 1.0 + abs(columns[Y, i])
+        for k in range(n):
+            term = blocks[JAC, k, i] * rows[MU, k]
+            columns[Z, i] -= term
+            columns[W, i] += abs(term)
+    return kkt_residual(n, p, x, lower, upper, columns, rows)
+
+
+@compiled
+def solve_curved(
+    center, gradient, alpha, floor, weights, P, A, b, lower, upper, start, columns, B, L, blocks,
+    rows, x, multipliers,
+):  # fmt: skip
+    n, p = A.shape
+    half = 0.5 / alpha
+    finite = 0.0
+    for i in range(p):
+        y = center[i] - gradient[i] * half
+        columns[Y, i] = y
+        x[i] = min(max(y, lower[i]), upper[i])
+        finite += 0.0 * y
+    if not (finite == 0.0):
+        return math.nan
+    for k in range(n):
+        rows[LO, k] = floor[k] * half
+        rows[HI, k] = weights[k] * half
+        rows[MU, k] = min(max(start[k] * half, rows[LO, k]), rows[HI, k])
+    minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
+    set_curved_values(P, A, b, x, rows, blocks)
+    best = math.inf
+    stuck = 0
+    for _ in range(60 + 10 * n):
+        m = 0
+        settled = True
+        for k in range(n):
+            mu, g = rows[MU, k], rows[G, k]
+            tolerance = CURVED_TOLERANCE * rows[SCALE, k]
+            if (mu <= rows[LO, k] and g <= tolerance) or (mu >= rows[HI, k] and g >= -tolerance):
+                continue
+            rows[CHOSEN, m] = k
+            m += 1
+            settled = settled and abs(g) <= tolerance
+        if settled:
+            break
+        # The dual's curvature: how g at x(mu) falls, through the free coordinates.
+        curved = False
+        for k in range(P.shape[0]):
+            curved = curved or rows[MU, k] != 0.0
+        count = list_free(x, lower, upper, columns)
+        if curved:
+            factor_free(B, L, columns, count)
+        for a in range(m):
+            k = int(rows[CHOSEN, a])
+            norm = 0.0
+            for i in range(p):
+                norm += blocks[JAC, k, i] * blocks[JAC, k, i] if lower[i] < upper[i] else 0.0
+            rows[NORM, k] = norm
+            for c in range(count):
+                s = blocks[JAC, k, int(columns[LIST, c])]
+                if curved:
+                    for e in range(c):
+                        s -= L[c, e] * blocks[BACK, k, e]
+                    s /= L[c, c]
+                blocks[BACK, k, c] = s
+            rows[GAIN, a] = rows[G, k]
+            rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+            rows[UP, a] = rows[HI, k] - rows[MU, k]
+            for c in range(a + 1):
+                j = int(rows[CHOSEN, c])
+                s = 0.0
+                for e in range(count):
+                    s += blocks[BACK, k, e] * blocks[BACK, j, e]
+                if j == k:
+                    s += REGULARISATION * (norm + 1e-6 * rows[SCALE, k] * rows[SCALE, k]) + TINY
+                rows[HESSIAN + a, c] = s
+                rows[HESSIAN + c, a] = s
+        if m == 1:
+            d = rows[GAIN, 0] / rows[HESSIAN, 0]
+            rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+        else:
+            maximise_piece(rows, n, m)
+
+        # Go along d until the dual's slope has nearly vanished.
+        first = 0.0
+        limit = math.inf
+        for a in range(m):
+            d = rows[D, a]
+            first += d * rows[GAIN, a]
+            if d > 0.0:
+                limit = min(limit, rows[UP, a] / max(d, TINY))
+            elif d < 0.0:
+                limit = min(limit, rows[DOWN, a] / min(d, -TINY))
+        if not (first > 0.0):
+            break
+        limit = max(limit, 1.0)
+        left = 0.0
+        left_slope = first
+        right = math.inf
+        right_slope = 0.0
+        t = 1.0
+        for k in range(n):
+            rows[STEP, k] = rows[MU, k]
+        for _ in range(60):
+            for a in range(m):
+                k = int(rows[CHOSEN, a])
+                move = t * rows[D, a]
+                if move >= rows[UP, a]:
+                    rows[MU, k] = rows[HI, k]
+                elif move <= rows[DOWN, a]:
+                    rows[MU, k] = rows[LO, k]
+                else:
+                    rows[MU, k] = rows[STEP, k] + move
+            minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
+            set_curved_values(P, A, b, x, rows, blocks)
+            slope = 0.0
+            for a in range(m):
+                slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
+            if abs(slope) <= CURVED_SEARCH * first or (slope > 0.0 and t >= limit):
+                break
+            if slope > 0.0:
+                # Where the slope hardly falls, go ten times as far.
+                ahead = t + (t - left) * slope / max(left_slope - slope, 0.11 * slope)
+                left = t
+                left_slope = slope
+                t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
+                if right < math.inf:
+                    t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
+                if t > 1e200:
+                    return math.inf
+            else:
+                right = t
+                right_slope = slope
+                share = left_slope / (left_slope - slope)
+                t = left + (right - left) * min(max(share, 0.05), 0.95)
+            if not (left < t and t < right):
+                break
+        residual = curved_residual(x, lower, upper, columns, rows, blocks)
+        if residual < 0.5 * best:
+            best = residual
+            stuck = 0
+        else:
+            stuck += 1
+        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 40:
+            break
+    residual = curved_residual(x, lower, upper, columns, rows, blocks)
+    for k in range(n):
+        if rows[MU, k] >= rows[HI, k]:
+            multipliers[k] = weights[k]
+        elif rows[MU, k] <= rows[LO, k]:
+            multipliers[k] = floor[k]
+        else:
+            multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
+    return residual
+
+
+@inlined
+def curved_memory(scratch, n, p):
+    """The named blocks of a quadratic instance's scratch memory."""
+    end = CURVED_COLUMNS * p
+    columns = carray(pointer_to(scratch, 0), (CURVED_COLUMNS, p))
+    B = carray(pointer_to(scratch, end), (p, p))
+    L = carray(pointer_to(scratch, end + p * p), (p, p))
+    blocks = carray(pointer_to(scratch, end + 2 * p * p), (3, n, p))
+    rows = carray(pointer_to(scratch, end + (2 * p + 3 * n) * p), (HESSIAN + 2 * n, n))
+    return columns, B, L, blocks, rows
+
+
+_cube = float64[:, :, ::1]
+
+
+@build_once
+def curved_step():
+    """The gufunc for quadratic rows: the first m of n have a P, all have a and b."""
+
+    @gufunc(
+        [
+            void(
+                _vector, _vector, float64, _vector, _vector, _cube, _matrix, _vector,
+                _vector, _vector, _vector, _vector, _vector, _vector, _number,
+            )
+        ],
+        "(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()",
+    )  # fmt: skip
+    def kernel(
+        center, gradient, alpha, floor, weights, P, A, b, lower, upper, start, scratch,
+        x, multipliers, residual,
+    ):  # fmt: skip
+        n, p = A.shape
+        columns, B, L, blocks, rows = curved_memory(scratch, n, p)  # type: ignore[misc]
+        residual[0] = solve_curved(
+            center, gradient, alpha, floor, weights, P, A, b, lower, upper, start,
+            columns, B, L, blocks, rows, x, multipliers,
+        )  # fmt: skip
+
+    return kernel.ufunc

@@ -14,6 +14,10 @@ from coldq._values import Array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.domains import Domain
 from coldq.errors import InvalidInput
+from coldq.max_affine import MaxAffine
+from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
 
 
 def reference_step(
@@ -58,8 +62,8 @@ def reference_step(
             # penalty max(lo g, hi g) = hi [g]_+ - lo [g]_-, with lo > 0 written without concavity
             objective += lo * g - lo * cp.pos(g) if lo > 0.0 else -lo * cp.neg(g)
     problem = cp.Problem(cp.Minimize(objective), limits)
-    # With a ball in it the problem is a cone program, which Clarabel solves less sharply.
-    sharp = 1e-11 if domain.polyhedral else 1e-8
+    # With cones in it Clarabel solves the problem less sharply.
+    sharp = 1e-11 if problem.is_qp() else 1e-8
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=sharp, tol_gap_rel=sharp, tol_feas=sharp)
     if x.value is None:
         raise InvalidInput(f"the reference solver ended with {problem.status}")
@@ -83,6 +87,20 @@ def _limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
 def _rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
     if constraint is None or isinstance(constraint, Unconstrained):
         return []
+    if isinstance(constraint, Stacked):
+        return [row for part in constraint.parts for row in _rows(cp, x, part)]
+    if isinstance(constraint, SparseAffine):
+        g = constraint.A @ x - constraint.b
+        return [g[n] for n in range(constraint.n_constraints)]
+    if isinstance(constraint, QuadraticConstraint):
+        rows = []
+        for P, q, r in zip(constraint.P, constraint.q, constraint.r, strict=True):
+            values, vectors = np.linalg.eigh(P)
+            root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+            rows.append(0.5 * cp.sum_squares(root @ x) + q @ x - r)
+        return rows
+    if isinstance(constraint, MaxAffine):
+        return [cp.max(A @ x - b) for A, b in zip(constraint.A, constraint.b, strict=True)]
     if isinstance(constraint, Affine):
         return [a @ x - c for a, c in zip(constraint.A, constraint.b, strict=True)]
     if isinstance(constraint, LogCapacity):

@@ -54,7 +54,7 @@ def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     up, down = np.flatnonzero(weights < np.inf), np.flatnonzero(floor > -np.inf)
     m = p + up.size + down.size
     soft = np.flatnonzero(compliance > 0.0)
-    rows = sparse.csc_array(np.eye(n))
+    rows = sparse.csc_array(sparse.eye_array(n))
     P = sparse.diags_array(
         np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p), 1.0 / compliance[soft]]),
         format="csc",
@@ -63,7 +63,7 @@ def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     split = sparse.hstack(
         [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csc"
     )
-    eye = sparse.csc_array(np.eye(m + soft.size))
+    eye = sparse.csc_array(sparse.eye_array(m + soft.size))
     below = np.flatnonzero(np.concatenate([lower, np.zeros(m - p)]) > -np.inf)
     above = np.flatnonzero(upper < np.inf)
     G = sparse.vstack([split, -eye[below], eye[above]], format="csc")

@@ -1,0 +1,70 @@
+"""Any convex constraint, given by functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._user_functions import call_at
+from coldq._values import Array, whole_number
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Convex:
+    """``g(x)`` by functions for its value (N,), its jacobian (N, p) and perhaps its hessian.
+
+    Each of the N functions must be convex; where they have kinks, a subgradient does. With the
+    hessian, of shape (N, p, p), the step is exact; without it the step is certified to a relative
+    gap of 1e-6 between its value and a cutting model below it.
+
+    The functions get one point of shape ``(p,)`` at a time, unless `vectorised` says that they
+    take points of shape ``(..., p)``. What they return is checked at every call.
+
+    >>> import numpy as np, coldq
+    >>> g = coldq.Convex(lambda x: [np.exp(x).sum() - 3.0], lambda x: [np.exp(x)])
+    >>> g.value([0.0, 0.0]), g.jacobian([0.0, 0.0])
+    (array([-1.]), array([[1., 1.]]))
+    """
+
+    value_function: Callable[[Array], Any]
+    jacobian_function: Callable[[Array], Any]
+    hessian_function: Callable[[Array], Any] | None = None
+    n_constraints: int = 1
+    vectorised: bool = False
+
+    batch: ClassVar[tuple[int, ...]] = ()
+
+    def __post_init__(self) -> None:
+        whole_number("n_constraints", self.n_constraints, 1)
+        for name in ("value_function", "jacobian_function"):
+            if not callable(getattr(self, name)):
+                raise InvalidInput(f"{name} must be a function, but is {getattr(self, name)!r}")
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether a hessian was given."""
+        return self.hessian_function is not None
+
+    def value(self, x: ArrayLike) -> Array:
+        """The user's values, checked."""
+        return self._call("the constraint", self.value_function, x, 0)
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """The user's jacobian, checked."""
+        return self._call("the constraint's jacobian", self.jacobian_function, x, 1)
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """The user's hessian, checked."""
+        if self.hessian_function is None:
+            raise InvalidInput("this constraint was given without its hessian")
+        return self._call("the constraint's hessian", self.hessian_function, x, 2)
+
+    def _call(self, name: str, function: Callable[[Array], Any], x: ArrayLike, axes: int) -> Array:
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        core = (self.n_constraints,) + x.shape[-1:] * axes
+        return call_at(name, function, x, core, self.vectorised)

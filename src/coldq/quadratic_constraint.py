@@ -1,0 +1,83 @@
+"""Quadratic constraints: risk limits, energy budgets, balls and ellipsoids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq.contractions import dot, matvec
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class QuadraticConstraint(Value):
+    """``g_n(x) = x'P_n x / 2 + <q_n, x> - r_n``, each P_n symmetric and positive semidefinite.
+
+    P has shape ``(..., N, p, p)``, q ``(..., N, p)`` and r ``(..., N)``.
+
+    >>> import numpy as np, coldq
+    >>> g = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [[0.0, 0.0]], [1.0])  # |x|^2 <= 1
+    >>> g.value([3.0, 4.0]), g.jacobian([3.0, 4.0])
+    (array([24.]), array([[6., 8.]]))
+    """
+
+    P: Array
+    q: Array
+    r: Array
+
+    def __init__(self, P: ArrayLike, q: ArrayLike, r: ArrayLike) -> None:
+        self._set(P=real_array("P", P, 3), q=real_array("q", q, 2), r=real_array("r", r, 1))
+        n, p = self.q.shape[-2:]
+        if self.P.shape[-3:] != (n, p, p) or self.r.shape[-1] != n:
+            raise InvalidInput(
+                f"q of shape {self.q.shape} needs P of shape (..., {n}, {p}, {p}) and r of shape "
+                f"(..., {n}), but P has {self.P.shape} and r has {self.r.shape}"
+            )
+        joint_batch(P=self.P.shape[:-3], q=self.q.shape[:-2], r=self.r.shape[:-1])
+        size = np.abs(self.P).max(axis=(-1, -2), initial=0.0)
+        skew = np.abs(self.P - np.swapaxes(self.P, -1, -2)).max(axis=(-1, -2), initial=0.0)
+        if (skew > 1e-12 * size).any():
+            where = first_index(skew > 1e-12 * size)
+            raise InvalidInput(
+                f"each P_n must be symmetric, but that at index {where} differs from its "
+                f"transpose by {skew[where]:.3g}"
+            )
+        least = np.linalg.eigvalsh(self.P)[..., 0]
+        if (least < -1e-12 * p * size).any():
+            where = first_index(least < -1e-12 * p * size)
+            raise InvalidInput(
+                f"each P_n must be positive semidefinite for g_n to be convex, but that at index "
+                f"{where} has the eigenvalue {least[where]:.3g}"
+            )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.q.shape[-1]
+
+    @property
+    def n_constraints(self) -> int:
+        """The number of rows N."""
+        return self.q.shape[-2]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(self.P.shape[:-3], self.q.shape[:-2], self.r.shape[:-1])
+
+    def value(self, x: ArrayLike) -> Array:
+        """``x'P_n x / 2 + <q_n, x> - r_n``."""
+        x = point(x, self.dim)[..., None, :]
+        return dot(0.5 * matvec(self.P, x) + self.q, x) - self.r
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """``P_n x + q_n``, one row for every n."""
+        return matvec(self.P, point(x, self.dim)[..., None, :]) + self.q
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """``P``."""
+        batch = joint_batch(P=self.P.shape[:-3], x=np.shape(x)[:-1])
+        return np.broadcast_to(self.P, batch + self.P.shape[-3:])

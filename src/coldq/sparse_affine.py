@@ -1,0 +1,80 @@
+"""Affine constraints whose matrix is mostly zeros."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, point, real_array
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SparseAffine(Value):
+    """``g(x) = A x - b`` with a SciPy sparse matrix A of shape ``(N, p)`` and b of shape ``(N,)``.
+
+    The step costs what A's nonzeros cost. No leading axes: a batch shares one A. Learners that ask
+    for the jacobian get it as a dense array.
+
+    >>> import coldq
+    >>> from scipy import sparse
+    >>> g = coldq.SparseAffine(sparse.eye_array(3), [1.0, 2.0, 3.0])  # x_n <= n
+    >>> g.value([1.0, 1.0, 1.0])
+    array([ 0., -1., -2.])
+    """
+
+    data: Array
+    indices: np.ndarray
+    indptr: np.ndarray
+    shape: tuple[int, int]
+    b: Array
+    A: ClassVar[Any]
+
+    batch: ClassVar[tuple[int, ...]] = ()
+
+    def __init__(self, A: Any, b: ArrayLike) -> None:
+        from scipy import sparse
+
+        if not sparse.issparse(A) or A.ndim != 2:
+            raise InvalidInput(
+                "SparseAffine needs a two-dimensional scipy.sparse A, but got a "
+                f"{type(A).__name__}; coldq.Affine takes dense arrays, with leading axes"
+            )
+        rows: Any = sparse.csr_array(A, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        limits = real_array("b", b, 1)
+        if limits.shape != rows.shape[:1]:
+            raise InvalidInput(
+                f"A of shape {rows.shape} needs b of shape {rows.shape[:1]}, "
+                f"but b has shape {limits.shape}"
+            )
+        real_array("A", rows.data, 1)
+        for part in (rows.data, rows.indices, rows.indptr):
+            part.flags.writeable = False
+        self._set(data=rows.data, indices=rows.indices, indptr=rows.indptr)
+        self._set(shape=rows.shape, b=limits, A=rows)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.shape[1]
+
+    @property
+    def n_constraints(self) -> int:
+        """The number of rows N."""
+        return self.shape[0]
+
+    def value(self, x: ArrayLike) -> Array:
+        """``A x - b``, one point after the other."""
+        x = point(x, self.dim)
+        out = np.empty((*x.shape[:-1], self.n_constraints))
+        for index in np.ndindex(*x.shape[:-1]):
+            out[index] = self.A @ x[index] - self.b
+        return out
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """``A``, dense."""
+        return np.broadcast_to(self.A.toarray(), (*np.shape(x)[:-1], *self.shape))

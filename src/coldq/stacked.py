@@ -1,0 +1,76 @@
+"""Several constraints as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, init=False)
+class Stacked:
+    """Constraints on top of one another: their rows in order, solved together in one step.
+
+    >>> import numpy as np, coldq
+    >>> risk = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [[0.0, 0.0]], [1.0])
+    >>> g = coldq.Stacked(risk, coldq.Affine([[1.0, 1.0]], [1.0]))
+    >>> g.value([1.0, 1.0]), g.n_constraints
+    (array([1., 1.]), 2)
+    """
+
+    parts: tuple[Any, ...]
+
+    def __init__(self, *parts: Any) -> None:
+        flat: list[Any] = []
+        for part in parts:
+            flat += part.parts if isinstance(part, Stacked) else [part]
+        for part in flat:
+            if not callable(getattr(part, "value", None)) or not hasattr(part, "n_constraints"):
+                raise InvalidInput(
+                    "Stacked takes constraints such as coldq.Affine or coldq.Convex, but got "
+                    f"{part!r}"
+                )
+        dims = {part.dim for part in flat if hasattr(part, "dim")}
+        if not flat or len(dims) > 1:
+            raise InvalidInput(
+                "Stacked needs constraints in equally many coordinates, but they have "
+                f"{sorted(dims) or 'none'}"
+            )
+        joint_batch(**{f"part {k}": part.batch for k, part in enumerate(flat)})
+        object.__setattr__(self, "parts", tuple(flat))
+
+    def __getattr__(self, name: str) -> Any:
+        # The number of coordinates, where a part knows it: functions of a user's own do not.
+        if name == "dim":
+            for part in self.parts:
+                if hasattr(part, "dim"):
+                    return part.dim
+        raise AttributeError(name)
+
+    @property
+    def n_constraints(self) -> int:
+        """The number of all rows."""
+        return sum(part.n_constraints for part in self.parts)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(*(part.batch for part in self.parts))
+
+    def value(self, x: ArrayLike) -> Array:
+        """The values of all rows."""
+        return self._join([part.value(x) for part in self.parts], 1)
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """The jacobians of all rows."""
+        return self._join([part.jacobian(x) for part in self.parts], 2)
+
+    def _join(self, arrays: list[Array], core: int) -> Array:
+        batch = np.broadcast_shapes(*(a.shape[:-core] for a in arrays))
+        spread = [np.broadcast_to(a, batch + a.shape[-core:]) for a in arrays]
+        return np.concatenate(spread, axis=len(batch))

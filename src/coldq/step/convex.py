@@ -1,0 +1,411 @@
+"""Any convex rows: one quadratic model after the other, or cutting planes where they have kinks.
+
+With hessians each row is replaced by its second-order model at x, a quadratic row, and the step
+with these rows is solved exactly. As the models have the curvature of the rows themselves, the
+iteration converges as fast as Newton's method, and since the per-slot objective is itself an exact
+penalty, its value says how far to go along.
+
+Without hessians they are taken from differences of the jacobian. If that does not come with a
+certificate, for there may be kinks, cutting planes do: every point visited gives each row an affine
+piece below it, and the step with these pieces is solved exactly, caps of groups included.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.errors import InvalidInput
+from coldq.max_affine import MaxAffine
+from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
+from coldq.step.affine import HINGE, misfit, raise_if_failed
+from coldq.step.answer import Step
+from coldq.step.curved import (
+    CURVED_TOLERANCE,
+    assemble,
+    box_and_hard,
+    one_way,
+    run_curved,
+    solve_parts,
+)  # fmt: skip
+from coldq.step.max_affine import (
+    Pieces,
+    capped_sums,
+    largest_of,
+    pieces_clash,
+    plain_rows,
+    solve_pieces,
+)  # fmt: skip
+
+GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
+NEWTON_STEPS = 60
+CUTS = 600
+LATELY = 4  # rounds
+DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
+NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
+STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
+
+
+class Member(NamedTuple):
+    """One instance: the data of the step, and its rows, some of them of known shape."""
+
+    center: Array
+    gradient: Array
+    alpha: float
+    low: Array
+    high: Array
+    constraint: Any
+    box: Any
+    hard: tuple[Any, ...]
+
+    def objective(self, x: Array, g: Array, high: Array) -> float:
+        """The penalised objective, `high` standing for infinite weights."""
+        move = x - self.center
+        with np.errstate(invalid="ignore"):
+            penalty = np.where(g > 0.0, high * g, np.where(g < 0.0, self.low * g, 0.0))
+        return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
+
+
+def has_hessian(constraint: Any) -> bool:
+    """Whether every row has a hessian."""
+    if isinstance(constraint, Stacked):
+        return all(has_hessian(part) for part in constraint.parts)
+    if isinstance(constraint, Affine | SparseAffine | LogCapacity | QuadraticConstraint):
+        return True
+    return bool(getattr(constraint, "has_hessian", False))
+
+
+def is_affine(constraint: Any) -> np.ndarray:
+    """Which rows are affine, so that their multipliers may be negative."""
+    if isinstance(constraint, Stacked):
+        return np.concatenate([is_affine(part) for part in constraint.parts])
+    return np.full(constraint.n_constraints, isinstance(constraint, Affine | SparseAffine))
+
+
+def hessian_at(constraint: Any, x: Array) -> Array:
+    """The hessians (N, p, p) of all rows at a point."""
+    p = x.size
+    if isinstance(constraint, Stacked):
+        return np.concatenate([hessian_at(part, x) for part in constraint.parts])
+    if isinstance(constraint, Affine | SparseAffine):
+        return np.zeros((constraint.n_constraints, p, p))
+    if isinstance(constraint, LogCapacity):
+        slope = constraint.rate / (1.0 + constraint.rate * x)
+        return np.diag(constraint.scale * slope * slope)[None]
+    return np.asarray(constraint.hessian(x), np.float64)
+
+
+def differences(constraint: Any, x: Array, box: Any) -> Array:
+    """The hessians from central differences of the jacobian, inside the box, made semidefinite."""
+    p = x.size
+    out = np.zeros((constraint.n_constraints, p, p))
+    for i in range(p):
+        h = 6e-6 * (1.0 + abs(x[i]))
+        ahead, behind = x.copy(), x.copy()
+        ahead[i], behind[i] = min(x[i] + h, box.upper[i]), max(x[i] - h, box.lower[i])
+        if ahead[i] > behind[i]:
+            rise = constraint.jacobian(ahead) - constraint.jacobian(behind)
+            out[:, :, i] = rise / (ahead[i] - behind[i])
+    out = 0.5 * (out + np.swapaxes(out, -1, -2))
+    values, vectors = np.linalg.eigh(out)
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """The constraint of one member of a batch."""
+    if isinstance(constraint, Stacked):
+        return Stacked(*(member_of(part, where, batch) for part in constraint.parts))
+    if not constraint.batch:
+        return constraint
+    cores = {
+        Affine: (("A", 2), ("b", 1)),
+        QuadraticConstraint: (("P", 3), ("q", 2), ("r", 1)),
+        MaxAffine: (("A", 3), ("b", 2)),
+        LogCapacity: (("demand", 0), ("scale", 1), ("rate", 1)),
+    }[type(constraint)]
+    arrays = [
+        np.broadcast_to(a, batch + a.shape[a.ndim - core :])[where]
+        for a, core in ((getattr(constraint, name), core) for name, core in cores)
+    ]
+    return type(constraint)(*arrays)
+
+
+def solve_convex(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Any,
+    domain: Any,
+) -> Step:
+    """The answers of a batch, one by one; raises if any instance has none."""
+    batch, p, n = center.shape[:-1], domain.dim, constraint.n_constraints
+    low = np.zeros(n) if floor is HINGE else np.asarray(floor)
+    if ((low < 0.0) & ~is_affine(constraint)).any():
+        raise one_way("convex", low)
+    box, hard = box_and_hard(domain)
+    try:
+        arrays = [
+            np.broadcast_to(array, batch + core)
+            for array, core in (
+                (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
+                (box.lower, (p,)), (box.upper, (p,)),
+            )
+        ]  # fmt: skip
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
+    exact = has_hessian(constraint)
+    tolerance = CURVED_TOLERANCE if exact else GAP_TOLERANCE
+    x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
+    for where in np.ndindex(*batch):
+        c, d, a, lo, hi, lower, upper = (array[where] for array in arrays)
+        own = member_of(constraint, where, batch)
+        rows = tuple((member_of(part, where, batch), least) for part, least in hard)
+        member = Member(c, d, float(a), lo, hi, own, type(box)(lower, upper), rows)
+        x[where], multipliers[where], worst[where] = solve_member(member, exact)
+    answer = Step(x, multipliers, worst)
+    if not (worst <= tolerance).all():
+        raise_if_failed(answer, np.isinf(worst), tolerance)
+    return answer
+
+
+def solve_member(member: Member, exact: bool) -> tuple[Array, Array, float]:
+    """x, multipliers, and their residual or gap; infinite if hard rows have no common point."""
+    if not np.isfinite(member.center - member.gradient / member.alpha).all():
+        return member.center, 0.0 * member.low, np.nan
+    if exact:
+        return newton(member, exact)
+    if member.center.size <= DIFFERENCES and not isinstance(member.constraint, MaxAffine):
+        x, multipliers, _ = newton(member, exact)
+        gap = certificate(member, x, multipliers)
+        if gap <= GAP_TOLERANCE:
+            return x, multipliers, gap
+    return cutting_planes(member)
+
+
+def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
+    """One quadratic model of the rows after the other."""
+    center, gradient, alpha, low, high, g_of, box, hard = member
+    n = high.size
+    x = np.clip(center, box.lower, box.upper)
+    firm = np.isinf(high)
+    weight = high
+    lam, best = np.zeros(n), np.inf
+    answer = x, lam, np.inf
+    if firm.any():
+        pull = np.abs(gradient).sum() + alpha * (1.0 + np.abs(x - center).sum())
+        weight = np.where(firm, STIFF * (1.0 + pull), high)
+    g, J = values_at(g_of, x)
+    first = True
+    for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
+        H = hessian_at(g_of, x) if exact else differences(g_of, x, box)
+        if exact:
+            require_convex(H, x)
+        Hx = H @ x
+        model = QuadraticRows(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
+        rows = assemble([model], low, weight, hard)
+        problem = (center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
+                   box.lower, box.upper)  # fmt: skip
+        start = np.zeros(rows.order.size)
+        start[:n] = lam
+        there, found, off = run_curved(problem, start[rows.order])
+        if not off <= 1e-6:
+            there, found, off = run_curved(problem, 0.0 * start)
+        lam = np.empty(found.size)
+        lam[rows.order] = found
+        beside, lam = lam[n:], lam[:n]
+        value = member.objective(x, g, weight)
+        h = g + J @ (there - x) + 0.5 * np.einsum("nij,i,j->n", H, there - x, there - x)
+        fall = member.objective(there, h, weight) - value
+        t = 1.0
+        while True:
+            trial = x + t * (there - x)
+            g_there, J_there = values_at(g_of, trial)
+            require_tangent(g, J, x, g_there, trial)
+            reached = member.objective(trial, g_there, weight)
+            noise = 1e-14 * (
+                abs(value) + abs(reached) + weight @ (np.abs(g) + np.abs(J) @ np.abs(x))
+            )
+            enough = value + 0.1 * t * fall + noise
+            if first or reached <= enough or t < 1e-12:
+                break
+            t *= 0.5
+        first = False  # the first step may have to enter the domain, whatever that costs
+        moved = np.abs(trial - x).max(initial=0.0)
+        x, g, J = trial, g_there, J_there
+        off = smooth_residual(member, x, lam, beside, g, J, weight)
+        settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
+        if off < best:
+            best, answer = off, (x, lam, off)
+        if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
+            if firm.any() and (lam >= weight)[firm].any() and weight[firm].max() < 1e12:
+                weight = np.where(firm, 100.0 * weight, high)
+                best = np.inf
+                continue
+            break
+    x, lam, off = answer
+    if firm.any() and (lam >= weight)[firm].any():
+        off = np.inf
+    return x, np.minimum(np.maximum(lam, low), high), off
+
+
+class QuadraticRows(QuadraticConstraint):
+    """Quadratic rows whose convexity is known."""
+
+    def __init__(self, P: Array, q: Array, r: Array) -> None:
+        self._set(P=np.ascontiguousarray(P), q=np.ascontiguousarray(q), r=np.ascontiguousarray(r))
+
+
+def values_at(constraint: Any, x: Array) -> tuple[Array, Array]:
+    """g and its jacobian at a point."""
+    return constraint.value(x), np.asarray(constraint.jacobian(x))
+
+
+def require_convex(H: Array, x: Array) -> None:
+    """Raise if a hessian has a clearly negative eigenvalue."""
+    size = np.abs(H).max(axis=(-1, -2), initial=0.0)
+    skew = np.abs(H - np.swapaxes(H, -1, -2)).max(axis=(-1, -2), initial=0.0)
+    least = np.linalg.eigvalsh(H)[:, 0] if H.size else np.zeros(len(H))
+    for k in range(len(H)):
+        if skew[k] > NOT_CONVEX * size[k]:
+            raise InvalidInput(f"the hessian of row {k} is not symmetric at x = {x}")
+        if least[k] < -NOT_CONVEX * size[k]:
+            raise InvalidInput(
+                f"row {k} of the constraint is not convex: its hessian has the eigenvalue "
+                f"{least[k]:.3g} at x = {x}"
+            )
+
+
+def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) -> None:
+    """Raise if a row lies clearly below its tangent: it is not convex, or its jacobian wrong."""
+    move = J @ (there - x)
+    below = g + move - g_there
+    size = np.abs(g) + np.abs(g_there) + np.abs(J) @ np.abs(there - x)
+    wrong = below > NOT_CONVEX * size + 1e-12
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"row {k} of the constraint is not convex, or its jacobian is wrong: the tangent at "
+            f"x = {x} gives {(g + move)[k]:.6g} at x = {there}, but the value there is "
+            f"{g_there[k]:.6g}"
+        )
+
+
+def smooth_residual(
+    member: Member, x: Array, lam: Array, beside: Array, g: Array, J: Array, high: Array
+) -> float:
+    """The relative KKT residual with the rows' own values and slopes."""
+    center, gradient, alpha, low, _, _, box, hard = member
+    half = 0.5 / alpha
+    y, mu = center - gradient * half, lam * half
+    pull, size = J.T @ mu, np.abs(J).T @ np.abs(mu)
+    begin = 0
+    worst = 0.0
+    for part, _ in hard:
+        own = beside[begin : begin + part.n_constraints] * half
+        begin += part.n_constraints
+        slope, value = np.asarray(part.jacobian(x)), part.value(x)
+        pull, size = pull + slope.T @ own, size + np.abs(slope).T @ np.abs(own)
+        scale = 1.0 + np.abs(slope) @ np.abs(x)
+        off = np.where(own == 0.0, np.maximum(value, 0.0), np.abs(value)) / scale
+        worst = max(worst, float(off.max(initial=0.0)))
+    away = np.abs(x - np.clip(y - pull, box.lower, box.upper)) / (1.0 + np.abs(y) + size)
+    scale = np.abs(g) + np.abs(J) @ np.maximum(np.abs(x), 1e-3)
+    floor = np.abs(g - J @ x)  # the constant of the tangent: what g is the difference of
+    scale = np.maximum(scale, floor)
+    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
+    off = np.where(wrong, np.abs(g) / np.where(scale > 0.0, scale, 1.0), 0.0)
+    return max(worst, float(away.max(initial=0.0)), float(off.max(initial=0.0)))
+
+
+def certificate(member: Member, x: Array, lam: Array) -> float:
+    """The relative gap between the value at x and the least of the rows' tangents there."""
+    g, J = values_at(member.constraint, x)
+    pieces = cut_problem(member, J, J @ x - g, np.arange(g.size))
+    there, _, _, _ = solve_pieces(pieces)
+    return gap_between(member, x, g, there, g + J @ (there - x))
+
+
+def gap_between(member: Member, x: Array, g: Array, there: Array, model: Array) -> float:
+    """The gap from the model's least value, at `there`, to the value at x; and hard violations."""
+    soft = np.where(np.isinf(member.high), 0.0, member.high)
+    value, least = member.objective(x, g, soft), member.objective(there, model, soft)
+    firm = np.isinf(member.high)
+    broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
+    return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
+
+
+def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
+    """The step with affine pieces for rows."""
+    center, gradient, alpha, low, high, _, box, hard = member
+    half = 0.5 / alpha
+    plain = plain_rows(hard, (), (), center.size)
+    return Pieces(
+        center - gradient * half, A, b, group, low * half, high * half, *plain, box.lower, box.upper
+    )
+
+
+def cutting_planes(member: Member) -> tuple[Array, Array, float]:
+    """Cuts below the rows at every point visited, until the gap to the value is small."""
+    n = member.high.size
+    mixed = (member.low != 0.0) & (member.low != member.high)
+    if mixed.any():
+        raise InvalidInput(
+            "a row without a hessian is a hinge (floor 0) or linear (floor = weights), but floor "
+            f"is {member.low} against {member.high}"
+        )
+    x = np.clip(member.center, member.box.lower, member.box.upper)
+    A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
+    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), np.inf)
+    total, problem = np.zeros(n), cut_problem(member, A, b, group)
+    seen: list[tuple[Array, Array, Array]] = []
+    for k in range(CUTS):
+        g, J = values_at(member.constraint, x)
+        for point, value, slope in seen[-3:]:
+            require_tangent(value, slope, point, g, x)
+        seen.append((x, g, J))
+        if k:
+            model = largest_of(A @ x - b, group, n, -np.inf)
+            gap = gap_between(member, x, g, x, model)
+            if gap < best[2]:
+                best = x, total / (0.5 / member.alpha), gap
+            if gap <= 0.1 * GAP_TOLERANCE:
+                break
+        # Cuts that have not mattered lately are forgotten. The model's least value does not fall
+        # by that, for it rests on the others.
+        keep = used > k - LATELY
+        A, b = np.concatenate([A[keep], J]), np.concatenate([b[keep], J @ x - g])
+        group = np.concatenate([group[keep], np.arange(n)])
+        used = np.concatenate([used[keep], np.full(n, k)])
+        problem = cut_problem(member, A, b, group)
+        x, mu, _, s = solve_pieces(problem, s)
+        used = np.where(mu > 0.0, k, used)
+        total = capped_sums(problem, mu)
+        if k == 0 and np.isinf(member.high).any() and pieces_clash(problem):
+            return x, 0.0 * member.high, np.inf
+    x, lam, gap = best
+    if gap > GAP_TOLERANCE and np.isinf(member.high).any() and pieces_clash(problem):
+        gap = np.inf
+    return x, np.minimum(np.maximum(lam, member.low), member.high), gap
+
+
+def solve_stacked(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Stacked,
+    domain: Any,
+) -> Step:
+    """Affine and quadratic parts go to the compiled kernel together, all else to the models."""
+    parts = [part for part in constraint.parts if not isinstance(part, Unconstrained)]
+    if parts and all(isinstance(part, Affine | QuadraticConstraint) for part in parts):
+        return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, parts)
+    return solve_convex(center, gradient, alpha, weights, floor, constraint, domain)

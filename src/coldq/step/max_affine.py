@@ -1,0 +1,288 @@
+"""Rows that are the largest of several affine pieces: exact caps on the sums of multipliers.
+
+The multipliers of a row's pieces are not negative and sum up to at most the row's weight,
+
+    sum over k of lambda_nk <= w_n,
+
+a cap on a group, where the kernel has only bounds of single rows. So each group gets a coordinate
+s_n of its own: its pieces become hard rows ``<a_nk, x> - s_n <= b_nk``, and s_n >= 0 costs w_n s_n.
+The kernel needs some curvature in s, so a proximal term ``eps |s - s'|^2 / 2`` is added and s'
+moved to the answer until it stays. eps falls until it is small against the curvature that the
+pieces have in s, so that a round gains several digits; where s = 0, one round is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import InvalidInput
+from coldq.max_affine import MaxAffine
+from coldq.step.affine import (
+    FAST,
+    HINGE,
+    TOLERANCE,
+    is_large,
+    misfit,
+    raise_if_failed,
+    rescue,
+    run_affine,
+)  # fmt: skip
+from coldq.step.answer import Step
+from coldq.step.curved import box_and_hard
+
+SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
+ROUNDS = 60
+SETTLED = 1e-12  # of a cap: what the proximal term may still add to it
+
+
+class Pieces(NamedTuple):
+    """One instance, divided by 2 alpha. Piece r belongs to the group ``group[r]``.
+
+    Group n's multipliers sum up to a number in [low_n, high_n], low 0 (a hinge) or high (linear).
+    Plain rows beside them have multipliers in [lo, hi].
+    """
+
+    y: Array
+    A: Array
+    b: Array
+    group: np.ndarray
+    low: Array
+    high: Array
+    plain: Array
+    limit: Array
+    lo: Array
+    hi: Array
+    lower: Array
+    upper: Array
+
+
+def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Array, Array, Array]:
+    """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s.
+
+    Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
+    """
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
+    n, p, m = high.size, y.size, b.size
+    norms = np.einsum("ri,ri->r", A, A)
+    largest = np.sqrt(largest_of(norms, group, n))
+    hard = np.isinf(high)
+    cost = np.where(hard, 0.0, high)
+    linear = (low == high) & ~hard
+    rows = np.zeros((m + limit.size, p + n))
+    rows[:m, :p], rows[m:, :p] = A, plain
+    right = np.concatenate([b, limit])
+    least = np.concatenate([np.zeros(m), lo])
+    most = np.concatenate([np.full(m, np.inf), hi])
+    wide = (
+        np.concatenate([lower, np.where(linear, -np.inf, 0.0)]),
+        np.concatenate([upper, np.where(hard, 0.0, np.inf)]),
+    )
+    x = np.minimum(np.maximum(y, lower), upper)
+    s = np.where(linear, group_values(problem, x), 0.0) if start is None else start
+    size = np.sqrt(norms) + np.abs(b)
+    chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
+    mu, settled = np.zeros(chosen.size), False
+    plain_hinges = not (limit.size or linear.any() or hard.any()) and (high > 0.0).all()
+    if start is None and plain_hinges and m > n and (lower < upper).all() and (A @ x > b).any():
+        x, s, mu, chosen = start_inside(problem, size)
+    # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
+    # the way that s may go.
+    steep = np.where(largest > 0.0, largest, 1.0)
+    way = steep * (1.0 + np.abs(x).max(initial=0.0))
+    eps = np.where(cost > 0.0, np.minimum(1.0 / (steep * steep), cost / way), 1.0)
+    softness = SOFTEST
+    for _ in range(ROUNDS):
+        excess = A @ x - b - s[group]
+        worst = largest_of(excess, group, n, -np.inf)
+        wrong = (excess > 1e-12 * size * (1.0 + np.abs(x).max(initial=0.0))) & ~chosen[:m]
+        if settled and not wrong.any():
+            break
+        if not wrong.any():  # only s is left to settle
+            softness = max(STIFFER * softness, LEAST_SOFT)
+        chosen[:m] |= wrong & (excess >= worst[group])
+        root = np.sqrt(softness * eps)
+        rows[np.arange(m), p + group] = -1.0 / root[group]
+        # Shifted by the last multipliers, the kernel starts from them: from its own zero.
+        last = mu[chosen]
+        center = np.concatenate([y, root * s - cost / root]) - rows[chosen].T @ last
+        found, more = solve_rows(
+            (center, 0.0 * center, np.array(0.5), least[chosen] - last, most[chosen] - last,
+             0.0 * last, rows[chosen], right[chosen], *wide)
+        )  # fmt: skip
+        mu[chosen] = last + more
+        x, moved = found[:p], found[p:] / root - s
+        s = s + moved
+        share = root * root * np.abs(moved)
+        settled = bool((share <= SETTLED * (cost + largest_of(mu[:m], group, n))).all())
+    return x, mu[:m], mu[m:], s
+
+
+def start_inside(problem: Pieces, size: Array) -> tuple[Array, Array, Array, np.ndarray]:
+    """x, s, multipliers and the pieces that matter, from an interior-point method."""
+    from coldq.step.interior_kernels import from_inside
+
+    y, A, b, group, _, high, _, _, _, _, lower, upper = problem
+    (m, p), n = A.shape, high.size
+    x, s, mu, room = np.empty(p), np.empty(n), np.empty(m), np.empty(m)
+    memory = [np.empty(shape) for shape in ((p, p), (n, p), (4, p), (3, m), (4, n))]
+    places = [np.ascontiguousarray(a) for a in (lower, upper)]
+    from_inside()(y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, room)
+    reach = size * (1.0 + np.abs(x).max(initial=0.0))
+    chosen = mu * reach > room * high[group]
+    unpaid = memory[4][0]  # the price of s below its cost: where it is high, s = 0
+    s = np.where(unpaid * largest_of(reach, group, n) > s * high, 0.0, s)
+    return np.clip(x, lower, upper), s, np.where(chosen, mu, 0.0), chosen
+
+
+def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
+    """The largest value of each group, at least `least`."""
+    out = np.full(n, least)
+    np.maximum.at(out, group, values)
+    return out
+
+
+def group_values(problem: Pieces, x: Array) -> Array:
+    """The largest piece of each group at x."""
+    values = problem.A @ x - problem.b
+    return largest_of(values, problem.group, problem.high.size, -np.inf)
+
+
+def solve_rows(instance: tuple[Any, ...]) -> tuple[Array, Array]:
+    """x and multipliers of one instance with affine rows, by whichever solver suits its size."""
+    if is_large(*instance[6].shape):
+        from coldq.step.large import _solve_member
+
+        return _solve_member(instance)[:2]
+    answer = run_affine(instance, FAST)
+    if not answer.residual <= TOLERANCE:
+        answer, _ = rescue(instance, answer)
+    return answer.x, answer.multipliers
+
+
+def residual(problem: Pieces, x: Array, mu: Array, nu: Array) -> float:
+    """The relative KKT residual: stationarity, and for pieces and groups complementarity.
+
+    A piece with a multiplier must be its group's largest; a group whose multipliers do not reach
+    its cap must not be positive, one whose multipliers do not vanish not negative.
+    """
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
+    pull, size = A.T @ mu + plain.T @ nu, np.abs(A).T @ mu + np.abs(plain).T @ np.abs(nu)
+    stationarity = np.abs(x - np.clip(y - pull, lower, upper)) / (1.0 + np.abs(y) + size)
+    at = np.maximum(np.abs(x), 1e-3)
+    values, scale = A @ x - b, np.abs(A) @ at + np.abs(b)
+    top = group_values(problem, x)
+    widest = largest_of(scale, group, high.size)
+    widest, scale = np.where(widest > 0.0, widest, 1.0), np.where(scale > 0.0, scale, 1.0)
+    pieces = np.where(mu > 0.0, (top[group] - values) / np.maximum(widest[group], scale), 0.0)
+    total = capped_sums(problem, mu)
+    wrong = ((total < high) & (top > 0.0)) | ((total > low) & (top < 0.0))
+    groups = np.where(wrong, np.abs(top) / widest, 0.0)
+    outside = np.abs(np.bincount(group, mu, high.size) - total) / (1.0 + total)
+    outside = np.maximum(outside, (low - total) / (1.0 + total))
+    g, span = plain @ x - limit, np.abs(plain) @ at + np.abs(limit)
+    wrong = ((nu < hi) & (g > 0.0)) | ((nu > lo) & (g < 0.0))
+    rows = np.where(wrong, np.abs(g) / np.where(span > 0.0, span, 1.0), 0.0)
+    return float(np.concatenate([stationarity, pieces, groups, outside, rows]).max(initial=0.0))
+
+
+def capped_sums(problem: Pieces, mu: Array) -> Array:
+    """The sums of the groups' multipliers; those at a cap but for rounding are the cap."""
+    total, cap = np.bincount(problem.group, mu, problem.high.size), problem.high
+    near = np.abs(total - np.where(np.isinf(cap), -1.0, cap)) <= 1e-11 * total
+    return np.where(near, cap, np.minimum(total, cap))
+
+
+def solve_max_affine(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: MaxAffine,
+    domain: Any,
+) -> Step:
+    """The answers of a batch, one by one; raises if any instance has none."""
+    n, k, p = constraint.A.shape[-3:]
+    batch = center.shape[:-1]
+    box, hard = box_and_hard(domain)
+    low = np.zeros(n) if floor is HINGE else np.asarray(floor)
+    if ((low != 0.0) & (low != weights)).any():
+        raise InvalidInput(
+            "a max-affine row is a hinge (floor 0) or linear (floor = weights), but floor is "
+            f"{low} against {weights}"
+        )
+    arrays = (
+        (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
+        (constraint.A, (n, k, p)), (constraint.b, (n, k)), (box.lower, (p,)), (box.upper, (p,)),
+    )  # fmt: skip
+    if batch or any(np.shape(array) != core for array, core in arrays):
+        try:
+            arrays = tuple((np.broadcast_to(a, batch + core), core) for a, core in arrays)
+        except ValueError:
+            raise misfit(center, gradient, weights, constraint, domain) from None
+    center, gradient, alpha, low, weights, A, b, lower, upper = (a for a, _ in arrays)
+    group = np.repeat(np.arange(n), k)
+    x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
+    for where in np.ndindex(*batch):
+        half = 0.5 / float(alpha[where])
+        problem = Pieces(
+            center[where] - gradient[where] * half, A[where].reshape(n * k, p),
+            b[where].reshape(n * k), group, low[where] * half, weights[where] * half,
+            *plain_rows(hard, where, batch, p), lower[where], upper[where],
+        )  # fmt: skip
+        x[where], total, worst[where] = solve_member(problem)
+        multipliers[where] = np.where(total >= problem.high, weights[where], total / half)
+    answer = Step(x, np.minimum(multipliers, weights), worst)
+    if not (worst <= TOLERANCE).all():
+        raise_if_failed(answer, np.isinf(worst))
+    return answer
+
+
+def plain_rows(
+    hard: tuple[Any, ...], where: tuple[int, ...], batch: tuple[int, ...], p: int
+) -> tuple[Array, Array, Array, Array]:
+    """A domain's affine hard rows: A, b and the bounds of their multipliers."""
+    A, b, lo = [np.zeros((0, p))], [np.zeros(0)], [np.zeros(0)]
+    for part, least in hard:
+        if not hasattr(part, "b"):
+            raise InvalidInput(
+                "max-affine and nonsmooth rows are solved on boxes and polytopes; on a domain "
+                "with a curved boundary use smooth rows (coldq.QuadraticConstraint, coldq.Convex)"
+            )
+        count = part.n_constraints
+        A.append(np.broadcast_to(part.A, (*batch, count, p))[where])
+        b.append(np.broadcast_to(part.b, (*batch, count))[where])
+        lo.append(np.full(count, least))
+    rows = np.concatenate(b)
+    return np.concatenate(A), rows, np.concatenate(lo), np.full(rows.size, np.inf)
+
+
+def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
+    """x, the sums of the groups' multipliers, and the residual, infinite if hard rows clash."""
+    if not np.isfinite(problem.y).all():
+        return problem.y, 0.0 * problem.high, np.nan
+    x, mu, nu, _ = solve_pieces(problem)
+    found = residual(problem, x, mu, nu)
+    if not found <= TOLERANCE:
+        x, mu, nu, _ = solve_pieces(problem, np.zeros(problem.high.size))
+        found = residual(problem, x, mu, nu)
+    total = capped_sums(problem, mu)
+    if not found <= TOLERANCE and pieces_clash(problem):
+        found = np.inf
+    return x, total, found
+
+
+def pieces_clash(problem: Pieces) -> bool:
+    """Whether hard groups and hard plain rows have no common point in the box."""
+    from coldq.step.rescue import hard_rows_clash
+
+    firm = np.isinf(problem.high)[problem.group]
+    A = np.concatenate([problem.A[firm], problem.plain])
+    b = np.concatenate([problem.b[firm], problem.limit])
+    lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
+    hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
+    y, lower, upper = problem.y, problem.lower, problem.upper
+    return hard_rows_clash((y, y, 1.0, lo, hi, 0.0 * b, A, b, lower, upper))

@@ -1,0 +1,133 @@
+"""Random and deliberately degenerate per-slot problems with max-affine rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+import coldq
+
+PIECEWISE_CATEGORIES = (
+    "regular", "infeasible", "duplicates", "integer ties", "zero weights", "hard rows",
+    "alpha 1e-6", "alpha 1e6", "lower = upper", "far outside", "row scales", "linear rows",
+    "zero pieces", "unbounded", "one piece",
+)  # fmt: skip
+
+
+class Piecewise(NamedTuple):
+    """One per-slot problem with max-affine rows on a box."""
+
+    center: np.ndarray
+    gradient: np.ndarray
+    alpha: float
+    floor: np.ndarray
+    weights: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def solve(self) -> coldq.Step:
+        return coldq.penalised_step(
+            self.center, self.gradient, self.alpha, self.weights, coldq.MaxAffine(self.A, self.b),
+            coldq.Box(self.lower, self.upper), floor=self.floor,
+        )  # fmt: skip
+
+    def objective(self, x: np.ndarray) -> float:
+        """The penalised objective; hard rows are left out."""
+        move, g = x - self.center, (self.A @ x - self.b).max(axis=1)
+        high = np.where(np.isinf(self.weights), 0.0, self.weights)
+        penalty = np.where(g > 0.0, high * g, self.floor * g)
+        return float(self.gradient @ move + self.alpha * move @ move + penalty.sum())
+
+
+def make_piecewise(rng: np.random.Generator, category: str, N: int, K: int, p: int) -> Piecewise:
+    """An instance of a category; hard rows always have a common point."""
+    K = 1 if category == "one piece" else K
+    A = rng.standard_normal((N, K, p))
+    b = A @ rng.uniform(-0.5, 0.5, p) + rng.uniform(-0.2, 1.0, (N, K))
+    center, gradient = rng.uniform(-1.0, 1.0, p), 3.0 * rng.standard_normal(p)
+    alpha, weights, floor = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-1, 3.5, N), np.zeros(N)
+    lower, upper = np.full(p, -rng.uniform(0.5, 2.0)), np.full(p, rng.uniform(0.5, 2.0))
+    some = rng.random(N) < 0.5
+    match category:
+        case "infeasible":
+            b = b - rng.uniform(0.0, 20.0)
+        case "duplicates":
+            rows, pieces = rng.integers(0, N, N), rng.integers(0, K, K)
+            A, b = A[rows][:, pieces], b[rows][:, pieces]
+        case "integer ties":
+            A, b = rng.integers(-2, 3, (N, K, p)) * 1.0, rng.integers(-2, 3, (N, K)) * 1.0
+            center, gradient = rng.integers(-1, 2, p) * 1.0, rng.integers(-4, 5, p) * 1.0
+            alpha, weights = 0.5 * 2.0 ** rng.integers(-2, 3), rng.integers(0, 9, N) * 1.0
+            lower, upper = -np.ones(p), np.ones(p)
+        case "zero weights":
+            weights[some] = 0.0
+        case "hard rows":
+            at = A @ rng.uniform(lower, upper)
+            b = at + np.abs(rng.standard_normal((N, K))) * (rng.random((N, K)) < 0.7)
+            weights[some] = np.inf
+        case "alpha 1e-6":
+            alpha = 1e-6
+        case "alpha 1e6":
+            alpha = 1e6
+        case "lower = upper":
+            fixed = rng.random(p) < 0.5
+            upper[fixed] = lower[fixed]
+        case "far outside":
+            center = 1e3 * rng.standard_normal(p)
+        case "row scales":
+            scale = 10.0 ** rng.uniform(-4.0, 4.0, N)
+            A, b = A * scale[:, None, None], b * scale[:, None]
+        case "linear rows":
+            floor = weights.copy()
+        case "zero pieces":
+            A[rng.random((N, K)) < 0.4] = 0.0
+        case "unbounded":
+            lower[rng.random(p) < 0.5] = -np.inf
+            upper[rng.random(p) < 0.5] = np.inf
+    return Piecewise(center, gradient, float(alpha), floor, weights, A, b, lower, upper)
+
+
+def draw_piecewise(rng: np.random.Generator, k: int) -> tuple[str, Piecewise]:
+    """The k-th instance of a run through all categories, of random size."""
+    category = PIECEWISE_CATEGORIES[k % len(PIECEWISE_CATEGORIES)]
+    N, K, p = (int(rng.integers(1, most)) for most in (6, 7, 10))
+    return category, make_piecewise(rng, category, N, K, p)
+
+
+def piecewise_residual(i: Piecewise, step: coldq.Step) -> float:
+    """The relative KKT residual, independently: a linear program splits the rows' multipliers.
+
+    Only pieces that are their row's largest at x may have a share; the shares must balance y - x
+    up to the normal cone of the box. The program finds the least imbalance.
+    """
+    from scipy.optimize import linprog
+
+    half, x = 0.5 / i.alpha, step.x
+    y, values, total = i.center - i.gradient * half, i.A @ x - i.b, step.multipliers * half
+    size = np.abs(i.b) + np.abs(i.A) @ np.maximum(np.abs(x), 1e-3)
+    widest = np.where(size.max(axis=1) > 0.0, size.max(axis=1), 1.0)
+    g = values.max(axis=1)
+    wrong = ((step.multipliers > i.floor) & (g < 0.0)) | (
+        (step.multipliers < i.weights) & (g > 0.0)
+    )
+    complementarity = float(np.where(wrong, np.abs(g) / widest, 0.0).max())
+    rows, pieces = np.nonzero(values >= (g - 1e-9 * widest)[:, None])
+    slopes, m = i.A[rows, pieces], rows.size
+    scale = 1.0 + np.abs(y) + np.abs(i.A).max(axis=1).T @ total
+    pull, push = slopes.T * total[rows] / scale[:, None], (y - x) / scale
+    imbalance = -np.ones((y.size, 1))
+    not_high, not_low = x < i.upper, x > i.lower
+    sums = np.zeros((total.size, m + 1))
+    sums[rows, np.arange(m)] = 1.0
+    found = linprog(
+        np.concatenate([np.zeros(m), [1.0]]),
+        A_ub=np.vstack([np.hstack([-pull, imbalance])[not_high],
+                        np.hstack([pull, imbalance])[not_low]]),
+        b_ub=np.concatenate([-push[not_high], push[not_low]]),
+        A_eq=sums, b_eq=np.ones(total.size), method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )  # fmt: skip
+    return max(complementarity, float(found.fun) if found.status == 0 else np.inf)
