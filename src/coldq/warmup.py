@@ -24,5 +24,6 @@ def warmup() -> None:
         kernels.dual_search,
         interior_kernels.from_inside,
         sparse_kernels.chosen_gram,
+        sparse_kernels.residual_terms,
     ):
         build()

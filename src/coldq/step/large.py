@@ -118,11 +118,18 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
 def residual(problem: Problem, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
     y, A, b, lo, hi, _, _, _ = problem
-    size = abs(A)
-    z, weight = y - A.T @ mu, 1.0 + np.abs(y) + size.T @ np.abs(mu)
-    stationarity = np.abs(x - problem.clip(z)) / weight
-    g = A @ x - b
-    scale = size @ np.maximum(np.abs(x), X_FLOOR) + np.abs(b)
+    at = np.maximum(np.abs(x), X_FLOOR)
+    if problem.sparse:
+        from coldq.step.sparse_kernels import residual_terms
+
+        terms = pull, size, value, scale = [np.zeros(k) for k in (y.size, y.size, b.size, b.size)]
+        parts = A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)
+        residual_terms()(*parts, mu, x, at, *terms)
+    else:
+        sizes = np.abs(A)
+        pull, size, value, scale = A.T @ mu, sizes.T @ np.abs(mu), A @ x, sizes @ at
+    g, scale = value - b, scale + np.abs(b)
+    stationarity = np.abs(x - problem.clip(y - pull)) / (1.0 + np.abs(y) + size)
     wrong = ((mu > lo) & (g < 0.0)) | ((mu < hi) & (g > 0.0))
     complementarity = np.where(wrong, np.abs(g) / np.maximum(scale, 1e-300), 0.0)
     outside = np.maximum(lo - mu, mu - hi) / (1.0 + np.abs(mu))
@@ -242,15 +249,15 @@ def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
     side = np.where((down >= 0.0) & (gain < 0.0), -1, np.where((up <= 0.0) & (gain > 0.0), 1, 0))
     for _ in range(10):
         free = side == 0
-        d = np.where(side < 0, down, up)
-        d[free] = 0.0
-        slope = gain - H @ d
         if free.all():
-            d = solve_definite(H, gain)
-            slope = gain
-        elif free.any():
-            d[free] = solve_definite(H[np.ix_(free, free)], slope[free])
-            slope = slope - H[:, free] @ d[free]
+            d, slope = solve_definite(H, gain), gain
+        else:
+            d = np.where(side < 0, down, up)
+            d[free] = 0.0
+            slope = gain - H @ d
+            if free.any():
+                d[free] = solve_definite(H[np.ix_(free, free)], slope[free])
+                slope = slope - H[:, free] @ d[free]
         beyond = np.where(d < down, -1, np.where(d > up, 1, 0))
         guess = np.where(free, beyond, np.where(side * slope < 0.0, 0, side))
         if (guess == side).all():
@@ -283,7 +290,7 @@ def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
 
 def solve_definite(H: Array, right: Array) -> Array:
     """``H^-1 right``; H is positive definite but for rounding."""
-    _, answer, info = dposv(H, right, lower=1)
+    _, answer, info = dposv(H.T, right, lower=1)  # symmetric, and in Fortran's order
     if info == 0:
         return answer
     H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
