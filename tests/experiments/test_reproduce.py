@@ -151,12 +151,15 @@ def test_wrong_arguments_are_refused_with_a_sentence(arguments, words, tmp_path)
 def test_an_interrupt_leaves_no_file_behind(tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "coldq", "reproduce", "--quick", "--out", str(out)]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not out.exists():  # it is made just before the runs begin
-        assert running.poll() is None
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            while not out.exists():  # it is made just before the runs begin
+                assert running.poll() is None
+                time.sleep(0.05)
+            running.send_signal(signal.SIGINT)
+            _, errors = running.communicate(timeout=120)
+        finally:
+            running.kill()
     assert running.returncode != 0
     assert "Traceback" not in errors
     assert not list(out.rglob("*.*"))
