@@ -1,10 +1,15 @@
-"""Compile every kernel ahead of its first use, for images and services."""
+"""Compile kernels ahead of their first use, for images and services."""
 
 from __future__ import annotations
 
 
-def warmup() -> None:
-    """Compile all kernels, or load them from the cache.
+def warmup(*, everything: bool = True) -> None:
+    """Compile the kernels, or load them from the cache.
+
+    Parameters
+    ----------
+    everything
+        False for only those that affine rows and capacities on a box need.
 
     >>> import coldq
     >>> coldq.warmup()
@@ -14,16 +19,16 @@ def warmup() -> None:
 
     for contraction in contractions.ALL:
         contraction.build()
-    for build in (
-        kernels.affine_single,
-        kernels.affine_step,
-        kernels.affine_check,
-        kernels.capacity_step,
-        kernels.ball_step,
-        kernels.curved_step,
-        kernels.dual_search,
-        interior_kernels.from_inside,
-        sparse_kernels.chosen_gram,
-        sparse_kernels.residual_terms,
-    ):
+    builds = [kernels.affine_single, kernels.affine_step, kernels.capacity_step]
+    if everything:
+        builds += [
+            kernels.affine_check,
+            kernels.ball_step,
+            kernels.curved_step,
+            kernels.dual_search,
+            interior_kernels.from_inside,
+            sparse_kernels.chosen_gram,
+            sparse_kernels.residual_terms,
+        ]
+    for build in builds:
         build()

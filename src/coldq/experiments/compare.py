@@ -196,7 +196,7 @@ def run_compare(
     require_report()
     require_writable(out, MEGABYTES)
     with progress(1 + count) as done:
-        warmup()
+        warmup(everything=False)
         done("kernels compiled or loaded")
         league = compare(key, names, seeds, horizon=horizon, done=done)
     if not league.standings:

@@ -62,7 +62,7 @@ def reproduce(
 
     begun = time.perf_counter()
     with progress(1 + sum(count_runs(figure) for figure in figures)) as done:
-        warmup()
+        warmup(everything=False)
         done("kernels compiled or loaded")
         runs = tuple(run_figure(figure, seeds, done) for figure in figures)
     result = Reproduction(

@@ -123,7 +123,7 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
             progress(task)
     if not missing:
         return
-    coldq.warmup()
+    coldq.warmup(everything=False)
     if processes < 2:
         for task in missing:
             progress(run_and_store(out, task))
