@@ -17,6 +17,8 @@ from coldq.experiments.claims import Verdict, check_claims
 from coldq.experiments.figures import FIGURES, Figure
 from coldq.experiments.published import EndPoint, end_points
 from coldq.experiments.runs import (
+    ALPHAS,
+    FEW_ALPHAS,
     FigureRuns,
     Stepping,
     count_runs,
@@ -46,11 +48,13 @@ def reproduce(
     figures: Iterable[Figure] = FIGURES,
     seeds: Iterable[int] = range(20),
     out: str | Path = "results",
+    *,
+    quick: bool = False,
 ) -> Reproduction:
     """Run figures of the paper over many seeds, check its claims, and write everything to `out`.
 
     Written are ``index.html``, ``claims.json``, every figure as PNG and PDF, and the traces as
-    parquet: each file whole or not at all.
+    parquet: each file whole or not at all. A `quick` look tries few alphas where RECOO is tuned.
     """
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
     require_report()
@@ -61,10 +65,11 @@ def reproduce(
     from coldq.warmup import warmup
 
     begun = time.perf_counter()
-    with progress(1 + sum(count_runs(figure) for figure in figures)) as done:
+    alphas = FEW_ALPHAS if quick else ALPHAS
+    with progress(1 + sum(count_runs(figure, alphas) for figure in figures)) as done:
         warmup(everything=False)
         done("kernels compiled or loaded")
-        runs = tuple(run_figure(figure, seeds, done) for figure in figures)
+        runs = tuple(run_figure(figure, seeds, done, alphas) for figure in figures)
     result = Reproduction(
         figures=runs,
         verdicts=tuple(verdict for each in runs for verdict in check_claims(each)),

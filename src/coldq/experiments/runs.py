@@ -20,6 +20,7 @@ from coldq.simulate import Trace, simulate
 
 TUNED = "RECOO (tuned)"
 ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4
+FEW_ALPHAS = (0.5, 1.0, 2.0)  # for a quick look
 AS_LOW_A_LOSS = 0.001  # at most 0.1% above
 
 
@@ -76,16 +77,22 @@ class FigureRuns:
         return tuple(run for run in self.runs if run.setting is setting)
 
 
-def count_runs(figure: Figure) -> int:
+def count_runs(figure: Figure, alphas: tuple[float, ...] = ALPHAS) -> int:
     """How often `run_figure` will report that something is done."""
     tuned = sum(setting.claimed for setting in figure.settings) if figure.tuned else 0
-    return (len(figure.settings) + 1) * len(figure.entries) + tuned * len(ALPHAS)
+    return (len(figure.settings) + 1) * len(figure.entries) + tuned * len(alphas)
 
 
 def run_figure(
-    figure: Figure, seeds: tuple[int, ...], done: Callable[[str], None] = lambda what: None
+    figure: Figure,
+    seeds: tuple[int, ...],
+    done: Callable[[str], None] = lambda what: None,
+    alphas: tuple[float, ...] = ALPHAS,
 ) -> FigureRuns:
-    """Every learner in every setting; `done` hears of each finished run."""
+    """Every learner in every setting; `done` hears of each finished run.
+
+    `alphas` are those from which RECOO's is chosen where the figure tunes it.
+    """
     runs = []
     for setting in figure.settings:
         chosen = seeds if setting.random else seeds[:1]
@@ -93,7 +100,7 @@ def run_figure(
         runs += own
         if figure.tuned and setting.claimed:
             ours, theirs = own[0], next(run for run in own if run.entry.label == "RECOO")
-            runs.append(_tuned(ours, theirs, chosen, done))
+            runs.append(_tuned(ours, theirs, chosen, done, alphas))
     # One seed alone: a decision maker has no batch that would share the cost of Python.
     alone = figure.settings[0]
     seconds = {}
@@ -115,13 +122,19 @@ def _run(
     return Run(setting, entry, trace, seconds)
 
 
-def _tuned(ours: Run, theirs: Run, seeds: tuple[int, ...], done: Callable[[str], None]) -> Run:
+def _tuned(
+    ours: Run,
+    theirs: Run,
+    seeds: tuple[int, ...],
+    done: Callable[[str], None],
+    alphas: tuple[float, ...],
+) -> Run:
     """RECOO with the alpha that violates least among those with a mean loss as low as COLDQ's.
 
     Where no alpha has a loss as low, the one that comes closest.
     """
     runs = []
-    for scale in ALPHAS:
+    for scale in alphas:
         entry = replace(
             theirs.entry,
             label=TUNED,
