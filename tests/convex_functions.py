@@ -162,7 +162,7 @@ def functions_gap(functions: Functions, arguments: tuple[Any, ...], step: coldq.
 
 
 def modelled_value(functions: Functions, arguments: tuple[Any, ...]) -> float:
-    """The least value on [-2, 2]^p, as CVXPY finds it."""
+    """The objective at CVXPY's answer on [-2, 2]^p; its own figure may lie below any point's."""
     import cvxpy as cp
 
     center, gradient, alpha, weights = arguments
@@ -170,4 +170,7 @@ def modelled_value(functions: Functions, arguments: tuple[Any, ...]) -> float:
     rows = zip(weights, functions.modelled(cp, x), strict=True)
     cost = gradient @ (x - center) + alpha * cp.sum_squares(x - center)
     cost += sum(w * cp.pos(g) for w, g in rows)
-    return float(cp.Problem(cp.Minimize(cost), [x >= -2.0, x <= 2.0]).solve(solver=cp.CLARABEL))  # type: ignore[arg-type]
+    cp.Problem(cp.Minimize(cost), [x >= -2.0, x <= 2.0]).solve(solver=cp.CLARABEL)
+    found = np.clip(np.asarray(x.value), -2.0, 2.0)
+    move, g = found - center, np.asarray(functions.value(found))
+    return float(gradient @ move + alpha * move @ move + weights @ np.maximum(g, 0.0))

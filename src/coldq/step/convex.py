@@ -23,7 +23,7 @@ from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
-from coldq.step.affine import HINGE, misfit, raise_if_failed
+from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.curved import (
     CURVED_TOLERANCE,
@@ -36,9 +36,9 @@ from coldq.step.curved import (
 from coldq.step.max_affine import (
     Pieces,
     capped_sums,
-    largest_of,
     pieces_clash,
     plain_rows,
+    residual,
     solve_pieces,
 )  # fmt: skip
 
@@ -181,9 +181,14 @@ def solve_member(member: Member, exact: bool) -> tuple[Array, Array, float]:
         return member.center, 0.0 * member.low, np.nan
     if exact:
         return newton(member, exact)
+    if ((member.low != 0.0) & (member.low != member.high)).any():
+        raise InvalidInput(
+            "a row beside or without a hessian is a hinge (floor 0) or linear (floor = weights), "
+            f"but floor is {member.low} against {member.high}"
+        )
     if member.center.size <= DIFFERENCES and not isinstance(member.constraint, MaxAffine):
         x, multipliers, _ = newton(member, exact)
-        gap = certificate(member, x, multipliers)
+        gap = certificate(member, x)
         if gap <= GAP_TOLERANCE:
             return x, multipliers, gap
     return cutting_planes(member)
@@ -324,19 +329,39 @@ def smooth_residual(
     return max(worst, float(away.max(initial=0.0)), float(off.max(initial=0.0)))
 
 
-def certificate(member: Member, x: Array, lam: Array) -> float:
-    """The relative gap between the value at x and the least of the rows' tangents there."""
+def certificate(member: Member, x: Array) -> float:
+    """The relative gap between the value at x and the least with the rows' tangents there."""
     g, J = values_at(member.constraint, x)
-    pieces = cut_problem(member, J, J @ x - g, np.arange(g.size))
-    there, _, _, _ = solve_pieces(pieces)
-    return gap_between(member, x, g, there, g + J @ (there - x))
+    problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
+    _, mu, nu, _ = solve_cuts(problem, None)
+    return gap_above(member, x, g, problem, mu, nu)
 
 
-def gap_between(member: Member, x: Array, g: Array, there: Array, model: Array) -> float:
-    """The gap from the model's least value, at `there`, to the value at x; and hard violations."""
-    soft = np.where(np.isinf(member.high), 0.0, member.high)
-    value, least = member.objective(x, g, soft), member.objective(there, model, soft)
-    firm = np.isinf(member.high)
+def solve_cuts(problem: Pieces, s: Array | None) -> tuple[Array, Array, Array, Array]:
+    """The answer with cuts for rows, from a guess of s, or afresh where that misleads."""
+    answer = solve_pieces(problem, s)
+    if s is not None and not residual(problem, *answer[:3]) <= TOLERANCE:
+        return solve_pieces(problem)
+    return answer
+
+
+def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu: Array) -> float:
+    """The relative gap from a bound from below to the value at x, and what hard rows are off by.
+
+    Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
+    """
+    center, gradient, alpha, _, high, _, _, _ = member
+    total = np.bincount(problem.group, mu, high.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(total > 0.0, capped_sums(problem, mu) / total, 1.0)
+    mu = mu * share[problem.group]
+    pull = problem.A.T @ mu + problem.plain.T @ nu
+    there = np.minimum(np.maximum(problem.y - pull, problem.lower), problem.upper)
+    rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
+    move = there - center
+    least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
+    firm = np.isinf(high)
+    value = member.objective(x, g, np.where(firm, 0.0, high))
     broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
     return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
 
@@ -354,16 +379,11 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
 def cutting_planes(member: Member) -> tuple[Array, Array, float]:
     """Cuts below the rows at every point visited, until the gap to the value is small."""
     n = member.high.size
-    mixed = (member.low != 0.0) & (member.low != member.high)
-    if mixed.any():
-        raise InvalidInput(
-            "a row without a hessian is a hinge (floor 0) or linear (floor = weights), but floor "
-            f"is {member.low} against {member.high}"
-        )
     x = np.clip(member.center, member.box.lower, member.box.upper)
     A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
     s, used, best = None, np.zeros(0, int), (x, np.zeros(n), np.inf)
-    total, problem = np.zeros(n), cut_problem(member, A, b, group)
+    problem = cut_problem(member, A, b, group)
+    mu, nu = np.zeros(0), np.zeros(problem.limit.size)
     seen: list[tuple[Array, Array, Array]] = []
     for k in range(CUTS):
         g, J = values_at(member.constraint, x)
@@ -371,11 +391,10 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
             require_tangent(value, slope, point, g, x)
         seen.append((x, g, J))
         if k:
-            model = largest_of(A @ x - b, group, n, -np.inf)
-            gap = gap_between(member, x, g, x, model)
+            gap = gap_above(member, x, g, problem, mu, nu)
             if gap < best[2]:
-                best = x, total / (0.5 / member.alpha), gap
-            if gap <= 0.1 * GAP_TOLERANCE:
+                best = x, capped_sums(problem, mu) * 2.0 * member.alpha, gap
+            if gap <= 0.5 * GAP_TOLERANCE:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
         # by that, for it rests on the others.
@@ -384,9 +403,8 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
         group = np.concatenate([group[keep], np.arange(n)])
         used = np.concatenate([used[keep], np.full(n, k)])
         problem = cut_problem(member, A, b, group)
-        x, mu, _, s = solve_pieces(problem, s)
-        used = np.where(mu > 0.0, k, used)
-        total = capped_sums(problem, mu)
+        x, mu, nu, s = solve_cuts(problem, s)
+        used = np.where(mu > 1e-9 * capped_sums(problem, mu)[group], k, used)
         if k == 0 and np.isinf(member.high).any() and pieces_clash(problem):
             return x, 0.0 * member.high, np.inf
     x, lam, gap = best

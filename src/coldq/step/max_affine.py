@@ -70,7 +70,8 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
     largest = np.sqrt(largest_of(norms, group, n))
     hard = np.isinf(high)
     cost = np.where(hard, 0.0, high)
-    linear = (low == high) & ~hard
+    paid = high > 0.0  # a group of weight zero costs nothing, whatever its pieces
+    linear = (low == high) & ~hard & paid
     rows = np.zeros((m + limit.size, p + n))
     rows[:m, :p], rows[m:, :p] = A, plain
     right = np.concatenate([b, limit])
@@ -85,7 +86,7 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
     size = np.sqrt(norms) + np.abs(b)
     chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
     mu, settled = np.zeros(chosen.size), False
-    plain_hinges = not (limit.size or linear.any() or hard.any()) and (high > 0.0).all()
+    plain_hinges = not (limit.size or linear.any() or hard.any()) and paid.all()
     if start is None and plain_hinges and m > n and (lower < upper).all() and (A @ x > b).any():
         x, s, mu, chosen = start_inside(problem, size)
     # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
@@ -98,6 +99,7 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
         excess = A @ x - b - s[group]
         worst = largest_of(excess, group, n, -np.inf)
         wrong = (excess > 1e-12 * size * (1.0 + np.abs(x).max(initial=0.0))) & ~chosen[:m]
+        wrong &= paid[group]
         if settled and not wrong.any():
             break
         if not wrong.any():  # only s is left to settle
