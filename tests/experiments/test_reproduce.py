@@ -151,7 +151,13 @@ def test_wrong_arguments_are_refused_with_a_sentence(arguments, words, tmp_path)
 def test_an_interrupt_leaves_no_file_behind(tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "coldq", "reproduce", "--quick", "--out", str(out)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+
+    def hear_interrupts() -> None:  # a shell's background jobs are started deaf to them
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    ) as running:
         try:
             while not out.exists():  # it is made just before the runs begin
                 assert running.poll() is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -33,41 +31,9 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
     shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with _heard_interrupts() as check, shown as bar:
+    with shown as bar:
         task = bar.add_task("compiling, or loading compiled kernels", total=total)
-
-        def done(what: str) -> None:
-            check()
-            bar.update(task, advance=1, description=what)
-
-        yield done
-
-
-@contextmanager
-def _heard_interrupts() -> Iterator[Callable[[], None]]:
-    """A check that raises if Ctrl-C was pressed, even where the exception itself got lost.
-
-    An interrupt that strikes while kernels are compiled or loaded can be swallowed there.
-    """
-    pressed = False
-
-    def note(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    def check() -> None:
-        if pressed:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield check
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
+        yield lambda what: bar.update(task, advance=1, description=what)
 
 
 def interval(samples: Array) -> str:
