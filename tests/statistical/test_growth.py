@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners import CATALOGUE
 from coldq.learners.card import Claim, Largest, Rate
 from coldq.problems import OnlineLinear, OnlineQuadratic, TimeVarying
 from tests.statistical.problems import Corner, Drifting, Settling, Tracking
@@ -191,7 +190,3 @@ def test_coldq_expert_tracks_its_best_expert_without_being_told(path_exponent: f
         singles.append(coldq.accumulated_loss(trace).mean())
     print(f"V_x = {path_exponent}: {total:.1f}, best expert {min(singles):.1f} of {singles}")
     assert total <= 1.05 * min(singles)
-
-
-def test_every_learner_with_a_claim_is_here() -> None:
-    assert set(BUILD) == {learner for learner in CATALOGUE if learner.card.claims}

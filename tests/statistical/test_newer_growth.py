@@ -13,7 +13,9 @@ import pytest
 
 import coldq
 from coldq import networks
+from coldq.learners import CATALOGUE
 from coldq.learners.card import Claim
+from tests.statistical import test_growth
 from tests.statistical.problems import Hexagon, NetworkCorner
 from tests.statistical.test_growth import LONG, PROBLEMS, SEEDS, SHORT, bound
 
@@ -99,3 +101,8 @@ def test_regret_and_violation_grow_no_faster_than_claimed(name: str, claim: Clai
 def test_polyak_s_steps_never_leave_the_feasible_set() -> None:
     for horizon in (SHORT, LONG):
         assert run("PolyakFeasibility", "convex", "fixed", horizon, None).violation.max() <= 1e-12
+
+
+def test_every_learner_with_a_claim_is_in_one_of_the_two_files() -> None:
+    claiming = {learner.__name__ for learner in CATALOGUE if learner.card.claims}
+    assert claiming == {learner.__name__ for learner in test_growth.BUILD} | (claiming & set(BUILD))
