@@ -149,6 +149,118 @@ def test_smooth_losses_and_capacities_have_comparators_too() -> None:
     np.testing.assert_allclose(static.x[0, 0], expected, atol=1e-5)
 
 
+def capacity_slot(rng: np.random.Generator, p: int) -> tuple[coldq.Feedback, coldq.Box]:
+    """Prices of any sign, ties, useless coordinates, fixed ones; slack, tight and unmet demands."""
+    c = rng.choice([-1.0, 0.0, 1.0, 1.0, 1.0], p) * 10.0 ** rng.uniform(-3.0, 3.0, p)
+    scale, rate = (rng.choice([0.0, 1.0, 1.0], p) * 10.0 ** rng.uniform(-1, 1, p) for _ in "sr")
+    for array in (c, scale, rate):
+        if rng.random() < 0.3:
+            array[:] = array[0]
+    lower = -rng.choice([0.0, 0.5], p) / np.maximum(rate, 0.1)
+    upper = lower + rng.choice([0.0, 1.0, 1.0], p) * 10.0 ** rng.uniform(-1.0, 3.0, p)
+    least, most = ((scale * np.log1p(rate * x)).sum() for x in (lower, upper))
+    demand = least + rng.choice([-0.5, 0.3, 0.9, 0.999, 1.5]) * (most - least)
+    row = coldq.LogCapacity(demand, scale, rate)
+    return coldq.Feedback(coldq.Linear(c), row), coldq.Box(lower, upper)
+
+
+def test_the_least_cost_of_a_capacity_meets_the_conditions_of_optimality() -> None:
+    rng, met = np.random.default_rng(0), 0
+    for _ in range(600):
+        revealed, box = capacity_slot(rng, int(rng.integers(1, 8)))
+        near = box.lower + rng.random(box.dim) * (box.upper - box.lower)
+        x, exists = nearest_minimiser(revealed, box, near)
+        c, g = revealed.loss.c, revealed.constraint  # type: ignore[attr-defined]
+        most = (g.scale * np.log1p(g.rate * box.upper)).sum()  # type: ignore[attr-defined]
+        size = abs(g.demand) + most  # type: ignore[attr-defined]
+        assert exists == (most >= g.demand - 1e-12 * size)  # type: ignore[attr-defined]
+        if not exists:
+            continue
+        met += 1
+        assert box.contains(x)
+        gap = g.value(x)[0]
+        assert gap <= 1e-10 * (1.0 + size)
+        # Some mu >= 0 has c_i >= mu s_i r_i / (1 + r_i x_i) below the upper bounds, <= above the
+        # lower ones; it is 0 if the row is slack.
+        slope = -g.jacobian(x)[0]
+        below, above = x < box.upper - 1e-9, x > box.lower + 1e-9
+        flat = slope == 0.0
+        assert (c[flat & below] >= 0.0).all() and (c[flat & above] <= 0.0).all()
+        np.testing.assert_array_equal(x[flat & (c == 0.0)], near[flat & (c == 0.0)])
+        price = c[~flat] / slope[~flat]
+        low = max(0.0, price[above[~flat]].max(initial=0.0))
+        high = price[below[~flat]].min(initial=np.inf)
+        assert low <= high + 1e-9 * abs(low)
+        assert low == 0.0 or gap >= -1e-9 * (1.0 + size)
+    assert met > 300
+
+
+def test_the_least_cost_of_a_capacity_is_that_of_cvxpy() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        p = 5
+        c, scale, rate = rng.uniform(0.1, 2.0, (3, p))
+        c[0] = -0.2
+        g = coldq.LogCapacity(6.0, scale, rate)
+        box, x = coldq.Box(0.0, 40.0, dim=p), cp.Variable(p)
+        best, _ = nearest_minimiser(coldq.Feedback(coldq.Linear(c), g), box, box.start())
+        served = cp.sum(cp.multiply(scale, cp.log1p(cp.multiply(rate, x))))
+        problem = cp.Problem(cp.Minimize(c @ x), [served >= 6.0, x >= 0.0, x <= 40.0])
+        problem.solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(c @ best, problem.value, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(best, x.value, atol=1e-3)
+
+
+def test_free_coordinates_of_a_capacity_move_no_further_than_the_demand_needs() -> None:
+    # x_1 costs, x_2 and x_3 are free, x_4 is free and useless.
+    cost, box = coldq.Linear([1.0, 0.0, 0.0, 0.0]), coldq.Box(0.0, 10.0, dim=4)
+    row = coldq.LogCapacity(np.log(16.0), [1.0, 1.0, 1.0, 0.0], np.ones(4))
+    for near, expected in (
+        ([5.0, 1.0, 1.0, 7.0], [0.0, 3.0, 3.0, 7.0]),  # (1 + x_2) (1 + x_3) = 16, by symmetry
+        ([5.0, 4.0, 5.0, 7.0], [0.0, 4.0, 5.0, 7.0]),  # enough already
+    ):
+        x, _ = nearest_minimiser(coldq.Feedback(cost, row), box, np.array(near))
+        np.testing.assert_allclose(x, expected, atol=1e-9)
+    # Where the free ones do not suffice, they are used up.
+    row = coldq.LogCapacity(np.log(242.0), [1.0, 1.0, 1.0, 0.0], np.ones(4))
+    x, _ = nearest_minimiser(coldq.Feedback(cost, row), box, np.full(4, 2.0))
+    np.testing.assert_allclose(x, [1.0, 10.0, 10.0, 2.0], rtol=1e-9)
+
+
+def test_capacities_in_a_batch_have_the_bits_of_one_by_one() -> None:
+    problem = coldq.problems.JobScheduling(12, arrivals="requests", mean_arrivals=3300.0)
+    demands = np.array([-1.0, 1000.0, 2500.0, 3300.0, 4000.0])
+    near = np.random.default_rng(2).uniform(0.0, 1000.0, (5, 100))
+    for t in range(1, 13):
+        revealed = problem.start([0]).reveal(t, near)
+        scale, rate = revealed.constraint.scale, revealed.constraint.rate  # type: ignore[attr-defined]
+        rows = coldq.LogCapacity(demands, scale, rate)
+        x, exists = nearest_minimiser(coldq.Feedback(revealed.loss, rows), problem.domain, near)
+        assert exists.tolist() == [True, True, True, True, False]
+        for k, demand in enumerate(demands):
+            row = coldq.LogCapacity(demand, scale, rate)
+            alone, _ = nearest_minimiser(
+                coldq.Feedback(revealed.loss, row), problem.domain, near[k]
+            )
+            assert alone.tobytes() == x[k].tobytes()
+
+
+def test_a_demand_beyond_every_capacity_is_named() -> None:
+    box, row = coldq.Box(0.0, 1.0, dim=1), [coldq.LogCapacity(d, [1.0], [1.0]) for d in (0.5, 0.7)]
+    problem = Scripted(box, [coldq.Feedback(DOWN, g) for g in row])  # log 2 = 0.69...
+    assert coldq.dynamic_comparator(problem, [0]).feasible.tolist() == [[True, False]]
+    assert not coldq.static_comparator(problem, [0]).feasible.any()
+    trace = coldq.simulate(coldq.COLDQ(box, horizon=2), problem, seeds=[0])
+    assert np.isnan([coldq.dynamic_regret(trace), coldq.static_regret(trace)]).all()
+    words = str(coldq.certify(trace))
+    assert "1 of 1 seeds have none" in words
+    assert "unknown (Theorem 1)" in words  # a bound on the static regret, which has no value
+    # A demand that all of the capacity just meets is met.
+    whole = coldq.LogCapacity(np.log1p(1e-4), [1.0], [1e-4])
+    x, exists = nearest_minimiser(coldq.Feedback(DOWN, whole), box, np.zeros(1))
+    assert exists and x[0] == 1.0
+
+
 def test_adversaries_need_the_decisions_they_answered_to() -> None:
     def answer(x):
         return coldq.Feedback(coldq.Linear(np.where(x > 0.5, 1.0, -1.0)), rows(1.0, 1.0))

@@ -78,6 +78,8 @@ class Check:
         realised = f"{self.measure:<15} {_range(self.realised):>21}"
         if not self.source or np.isnan(self.bound).all():
             return f"{realised}   no bound" + (f" ({self.source} is void)" if self.source else "")
+        if np.isnan(self.slack).all():
+            return f"{realised}   <= {_range(self.bound):>21}   unknown ({self.source})"
         with np.errstate(divide="ignore", invalid="ignore"):
             share = 100.0 * np.nanmax(self.realised / self.bound)
         kept = f"at most {share:.3g}% of it" if share > 0.0 else "none of it"

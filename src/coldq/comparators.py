@@ -12,7 +12,7 @@ losses (S, T), ``best_fixed_decision(seeds)`` returns x* (S, p).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +20,21 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Ball, Domain
+from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
+from coldq.losses import Linear
 from coldq.simulate import replay, seed_tuple
 from coldq.step import Step, penalised_step
 from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
+from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
+FREE = 1e-40  # a price this far below the largest counts as none
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 CACHE_BYTES = 500_000_000
-NOWHERE = np.zeros((), bool)
+NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,6 +165,14 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
             return minimise_on_rows(rows, targets, slope, constraint.A, constraint.b, domain, near)
         none = np.zeros((0, domain.dim)), np.zeros(0)
         return minimise_on_rows(rows, targets, slope, *none, domain, near)
+    if (
+        isinstance(loss, Linear)
+        and isinstance(constraint, LogCapacity)
+        and isinstance(domain, Box)
+        and not domain.batch
+        and np.isfinite(domain.diameter)
+    ):
+        return minimise_cost(loss.c, constraint, domain, near)
     return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
 
 
@@ -210,14 +221,54 @@ def minimise_on_rows(
     size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1) / width
     alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, near.shape)
+
+    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
+        problem = (
+            x, slope[here], alpha[here], floor, weights, compliance,
+            np.ascontiguousarray(rows[here]), np.ascontiguousarray(targets[here]),
+        )  # fmt: skip
+        return _solve(problem, domain)
+
+    return _repeat(step, near)
+
+
+def minimise_cost(
+    c: Array, capacity: LogCapacity, domain: Box, near: Array
+) -> tuple[Array, np.ndarray]:
+    """Minimise ``<c, x>`` over a capacity row in a bounded box; also, whether there is such an x.
+
+    This is water-filling: x_i is mu scale_i / c_i - 1 / rate_i, clipped, for one multiplier mu. The
+    proximal term is small against the least price that is not zero, so that a free coordinate alone
+    feels it and stays as near as the demand lets it.
+    """
+    prices = np.abs(c)
+    most = prices.max(axis=-1, keepdims=True)
+    least = np.where(prices > FREE * most, prices, most).min(axis=-1)
+    size = np.where(least > 0.0, least, 1.0) / np.maximum(domain.diameter, 1.0)
+    batch, whole = near.shape[:-1], near.shape
+    alpha, demand = (np.broadcast_to(a, batch) for a in (SMALL * size, capacity.demand))
+    c, scale, rate = (np.broadcast_to(a, whole) for a in (c, capacity.scale, capacity.rate))
+
+    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
+        row = LogCapacity(demand[here], scale[here], rate[here])
+        answer = Step(*run_log_capacity(x, c[here], alpha[here], ZERO, INFINITE, row, domain))
+        return answer, np.isinf(answer.residual)
+
+    return _repeat(step, near)
+
+
+def _repeat(
+    step: Callable[[Array, np.ndarray], tuple[Step, np.ndarray]], near: Array
+) -> tuple[Array, np.ndarray]:
+    """Repeat a proximal step from its own answers until they stay, and where there is an answer.
+
+    `step` gets the points that still move and where they are in the batch; it says which have none.
+    """
+    batch = near.shape[:-1]
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
     for _ in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
-        problem = (
-            x[open_], slope[open_], alpha[open_], floor, weights, compliance,
-            np.ascontiguousarray(rows[open_]), np.ascontiguousarray(targets[open_]),
-        )  # fmt: skip
-        answer, clash = _solve(problem, domain)
+        answer, clash = step(x[open_], open_)
         if not (answer.residual <= TOLERANCE).all():
             raise_if_failed(
                 answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
@@ -331,6 +382,10 @@ def _solve_static(
         best, exists = problem.best_fixed_decision(seeds), np.ones(S, bool)
     elif quadratic and affine and on_rows(problem.domain):
         best, exists = _static_on_rows(losses, constraints, problem.domain, near)
+    elif all(isinstance(loss, Linear) for loss in losses):
+        total = Linear(sum(loss.c for loss in losses))
+        revealed = Feedback(total, _strictest(constraints))
+        best, exists = nearest_minimiser(revealed, problem.domain, near)
     else:
         best, exists = minimise_smooth(
             lambda x: np.sum([f.value(x) for f in losses], axis=0),

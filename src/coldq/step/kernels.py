@@ -750,22 +750,29 @@ def solve_capacity(
     capacity, rise = capacity_at(mu, scale, rate, lower, upper, columns, x)
     if capacity < demand and lo < hi:
         # g falls as mu grows; look for its root between left (g > 0) and right (g <= 0).
-        left, right = lo, hi
-        reachable = 0.0
-        for i in range(p):
-            if scale[i] * rate[i] > 0.0:
-                reachable += scale[i] * math.log1p(rate[i] * upper[i])
-        if hi == math.inf and reachable < demand:
-            return math.inf, math.inf
+        limit = hi
+        if hi == math.inf:
+            # Beyond `limit` every x_i is at its upper bound, and a gap that is left is rounding.
+            limit = lo
+            reachable = 0.0
+            for i in range(p):
+                slope = scale[i] * rate[i]
+                if slope > 0.0:
+                    reachable += scale[i] * math.log1p(rate[i] * upper[i])
+                    level = 1.0 + rate[i] * upper[i]
+                    limit = max(limit, 2.0 * (upper[i] - columns[Y, i]) * level / slope)
+            if reachable < demand:
+                return math.inf, math.inf
+        left, right = lo, limit
         mu = lo + (demand - capacity) / rise if rise > 0.0 else max(2.0 * lo, 1.0)
         for _ in range(200):
-            mu = min(mu, hi)
+            mu = min(mu, limit)
             capacity, rise = capacity_at(mu, scale, rate, lower, upper, columns, x)
             gap = demand - capacity
             if abs(gap) <= 1e-14 * (abs(demand) + abs(capacity)):
                 break
             if gap > 0.0:
-                if mu >= hi:
+                if mu >= limit:
                     break
                 left = mu
             else:
@@ -776,12 +783,12 @@ def solve_capacity(
             if left < proposal and proposal < right:
                 mu = proposal
             elif right < math.inf:
-                mu = math.sqrt(left * right) if left > 1e-12 * right else 0.5 * (left + right)
+                mu = math.sqrt(left * right) if left > 0.0 else 0.5 * right
             else:
                 mu = 1e3 * mu
             if not (left < mu and mu < right):
-                if right >= hi and hi < math.inf and gap > 0.0:
-                    mu = hi
+                if right >= limit and limit < math.inf and gap > 0.0:
+                    mu = limit
                 else:
                     break
     rows[MU, 0], rows[LO, 0], rows[HI, 0] = mu, lo, hi

@@ -37,13 +37,6 @@ def solve_log_capacity(
     domain = domain.box
     if constraint.dim != domain.dim:
         raise misfit(center, gradient, weights, constraint, domain)
-    outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
-    if outside.any():
-        where = first_index(outside)
-        raise InvalidInput(
-            "the capacity is defined where rate x > -1, but the domain's lower bound makes "
-            f"rate x = {(constraint.rate * domain.lower)[where]} at index {where}"
-        )
     low = np.zeros(1) if floor is HINGE else np.asarray(floor)
     if (low < 0.0).any():
         raise InvalidInput(
@@ -76,6 +69,13 @@ def run_log_capacity(
     """The kernel alone; infinite residuals mean that a hard demand cannot be met."""
     from coldq.step import kernels
 
+    outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
+    if outside.any():
+        where = first_index(outside)
+        raise InvalidInput(
+            "the capacity is defined where rate x > -1, but the domain's lower bound makes "
+            f"rate x = {(constraint.rate * domain.lower)[where]} at index {where}"
+        )
     p = domain.dim
     inputs = (
         center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
