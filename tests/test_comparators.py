@@ -228,7 +228,7 @@ def test_free_coordinates_of_a_capacity_move_no_further_than_the_demand_needs() 
 
 
 def test_capacities_in_a_batch_have_the_bits_of_one_by_one() -> None:
-    problem = coldq.problems.JobScheduling(12, arrivals="requests", mean_arrivals=3300.0)
+    problem = coldq.problems.JobScheduling(12)
     demands = np.array([-1.0, 1000.0, 2500.0, 3300.0, 4000.0])
     near = np.random.default_rng(2).uniform(0.0, 1000.0, (5, 100))
     for t in range(1, 13):
