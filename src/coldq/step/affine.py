@@ -5,6 +5,7 @@ It solves rows on a box. Hard rows of a polyhedral domain join those of the cons
 
 from __future__ import annotations
 
+import sys
 from functools import cache, partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
 from coldq.step.answer import Step
-from coldq.step.threads import run_batch, scratch
+from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
@@ -28,13 +29,6 @@ MANY_ROWS = 64  # above, passes on BLAS over few rows at a time beat the compile
 MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
 SOME_ROWS = 16
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
-
-
-@cache
-def _single() -> Any:
-    from coldq.step.kernels import affine_single
-
-    return affine_single()
 
 
 @cache
@@ -56,6 +50,25 @@ def is_large(n: int, p: int) -> bool:
     return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
 
 
+# By the shape of A, all that a single step takes besides its problem: the kernel, zeros, memory and
+# the shape. The kernel holds the GIL from end to end, so threads share its memory.
+_singles: dict[tuple[int, ...], tuple[Any, Array, Array, int, int]] = {}
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def prepare_single(shape: tuple[int, ...]) -> bool:
+    """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
+    if is_large(*shape) or not HAS_GIL:
+        return False
+    from coldq.step.kernels import affine_single, single_size
+
+    n, p = shape
+    if 8 * single_size(n, p) > SMALL_BLOCK:
+        return False
+    _singles[shape] = affine_single(), _zeros(n), np.zeros(single_size(n, p)), n, p
+    return True
+
+
 def solve_affine(
     center: Array,
     gradient: Array,
@@ -67,33 +80,38 @@ def solve_affine(
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
+    if center.ndim == 1:
+        # A single decision costs mostly Python, so there is little of it here. The kernel checks
+        # lengths and strides itself; it must be given arrays of the right number of axes.
+        try:
+            kernel, zeros, memory, n, p = _singles[A.shape]
+        except KeyError:
+            if A.ndim != 2:
+                raise misfit(center, gradient, weights, constraint, domain) from None
+            if prepare_single(A.shape):
+                return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
+        else:
+            if not (
+                weights.ndim == gradient.ndim == b.ndim == 1
+                and (center.dtype is FLOAT or center.dtype == FLOAT)
+            ):
+                raise misfit(center, gradient, weights, constraint, domain)
+            x, multipliers = empty(p), empty(n)
+            try:
+                residual = kernel(
+                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, A, b,
+                    domain.bounds, memory, x, multipliers,
+                )  # fmt: skip
+            except TypeError:  # alpha is not one number, or the domain not one box
+                raise misfit(center, gradient, weights, constraint, domain) from None
+            if 0.0 <= residual <= TOLERANCE:
+                return new_tuple(Step, (x, multipliers, residual))
+            if residual < 0.0:
+                raise misfit(center, gradient, weights, constraint, domain)
     if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
         from coldq.step.large import solve_large
 
         return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
-    if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here. The kernel checks
-        # lengths and strides itself; it must be given arrays of the right number of axes.
-        if not (
-            weights.ndim == gradient.ndim == b.ndim == 1
-            and A.ndim == 2
-            and (center.dtype is FLOAT or center.dtype == FLOAT)
-        ):
-            raise misfit(center, gradient, weights, constraint, domain)
-        n, p = A.shape
-        zeros = _zeros(n)
-        x, multipliers = empty(p), empty(n)
-        try:
-            residual = _single()(
-                center, gradient, alpha, zeros if floor is HINGE else floor, weights, A, b,
-                domain.bounds, zeros, scratch(n, p), x, multipliers,
-            )  # fmt: skip
-        except TypeError:  # alpha is not one number, or the domain not one box
-            raise misfit(center, gradient, weights, constraint, domain) from None
-        if 0.0 <= residual <= TOLERANCE:
-            return new_tuple(Step, (x, multipliers, residual))
-        if residual < 0.0:
-            raise misfit(center, gradient, weights, constraint, domain)
     zeros = _zeros(A.shape[-2])
     floor = zeros if floor is HINGE else floor
     problem = (

@@ -58,6 +58,11 @@ def scratch_size(n: int, p: int) -> int:
     return COLUMNS * p + (HESSIAN + 2 * n) * n
 
 
+def single_size(n: int, p: int) -> int:
+    """The same for :func:`affine_single`, whose memory begins with zeros."""
+    return n + scratch_size(n, p)
+
+
 @inlined
 def set_row_values(A, b, x, rows):
     """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
@@ -616,18 +621,16 @@ def affine_single():
     """The same solver for one instance: an ordinary call, a fraction of a gufunc's of 15 operands.
 
     It returns the residual, or -1 if lengths or strides do not fit; it trusts the number of axes
-    and that all is float64. `bounds` holds the lower bounds of the box and then the upper ones; no
-    row is compliant.
+    and that all is float64. `bounds` holds the lower bounds of the box and then the upper ones;
+    `memory` begins with n zeros, the rows' compliance.
     """
     signature = float64(
         _vector, _vector, float64, _vector, _vector, _matrix, _vector, _matrix,
-        _vector, _vector, _vector, _vector,
+        _vector, _vector, _vector,
     )  # fmt: skip
 
     @function(signature)
-    def kernel(
-        center, gradient, alpha, floor, weights, A, b, bounds, zeros, scratch, x, multipliers
-    ):
+    def kernel(center, gradient, alpha, floor, weights, A, b, bounds, memory, x, multipliers):
         n, p = A.shape
         if not (
             center.size == gradient.size == x.size == p
@@ -640,9 +643,9 @@ def affine_single():
             return -1.0
         return solve_instance(
             n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
-            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(zeros, 0),
+            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(memory, 0),
             pointer_to(A, 0), pointer_to(b, 0), pointer_to(bounds, 0), pointer_to(bounds, p), 0.0,
-            pointer_to(scratch, 0), pointer_to(scratch, COLUMNS * p),
+            pointer_to(memory, n), pointer_to(memory, n + COLUMNS * p),
             pointer_to(x, 0), pointer_to(multipliers, 0),
         )  # fmt: skip
 
