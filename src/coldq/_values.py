@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +13,7 @@ from coldq.errors import InvalidInput
 
 Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
+OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -23,20 +25,26 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
 
     A read-only input is shared, anything else is copied: a value cannot be changed from outside.
     """
-    given = as_array(name, value)
+    given = value if type(value) is np.ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
     if given.ndim < core:
         axes = {1: "one axis", 2: "two axes", 3: "three axes"}[core]
         raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
-    if given.dtype != np.float64 or given.flags.writeable or not core_contiguous(given, core):
-        given = np.array(given, dtype=np.float64, order="C")
+    if given.dtype != FLOAT or given.flags.writeable or not core_contiguous(given, core):
+        if given.dtype != FLOAT or type(value) not in OWN_COPY:
+            given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
-    if finite and not np.isfinite(given).all():
+    if finite and not all_finite(given):
         where = first_index(~np.isfinite(given))
         place = f" at index {where}" if where else ""
         raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
     return given
+
+
+def all_finite(array: Array) -> bool:
+    """Whether no entry is NaN or infinite. A product is the fastest look; it may only overflow."""
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
@@ -80,6 +88,9 @@ def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
 
 def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common leading shape of several arrays, or an error that names them."""
+    different = set(shapes.values())
+    if len(different) == 1:
+        return different.pop()
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
@@ -90,7 +101,7 @@ def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
 def positive(name: str, value: ArrayLike) -> Array:
     """A positive number, or an array of them over leading axes."""
     array = real_array(name, value, 0)
-    if not (array > 0.0).all():
+    if not array.min(initial=np.inf) > 0.0:
         raise InvalidInput(f"{name} must be positive, but is {_shown(array)}")
     return array
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, real_array
+from coldq._values import Array, as_array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.convex import Convex
 from coldq.domains import Ball, Box, Domain, require_domain
@@ -137,7 +137,7 @@ def penalised_step(
     constraint: Constraint | None,
     domain: Any,
     *,
-    floor: ArrayLike = 0.0,
+    floor: ArrayLike = HINGE,
 ) -> Step:
     """Solve ``min over x in X of <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))``.
 
@@ -194,18 +194,18 @@ def penalised_step(
         raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {domain.dim}")
     alpha = positive("alpha", alpha)
     n = getattr(constraint, "n_constraints", 0)
-    low = _bounds("floor", floor, n)
     high = _bounds("weights", weights, n)
-    if not ((low <= high) & (high >= 0.0) & (low < np.inf)).all():  # false for NaN as well
-        if not (high >= 0.0).all():
-            raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
+    if not high.min(initial=0.0) >= 0.0:  # true for NaN as well
+        raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
+    low = HINGE if floor is HINGE else _bounds("floor", floor, n)
+    if low is not HINGE and not ((low <= high) & (low < np.inf)).all():
         raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
     shapes = {
         "center": center.shape[:-1],
         "gradient": gradient.shape[:-1],
         "alpha": alpha.shape,
         "weights": high.shape[:-1],
-        "floor": low.shape[:-1],
+        "floor": np.shape(low)[:-1],
         "domain": domain.batch,
         "constraint": getattr(constraint, "batch", ()),
     }
@@ -215,7 +215,8 @@ def penalised_step(
 
 
 def _bounds(name: str, value: ArrayLike, n: int) -> Array:
-    array = real_array(name, value, 0, finite=False)
+    given = as_array(name, value)
+    array = real_array(name, given, min(given.ndim, 1), finite=False)
     if array.ndim == 0:
         return np.full(n, array)
     if array.shape[-1] != n:
@@ -223,4 +224,4 @@ def _bounds(name: str, value: ArrayLike, n: int) -> Array:
             f"{name} needs one entry for each of the {n} rows on its last axis, "
             f"but has shape {array.shape}"
         )
-    return real_array(name, array, 1, finite=False)
+    return array
