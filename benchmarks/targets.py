@@ -11,7 +11,6 @@ from benchmarks.large import Large
 from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
-from benchmarks.peers import DAQPAfresh
 from benchmarks.startup import StartUp
 from benchmarks.whole_run import WholeRun
 
@@ -35,17 +34,12 @@ def judge(
 ) -> list[Target]:
     """All targets; `step` is the family with p = 10 and N = 2."""
     cvxpy = step.times_ours(step.named(WithParameters.name))
-    solver, afresh = step.fastest_exact, step.named(DAQPAfresh.name)
+    solver = step.fastest_exact
     return [
         _at_least("one step, p = 10, N = 2, against CVXPY with parameters", cvxpy, 300),
         _at_least(
-            f"the same against the fastest exact QP solver, arrays refilled ({solver.method})",
+            f"the same against the fastest exact QP solver ({solver.method})",
             step.times_ours(solver),
-            7,
-        ),
-        _at_least(
-            f"the same against {afresh.method}",
-            step.times_ours(afresh),
             7,
         ),
         _at_least(
