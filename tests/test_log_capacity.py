@@ -18,7 +18,7 @@ def draw(rng: np.random.Generator, k: int) -> tuple[tuple, coldq.LogCapacity, co
     alpha, weight, floor = 10.0 ** rng.uniform(-2.0, 2.0), 10.0 ** rng.uniform(-1.0, 4.0), 0.0
     most = (scale * np.log1p(rate * upper)).sum()
     demand = rng.uniform(0.0, 1.0) * most
-    match k % 10:
+    match k % 11:
         case 1:
             weight = 0.0
         case 2:
@@ -41,6 +41,10 @@ def draw(rng: np.random.Generator, k: int) -> tuple[tuple, coldq.LogCapacity, co
             rate[rng.random(p) < 0.3] = 0.0
             rate[0] = 1.0
             lower = np.full(p, -0.1)
+        case 10:  # a small unit: capacities are the last digits of 1 + rate x
+            unit = 10.0 ** rng.uniform(-13.0, -4.0)
+            scale, rate, upper = scale / unit, rate * unit, np.full(p, 5.0)
+            center, demand = np.minimum(center, 5.0), 0.6 * (scale * np.log1p(rate * upper)).sum()
     arguments = (np.clip(center, lower, upper), gradient, alpha, weight, floor)
     return arguments, coldq.LogCapacity(demand, scale, rate), coldq.Box(lower, upper)
 

@@ -705,11 +705,12 @@ def capacity_at(mu, scale, rate, lower, upper, columns, x):
     """Set x(mu); return the capacity there and its derivative in mu.
 
     Where x_i is free, ``x - y = mu s r / (1 + r x)``, a quadratic whose larger root is meant.
-    Equal neighbouring scales share one logarithm: a sum of logs is the log of a product.
+    Equal neighbouring scales share one logarithm: a sum of logs is the log of a product, of which
+    only what exceeds 1 is kept, because small rates live in its last digits.
     """
     total = 0.0
     rise = 0.0
-    product = 1.0
+    excess = 0.0
     weight = 0.0
     for i in range(x.size):
         s, r, y = scale[i], rate[i], columns[Y, i]
@@ -724,16 +725,17 @@ def capacity_at(mu, scale, rate, lower, upper, columns, x):
             value = y
         inside = min(max(value, lower[i]), upper[i])
         x[i] = inside
-        level = 1.0 + r * inside
-        if s != weight or not (product < 1e150 and level < 1e150):
-            total += weight * math.log(product)
-            product = 1.0
+        gain = r * inside
+        level = 1.0 + gain
+        if s != weight or not (excess < 1e150 and gain < 1e150):
+            total += weight * math.log1p(excess)
+            excess = 0.0
             weight = s
-        product *= level
+        excess += gain * (1.0 + excess)
         if lower[i] < value and value < upper[i]:
             slope = s * r / level
             rise += slope * slope / (1.0 + mu * slope * r / level)
-    return total + weight * math.log(product), rise
+    return total + weight * math.log1p(excess), rise
 
 
 @compiled
