@@ -39,7 +39,7 @@ def test_soft_violation_never_exceeds_hard_violation() -> None:
     for norm in (1, 2, np.inf):
         soft = coldq.soft_violation(TRACE, norm=norm, cumulative=True)
         assert (soft <= coldq.hard_violation(TRACE, norm=norm, cumulative=True) + 1e-12).all()
-    with pytest.raises(coldq.InvalidInput, match="norm must be at least 1"):
+    with pytest.raises(coldq.InvalidInput, match="norm must be a number, at least 1"):
         coldq.hard_violation(TRACE, norm=0.5)
 
 

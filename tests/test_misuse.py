@@ -181,6 +181,11 @@ def test_a_schedule_object_of_the_users_own_is_checked(level) -> None:
     assert fine.update(fine.init(1), FEEDBACK).t == 2
 
 
+def played() -> coldq.Trace:
+    problem = coldq.problems.TimeVarying(10)
+    return coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -197,6 +202,16 @@ def test_a_schedule_object_of_the_users_own_is_checked(level) -> None:
         (lambda: X.project("abc"), "x must be real numbers"),
         (lambda: X.project([1j, 0.0, 0.0]), "x must be real numbers"),
         (lambda: coldq.problems.TimeVarying(10).start([0]).reveal(0, None), "slot 0 has passed"),
+        (lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK), "a State has no queue"),
+        (lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK), "a QueueState has no experts"),
+        (lambda: coldq.simulate(PROX[0], FEEDBACK), "a problem needs domain"),
+        (lambda: coldq.simulate(None, coldq.problems.TimeVarying(10)), "a learner needs domain"),
+        (lambda: coldq.hard_violation(PROX[0].init(1)), "this takes a Trace"),
+        (lambda: coldq.dynamic_regret(3), "this takes a Trace"),
+        (lambda: coldq.certify(None), "this takes a Trace"),
+        (lambda: coldq.soft_violation(played(), norm="two"), "norm must be a number"),
+        (lambda: coldq.Smooth(3, np.ones_like), "value_function must be a function"),
+        (lambda: coldq.LogCapacity(np.ones(2), [1.0], [1.0]).value(np.ones((4, 1))), "not fit"),
     ],
 )
 def test_other_mistakes_get_a_sentence(call, words: str) -> None:

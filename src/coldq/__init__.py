@@ -22,6 +22,7 @@ from coldq.errors import (
     PastHorizon,
     SharedGradient,
     StepFailed,
+    WrongState,
 )
 from coldq.feedback import Feedback
 from coldq.learners import (
@@ -134,6 +135,7 @@ __all__ = [
     "Unconstrained",
     "Wang2023",
     "WeiYuNeely2020",
+    "WrongState",
     "Yi2021",
     "Yi2021Expert",
     "Yi2023",

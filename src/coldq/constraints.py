@@ -298,7 +298,9 @@ class LogCapacity(Value):
     def value(self, x: ArrayLike) -> Array:
         """``demand - sum_i scale_i log(1 + rate_i x_i)``."""
         x = self._defined(x)
-        return (self.demand - log_capacity(self.scale, self.rate, x))[..., None]
+        served = log_capacity(self.scale, self.rate, x)
+        joint_batch(demand=self.demand.shape, x=np.shape(served))
+        return (self.demand - served)[..., None]
 
     def jacobian(self, x: ArrayLike) -> Array:
         """``-scale_i rate_i / (1 + rate_i x_i)``."""

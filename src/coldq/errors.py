@@ -33,6 +33,19 @@ class InvalidInput(Error, ValueError):
     """
 
 
+class WrongState(InvalidInput, AttributeError):
+    """A learner was given a state that another kind of learner made.
+
+    >>> import coldq
+    >>> X = coldq.Box(0.0, 1.0, dim=1)
+    >>> state = coldq.OGD(X, eta=0.1).init(0)
+    >>> coldq.COLDQ(X, horizon=10).update(state, coldq.Feedback(coldq.Linear([1.0]), None))
+    Traceback (most recent call last):
+    ...
+    coldq.errors.WrongState: a State has no queue: was it made by another learner?
+    """
+
+
 class NotRevealed(Error):
     """A loss or constraint was asked for at a point where nothing is known about it.
 

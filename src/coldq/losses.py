@@ -208,6 +208,11 @@ class Smooth:
     gradient_function: Callable[[Array], Any]
     vectorised: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("value_function", "gradient_function"):
+            if not callable(getattr(self, name)):
+                raise InvalidInput(f"{name} must be a function, but is {getattr(self, name)!r}")
+
     def value(self, x: ArrayLike) -> Array:
         """The user's value, checked."""
         x = np.ascontiguousarray(x, dtype=np.float64)

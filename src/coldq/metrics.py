@@ -15,7 +15,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import InvalidInput
-from coldq.simulate import Trace, replay, seed_tuple
+from coldq.simulate import Trace, replay, require_trace, seed_tuple
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -32,7 +32,7 @@ def accumulated_loss(trace: Trace, *, cumulative: bool = False) -> Array:
     >>> coldq.accumulated_loss(trace).shape
     (2,)
     """
-    return _totals(trace.loss, cumulative)
+    return _totals(require_trace(trace).loss, cumulative)
 
 
 def hard_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -> Array:
@@ -47,7 +47,7 @@ def hard_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
     >>> coldq.hard_violation(trace) <= 1e-9
     array([ True])
     """
-    return _totals(_norm(trace.violation, norm), cumulative)
+    return _totals(_norm(require_trace(trace).violation, norm), cumulative)
 
 
 def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -> Array:
@@ -59,7 +59,7 @@ def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
     >>> coldq.soft_violation(trace) <= coldq.hard_violation(trace)
     array([ True])
     """
-    running = np.add.accumulate(trace.constraint, axis=1)
+    running = np.add.accumulate(require_trace(trace).constraint, axis=1)
     if not cumulative:
         running = running[:, -1:]
     totals = _norm(np.maximum(running, 0.0), norm)
@@ -69,8 +69,8 @@ def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
 def _norm(rows: Array, norm: float) -> Array:
     if rows.shape[-1] == 0:
         return np.zeros(rows.shape[:-1])
-    if not norm >= 1:
-        raise InvalidInput(f"norm must be at least 1, but is {norm}")
+    if not (isinstance(norm, int | float) and norm >= 1):
+        raise InvalidInput(f"norm must be a number, at least 1, but is {norm!r}")
     return np.linalg.norm(rows, ord=norm, axis=-1)
 
 
@@ -85,8 +85,9 @@ def dynamic_regret(
     >>> coldq.dynamic_regret(trace) > coldq.static_regret(trace)
     array([ True])
     """
-    best = comparator or dynamic_comparator(trace.problem, trace.seeds, trace.decisions)
-    return _totals(trace.loss - best.loss, cumulative)
+    run = require_trace(trace)
+    best = comparator or dynamic_comparator(run.problem, run.seeds, run.decisions)
+    return _totals(run.loss - best.loss, cumulative)
 
 
 def static_regret(
@@ -100,8 +101,9 @@ def static_regret(
     >>> coldq.static_regret(trace).shape
     (1,)
     """
-    best = comparator or static_comparator(trace.problem, trace.seeds, trace.decisions)
-    return _totals(trace.loss - best.loss, cumulative)
+    run = require_trace(trace)
+    best = comparator or static_comparator(run.problem, run.seeds, run.decisions)
+    return _totals(run.loss - best.loss, cumulative)
 
 
 def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:

@@ -95,6 +95,19 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     return chosen
 
 
+def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:
+    for attribute in attributes:
+        if not hasattr(thing, attribute):
+            raise InvalidInput(f"a {name} needs {attribute}, which this has not: {thing!r}")
+
+
+def require_trace(trace: Any) -> Trace:
+    """The trace itself; raise unless it is one."""
+    if not isinstance(trace, Trace):
+        raise InvalidInput(f"this takes a Trace, as coldq.simulate returns it, but got {trace!r}")
+    return trace
+
+
 def simulate(
     learner: Any,
     problem: Any,
@@ -132,6 +145,8 @@ def simulate(
     >>> trace.loss.shape
     (1, 50)
     """
+    _require(learner, "learner", ("domain", "horizon", "init", "update"))
+    _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)

@@ -21,7 +21,7 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.errors import InvalidInput, PastHorizon
+from coldq.errors import InvalidInput, PastHorizon, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
@@ -35,6 +35,10 @@ class State:
 
     t: np.ndarray
     x: Array
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what a state lacks is asked for here: it belongs to another learner."""
+        raise WrongState(f"a {type(self).__name__} has no {name}: was it made by another learner?")
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Copies of all arrays by name; ``learner.from_arrays`` takes them back."""
