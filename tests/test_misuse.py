@@ -252,6 +252,27 @@ def test_simulate_records_nothing_that_does_not_fit() -> None:
     assert kept.decisions is not None
 
 
+class Answering(Plain):
+    """An adversary who does not say that it is one."""
+
+    def __init__(self) -> None:
+        pass
+
+    def reveal(self, t, x):
+        return coldq.Feedback(coldq.Linear(x - 0.5), coldq.Affine(np.ones((1, 2)), [1.0]))
+
+
+def test_an_adversary_that_does_not_say_so_gets_no_wrong_regret() -> None:
+    problem = Answering()
+    learner = coldq.COLDQ(problem.domain, horizon=5)
+    trace = coldq.simulate(learner, problem, seeds=[0])
+    with pytest.raises(coldq.InvalidInput, match=r"give it adaptive = True"):
+        coldq.dynamic_regret(trace)
+    problem.adaptive = True
+    trace = coldq.simulate(learner, problem, seeds=[0], keep="decisions")
+    assert np.isfinite(coldq.dynamic_regret(trace)).all()
+
+
 def test_a_learner_with_leading_axes_is_not_paired_with_seeds() -> None:
     problem = coldq.problems.TimeVarying(horizon=10)
     learner = coldq.COLDQ(problem.domain, horizon=10, gamma=np.ones(2))

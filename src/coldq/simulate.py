@@ -242,9 +242,19 @@ def replay(
     stream = problem.start(seeds)
     agents = getattr(problem, "agents", None)
     lead = (len(seeds),) if agents is None else (len(seeds), agents)
-    start = np.broadcast_to(problem.domain.start(), (*lead, problem.domain.dim))
+    # A problem that looks at x without saying so gets NaN, and no wrong measure comes of it.
+    unseen = np.full((*lead, problem.domain.dim), np.nan)
     for t in range(1, problem.horizon + 1):
-        revealed = stream.reveal(t, start if decisions is None else decisions[:, t - 1])
+        try:
+            revealed = stream.reveal(t, unseen if decisions is None else decisions[:, t - 1])
+        except InvalidInput as error:
+            if decisions is not None:
+                raise
+            raise InvalidInput(
+                f"{type(problem).__name__} cannot be replayed without the decisions ({error}): "
+                "if it answers to them, give it adaptive = True and simulate with "
+                "keep=['decisions']"
+            ) from error
         yield t, revealed if agents is None else network_feedback(revealed, lead)
 
 
