@@ -15,7 +15,7 @@ def warmup(*, everything: bool = True) -> None:
     >>> coldq.warmup()
     """
     from coldq import contractions
-    from coldq.step import interior_kernels, kernels, sparse_kernels
+    from coldq.step import interior_kernels, kernels, large_kernels
 
     for contraction in contractions.ALL:
         contraction.build()
@@ -27,8 +27,7 @@ def warmup(*, everything: bool = True) -> None:
             kernels.curved_step,
             kernels.dual_search,
             interior_kernels.from_inside,
-            sparse_kernels.chosen_gram,
-            sparse_kernels.residual_terms,
+            *large_kernels.KERNELS,
         ]
     for build in builds:
         build()
