@@ -47,6 +47,7 @@ from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
+ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
 START, STIFFEST = 1e2, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
 
@@ -99,9 +100,7 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
     length = np.sqrt(np.where(fixed, 1.0, norms))
     chosen = np.zeros(n, bool)
     while True:
-        tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b))
-        wrong = ((g > tolerance) & (mu < hi)) | ((g < -tolerance) & (mu > lo))
-        wrong &= ~(chosen | fixed)
+        wrong = wrong_rows(problem, length, x, g, mu) & ~(chosen | fixed)
         added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
@@ -116,6 +115,13 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
         solve = newton_in_rows if part.b.size <= x.size else multipliers_method
         x, mu[chosen] = solve(part, norms[chosen], mu[chosen])
         g = A @ x - b
+
+
+def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+    """Where a multiplier has room to go where g pushes it."""
+    # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
+    tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
+    return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
 
 
 def residual(problem: Problem, x: Array, mu: Array) -> float:
@@ -260,7 +266,7 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
     # Multipliers grow with the distance of y from the box, so sigma does too.
     far = 1.0 + float(np.abs(x - y).max(initial=0.0))
     stiffness, stiffest = START * far, STIFFEST * far
-    previous = np.inf
+    previous, rough = np.inf, ROUGH
     for _ in range(40):
         sigma = stiffness / norms
         x, g = minimise_envelope(problem, x, g, mu, sigma)
@@ -271,10 +277,31 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
         mu, worst = shift, float(off.max(initial=0.0))
         if worst <= SETTLED:
             break
+        if worst <= rough:
+            answer = finish(problem, norms, mu)
+            if answer is not None:
+                return answer
+            rough = ROUGH * worst
         if worst > 0.01 * previous:
             stiffness = min(10.0 * stiffness, stiffest)
         previous = worst
     return polish(problem, x, mu), mu
+
+
+def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """Newton's method for the rows between their bounds at mu; None if not these decide."""
+    A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
+    for _ in range(4):
+        if chosen.sum() > problem.y.size:
+            return None
+        x, mu[chosen] = newton_in_rows(problem.only(chosen, mu), norms[chosen], mu[chosen])
+        wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
+        if not wrong.any():
+            return x, mu
+        if (wrong & chosen).any():
+            return None
+        chosen |= wrong
+    return None
 
 
 def minimise_envelope(
@@ -287,9 +314,12 @@ def minimise_envelope(
     """
     y, A, b, lo, hi, lower, upper = problem
     slopes, search = envelope(), envelope_search()
-    pull, weight = np.empty(b.size), np.empty(b.size)
+    pull, weight, last, t = np.empty(b.size), np.empty(b.size), np.empty(b.size), 0.0
     for _ in range(50):
+        last[:] = weight
         slopes(mu, sigma, g, lo, hi, pull, weight)
+        if t == 1.0 and (weight == last).all():
+            break  # a whole step within one piece
         slope = x - y + pull @ A
         d = maximise_piece(curvature(problem, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)
