@@ -314,12 +314,11 @@ def minimise_envelope(
     """
     y, A, b, lo, hi, lower, upper = problem
     slopes, search = envelope(), envelope_search()
-    pull, weight, last, t = np.empty(b.size), np.empty(b.size), np.empty(b.size), 0.0
+    pull, weight, t = np.zeros(b.size), np.zeros(b.size), 0.0
     for _ in range(50):
-        last[:] = weight
-        slopes(mu, sigma, g, lo, hi, pull, weight)
-        if t == 1.0 and (weight == last).all():
-            break  # a whole step within one piece
+        same_piece = slopes(mu, sigma, g, lo, hi, pull, weight)
+        if same_piece and t == 1.0:
+            break
         slope = x - y + pull @ A
         d = maximise_piece(curvature(problem, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)

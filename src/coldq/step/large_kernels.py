@@ -213,14 +213,23 @@ def advance():
 
 @build_once
 def envelope():
-    """Set `pull` to the envelopes' slopes clip(mu + sigma g), and `weight` to their curvatures."""
+    """Set `pull` to the envelopes' slopes clip(mu + sigma g), and `weight` to their curvatures.
 
-    @function(void(*(7 * (_vector,))))
+    Return whether these are still the same quadratic pieces.
+    """
+
+    @function(int64(*(7 * (_vector,))))
     def kernel(mu, sigma, g, lo, hi, pull, weight):
+        same = 1
         for k in range(mu.size):
             s = mu[k] + sigma[k] * g[k]
-            pull[k] = min(max(s, lo[k]), hi[k])
-            weight[k] = sigma[k] if lo[k] < s and s < hi[k] else 0.0
+            slope = min(max(s, lo[k]), hi[k])
+            bend = sigma[k] if lo[k] < s and s < hi[k] else 0.0
+            if weight[k] != bend or (bend == 0.0 and pull[k] != slope):
+                same = 0
+            pull[k] = slope
+            weight[k] = bend
+        return same
 
     return kernel
 
