@@ -127,10 +127,11 @@ def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -
 def residual(problem: Problem, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
     y, A, b, lo, hi, lower, upper = problem
-    rest = y, b, lo, hi, lower, upper, x, mu, np.zeros(y.size), np.zeros(y.size)
+    rest = [np.ascontiguousarray(a) for a in (y, b, lo, hi, lower, upper, x, mu)]
+    memory = np.zeros((2, y.size))
     if problem.sparse:
-        return sparse_residual()(*A.parts, *rest)
-    return dense_residual()(np.ascontiguousarray(A), *rest)
+        return sparse_residual()(*A.parts, *rest, *memory)
+    return dense_residual()(np.ascontiguousarray(A), *rest, *memory)
 
 
 def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:

@@ -134,28 +134,33 @@ def row_residual(g, scale, mu, lo, hi):
     r = max(lo - mu, mu - hi) / (1.0 + abs(mu))
     if (mu > lo and g < 0.0) or (mu < hi and g > 0.0):
         r = max(r, abs(g) / max(scale, TINY))
-    return r if g - g == 0.0 else math.nan
+    return r
 
 
 @compiled
 def stationarity(y, lower, upper, x, pull, size):
     worst = 0.0
+    broken = 0.0
     for i in range(x.size):
         off = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i]))
-        worst = max(worst, off / (1.0 + abs(y[i]) + size[i]))
-    return worst
+        off /= 1.0 + abs(y[i]) + size[i]
+        worst = max(worst, off)
+        broken += off
+    return worst if broken - broken == 0.0 else math.nan
 
 
 @build_once
 def sparse_residual():
     """The relative KKT residual, as the affine kernel defines it, in one pass over A by rows.
 
-    `pull` and `size` come as zeros, for ``A'mu`` and ``|A|'|mu|``. NaN where g(x) is not finite.
+    `pull` and `size` come as zeros, for ``A'mu`` and ``|A|'|mu|``. NaN where anything is, or a
+    multiplier is infinite.
     """
 
     @function(float64(*_sparse, *(10 * (_vector,))))
     def kernel(data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, pull, size):
         worst = 0.0
+        broken = 0.0
         for k in range(mu.size):
             value = -b[k]
             scale = abs(b[k])
@@ -166,9 +171,10 @@ def sparse_residual():
                 size[i] += abs(term)
                 value += data[e] * x[i]
                 scale += abs(data[e]) * max(abs(x[i]), X_FLOOR)
-            r = row_residual(value, scale, mu[k], lo[k], hi[k])
-            worst = r if not r <= worst else worst
-        return max(worst, stationarity(y, lower, upper, x, pull, size))
+            worst = max(worst, row_residual(value, scale, mu[k], lo[k], hi[k]))
+            broken += value + 0.0 * mu[k]
+        off = stationarity(y, lower, upper, x, pull, size)
+        return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
 
     return kernel
 
@@ -180,16 +186,19 @@ def dense_residual():
     @function(float64(_matrix, *(10 * (_vector,))))
     def kernel(A, y, b, lo, hi, lower, upper, x, mu, pull, size):
         worst = 0.0
+        broken = 0.0
         for k in range(mu.size):
             value, scale = row_terms(A[k], x)
             r = row_residual(value - b[k], scale + abs(b[k]), mu[k], lo[k], hi[k])
-            worst = r if not r <= worst else worst
+            worst = max(worst, r)
+            broken += value - b[k] + 0.0 * mu[k]
             if mu[k] != 0.0:
                 for i in range(x.size):
                     term = A[k, i] * mu[k]
                     pull[i] += term
                     size[i] += abs(term)
-        return max(worst, stationarity(y, lower, upper, x, pull, size))
+        off = stationarity(y, lower, upper, x, pull, size)
+        return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
 
     return kernel
 

@@ -305,7 +305,7 @@ def judge(
         worst = max(worst, off)
         broken += off
     for r in range(b.size):
-        broken += values[r]
+        broken += values[r] + 0.0 * mu[r]
         if mu[r] > 0.0:
             worst = max(worst, (top[group[r]] - values[r]) / widest[group[r]])
     for k in range(n):
@@ -319,7 +319,7 @@ def judge(
         broken += off
     for r in range(limit.size):
         g = beside[0, r]
-        broken += g
+        broken += g + 0.0 * nu[r]
         if (nu[r] < hi[r] and g > 0.0) or (nu[r] > lo[r] and g < 0.0):
             worst = max(worst, abs(g) / beside[1, r])
     return worst if broken - broken == 0.0 else math.nan
