@@ -49,7 +49,7 @@ REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answe
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
-START, STIFFEST = 1e2, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
+START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
 
 
 class Problem(NamedTuple):
@@ -134,7 +134,9 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
     return dense_residual()(np.ascontiguousarray(A), *rest, *memory)
 
 
-def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+def newton_in_rows(
+    problem: Problem, norms: Array, mu: Array, steps: int = 100
+) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
     y, A, b, lo, hi, lower, upper = problem
     mu, length, turned = mu.copy(), np.sqrt(norms), A.T
@@ -143,7 +145,7 @@ def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Ar
     places, rooms = np.empty(b.size, np.int64), np.empty((3, b.size))
     z[:] = y - mu @ A if mu.any() else y
     t = 0.0
-    for _ in range(100):
+    for _ in range(steps):
         # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
         far = advance()(z, w, t, lower, upper, x, free)
         g = A @ x - b
@@ -295,7 +297,8 @@ def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | N
     for _ in range(4):
         if chosen.sum() > problem.y.size:
             return None
-        x, mu[chosen] = newton_in_rows(problem.only(chosen, mu), norms[chosen], mu[chosen])
+        part = problem.only(chosen, mu)
+        x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
         wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
         if not wrong.any():
             return x, mu
