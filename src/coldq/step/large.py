@@ -407,7 +407,7 @@ def _members(
         )
     ]  # fmt: skip
     sparse = isinstance(g, SparseAffine)
-    A = SparseRows.of(g.A) if sparse else np.broadcast_to(g.A, (*batch, n, p))
+    A: Any = SparseRows.of(g.A) if sparse else np.broadcast_to(g.A, (*batch, n, p))
     for where in np.ndindex(*batch):
         *first, b, lower, upper = (part[where] for part in parts)
         yield where, (*first, A if sparse else A[where], b, lower, upper)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numba import float64, int64, njit, void
-from numba.types import UniTuple
+from numba.types import UniTuple  # type: ignore[attr-defined]
 
 from coldq._compile import build_once, function
 from coldq._values import Array
@@ -458,8 +458,8 @@ class SparseRows:
 
     def square_lengths(self, weight: Array) -> Array:
         """The sum of squares of each row, weighted."""
-        data, *rest = self.parts
-        return SparseRows((np.square(data), *rest), self.shape[1]) @ weight
+        data, indices, indptr = self.parts
+        return SparseRows((np.square(data), indices, indptr), self.shape[1]) @ weight
 
     def squares(self, place: np.ndarray, size: int, weight: Array) -> Array:
         """The sum of the rows' outer products; see :func:`add_squares`."""

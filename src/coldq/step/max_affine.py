@@ -165,7 +165,7 @@ def cross_over(
     K[c:, :c] = K[:c, c:].T
     held = np.where(free, y, x)
     right = np.concatenate([rows @ held - b[which], high[paid]])
-    *_, answer, info = dgesv(K.T, right)  # symmetric, and in Fortran's order
+    _, _, answer, info = dgesv(K.T, right)  # symmetric, and in Fortran's order
     if info != 0 or not answer.min() >= 0.0:
         return None
     mu, s = np.zeros(b.size), np.zeros(high.size)
