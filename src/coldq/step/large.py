@@ -11,6 +11,7 @@ multipliers keeps every system in x, which has only p coordinates:
     mu <- clip(mu + sigma g(x)),   x = argmin over X of |x - y|^2 / 2 + envelope(g(x); mu, sigma),
 
 each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
+Once these are clear, the first method finishes what the second would only approach.
 """
 
 from __future__ import annotations
