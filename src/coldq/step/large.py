@@ -47,6 +47,7 @@ from coldq.step.large_kernels import (
 from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
+FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
@@ -136,7 +137,7 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Problem, norms: Array, mu: Array, steps: int = 100
+    problem: Problem, norms: Array, mu: Array, steps: int = 300
 ) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
     y, A, b, lo, hi, lower, upper = problem
@@ -146,7 +147,7 @@ def newton_in_rows(
     places, rooms = np.empty(b.size, np.int64), np.empty((3, b.size))
     z[:] = y - mu @ A if mu.any() else y
     t = 0.0
-    for _ in range(steps):
+    for k in range(steps):
         # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
         far = advance()(z, w, t, lower, upper, x, free)
         g = A @ x - b
@@ -155,6 +156,12 @@ def newton_in_rows(
             break
         moving, (gain, down, up) = places[:count], rooms[:, :count]
         H, combination = products(A, turned, moving, free)
+        if k < FLAT_STEPS and (H.ravel()[:: count + 1] <= FLAT * norms[moving]).any():
+            # Of a row without free coordinates the piece does not say how far to go. At first, the
+            # coordinates that the rows push off their bounds are counted in.
+            push = combination(gain)
+            leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
+            H, combination = products(A, turned, moving, leaving.astype(float))
         H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
         d = maximise_piece(H, gain, down, up)
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
@@ -302,7 +309,7 @@ def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | N
         x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
         wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
         if not wrong.any():
-            return x, mu
+            return (x, mu) if residual(problem, x, mu) <= SETTLED else None
         if (wrong & chosen).any():
             return None
         chosen |= wrong
