@@ -82,13 +82,13 @@ class Problem(NamedTuple):
         return np.minimum(np.maximum(z, self.lower), self.upper)
 
 
-def solve_one(problem: Problem) -> tuple[Array, Array]:
+def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
     """x and mu of an instance; whether they are the answer is for the residual to say.
 
     Of many rows few hold x back. So the rows most violated at the start are solved for first, then
     those that their answer violates are added, as many at most as there are already. Sparse rows
     cost little: all that are violated are added at once, and all there are where these are more
-    than the coordinates, or where no system gets larger than they.
+    than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
     """
     y, A, b, lo, hi, _, _ = problem
     n = b.size
@@ -106,7 +106,7 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
         added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
-        if problem.sparse:
+        if problem.sparse and at_once:
             if n <= x.size or added.size + chosen.sum() > x.size:
                 added = np.flatnonzero(~fixed)
         elif added.size > count:
@@ -429,6 +429,8 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
         return y, np.zeros_like(b), np.nan
     problem = Problem(y, A, b, floor * half, weights * half, lower, upper)
     x, mu = solve_one(problem)
+    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
+        x, mu = solve_one(problem, at_once=False)
     multipliers = np.where(
         mu >= problem.hi, weights, np.where(mu <= problem.lo, floor, mu * (2.0 * float(alpha)))
     )
