@@ -25,6 +25,8 @@ from coldq.errors import InvalidInput, PastHorizon, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
+SHORT = 64
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class State:
@@ -35,6 +37,9 @@ class State:
 
     t: np.ndarray
     x: Array
+
+    def __post_init__(self) -> None:
+        self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
 
     def __getattr__(self, name: str) -> Any:
         """Only what a state lacks is asked for here: it belongs to another learner."""
@@ -276,7 +281,11 @@ def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
 
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
-    return bool(t == 1) if t.ndim == 0 else t.size > 0 and bool(t.min() == 1)
+    if t.ndim == 0:
+        return bool(t == 1)
+    if t.ndim == 1 and t.size < SHORT:  # experts, say: a list is searched before NumPy has begun
+        return 1 in t.tolist()
+    return t.size > 0 and bool(t.min() == 1)
 
 
 def any_of(flags: Any) -> bool:
