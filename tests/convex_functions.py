@@ -125,42 +125,6 @@ def draw_functions(
     return kind, functions, (rng.uniform(-3, 3, p), 5.0 * rng.standard_normal(p), alpha, weights)
 
 
-def functions_residual(functions: Functions, arguments: tuple[Any, ...], step: coldq.Step) -> float:
-    """The relative KKT residual of a step on [-2, 2]^p, from (x, multipliers) alone."""
-    center, gradient, alpha, weights = arguments
-    x, half = step.x, 0.5 / alpha
-    y, mu = center - gradient * half, step.multipliers * half
-    g, J = np.asarray(functions.value(x)), np.asarray(functions.jacobian(x))
-    stationarity = np.abs(x - np.clip(y - J.T @ mu, -2.0, 2.0))
-    stationarity = stationarity / (1.0 + np.abs(y) + np.abs(J).T @ mu)
-    size = np.abs(J) @ np.maximum(np.abs(x), 1e-3) + np.abs(g - J @ x)
-    wrong = ((mu > 0.0) & (g < 0.0)) | ((step.multipliers < weights) & (g > 0.0))
-    inside = (step.multipliers >= 0.0) & (step.multipliers <= weights)
-    off = np.where(wrong, np.abs(g) / size, 0.0)
-    return float(max(stationarity.max(), off.max())) if inside.all() else np.inf
-
-
-def functions_gap(functions: Functions, arguments: tuple[Any, ...], step: coldq.Step) -> float:
-    """How far a step's value on [-2, 2]^p is above the least, relative to the value.
-
-    The multipliers prove a bound from below: the least of the objective with each row's tangent
-    at x instead of its penalty. At kinks one tangent is not enough; then CVXPY is asked.
-    """
-    center, gradient, alpha, weights = arguments
-    g, J = np.asarray(functions.value(step.x)), np.asarray(functions.jacobian(step.x))
-
-    def smooth_part(x: np.ndarray) -> float:
-        return float(gradient @ (x - center) + alpha * (x - center) @ (x - center))
-
-    value = smooth_part(step.x) + float(weights @ np.maximum(g, 0.0))
-    lam = np.clip(step.multipliers, 0.0, weights)
-    there = np.clip(center - (gradient + J.T @ lam) / (2.0 * alpha), -2.0, 2.0)
-    least = smooth_part(there) + float(lam @ (g + J @ (there - step.x)))
-    if value - least > 1e-6 * max(1.0, abs(value)):
-        least = modelled_value(functions, arguments)
-    return (value - least) / max(1.0, abs(value))
-
-
 def modelled_value(functions: Functions, arguments: tuple[Any, ...]) -> float:
     """The objective at CVXPY's answer on [-2, 2]^p; its own figure may lie below any point's."""
     import cvxpy as cp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -39,52 +39,72 @@ def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
 def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answer, and its polished versions.
 
-    Each row is split as ``A x - b = up - down`` with up, down >= 0 priced at the row's bounds;
-    an infinite price removes the variable, and a compliant row has one more, squared. Polishing
-    fixes what sits at a bound, solves the equations that remain, and lets the sets correct
-    themselves a few times.
+    Polishing fixes what sits at a bound, solves the equations that remain, and lets the sets
+    correct themselves a few times.
+    """
+    center, gradient, alpha = instance[:3]
+    y = center - gradient / (2.0 * alpha)
+    for x, lam in clarabel_points(instance):
+        yield x, lam
+        for slack in (1e-6, 1e-4, 1e-8):
+            yield from polish(instance, y, x, lam, slack)
+        for slack in (1e-8, 1e-6):
+            yield explain(instance, y, x, slack)
+
+
+def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tuple[Array, Array]]:
+    """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
+
+    Each row is split as ``g = up - down`` with up, down >= 0 priced at the row's bounds; an
+    infinite price removes the variable, and a compliant row has one more, squared. A row with a P
+    has ``g <= up - down``, which is a cone: ``|R x|^2 / 2 <= u`` with ``P = R'R`` is
+    ``|(u - 1, sqrt(2) R x)| <= u + 1``.
     """
     from scipy import sparse
 
     clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
     center, gradient, alpha, floor, weights, compliance, A, b, lower, upper = instance
-    n, p = A.shape
+    (n, p), k = A.shape, len(P)
     y = center - gradient / (2.0 * alpha)
     up, down = np.flatnonzero(weights < np.inf), np.flatnonzero(floor > -np.inf)
     m = p + up.size + down.size
     soft = np.flatnonzero(compliance > 0.0)
     rows = sparse.csc_array(sparse.eye_array(n))
-    P = sparse.diags_array(
+    costs = sparse.diags_array(
         np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p), 1.0 / compliance[soft]]),
         format="csc",
     )
     q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down], np.zeros(soft.size)])
     split = sparse.hstack(
-        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csc"
+        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csr"
     )
     eye = sparse.csc_array(sparse.eye_array(m + soft.size))
     below = np.flatnonzero(np.concatenate([lower, np.zeros(m - p)]) > -np.inf)
     above = np.flatnonzero(upper < np.inf)
-    G = sparse.vstack([split, -eye[below], eye[above]], format="csc")
-    h = np.concatenate([b, -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]])
+    parts = [split[k:], -eye[below], eye[above]]
+    limits = [b[k:], -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]]
+    cones = [clarabel.ZeroConeT(n - k), clarabel.NonnegativeConeT(below.size + above.size)]
+    for j, bend in enumerate(P):
+        values, vectors = np.linalg.eigh(bend)
+        root = (vectors * np.sqrt(2.0 * np.maximum(values, 0.0))).T
+        parts += [split[[j, j]], np.hstack([-root, np.zeros((p, m + soft.size - p))])]
+        limits += [np.array([b[j] + 1.0, b[j] - 1.0]), np.zeros(p)]
+        cones.append(clarabel.SecondOrderConeT(p + 2))
+    G, h = sparse.vstack(parts, format="csc"), np.concatenate(limits)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(below.size + above.size)]
     # Where hard rows meet in a set without an inside, high accuracy looks infeasible to it.
     for tolerance in (1e-12, 1e-8):
         for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
             setattr(settings, name, tolerance)
-        solution = clarabel.DefaultSolver(P, q, G, h, cones, settings).solve()
+        solution = clarabel.DefaultSolver(costs, q, G, h, cones, settings).solve()
         if "Infeasible" in str(solution.status) or not np.isfinite(solution.x).all():
             continue
-        x = np.clip(np.array(solution.x[:p]), lower, upper)
-        lam = np.clip(np.array(solution.z[:n]), floor, weights)
-        yield x, lam
-        for slack in (1e-6, 1e-4, 1e-8):
-            yield from polish(instance, y, x, lam, slack)
-        for slack in (1e-8, 1e-6):
-            yield explain(instance, y, x, slack)
+        x, z = np.array(solution.x[:p]), np.array(solution.z)
+        first = n - k + below.size + above.size + (p + 2) * np.arange(k)
+        lam = np.concatenate([z[first] + z[first + 1], z[: n - k]])
+        yield np.clip(x, lower, upper), np.clip(lam, floor, weights)
 
 
 def polish(
