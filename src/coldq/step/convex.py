@@ -406,7 +406,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
         x, mu, nu, s = solve_cuts(problem, s)
         used = np.where(mu > 1e-9 * capped_sums(problem, mu)[group], k, used)
         if k == 0 and np.isinf(member.high).any() and pieces_clash(problem):
-            return x, 0.0 * member.high, np.inf
+            return x, np.zeros(n), np.inf
     x, lam, gap = best
     if gap > GAP_TOLERANCE and np.isinf(member.high).any() and pieces_clash(problem):
         gap = np.inf

@@ -110,10 +110,13 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
         # Shifted by the last multipliers, the kernel starts from them: from its own zero.
         last = mu[chosen]
         center = np.concatenate([y, root * s - cost / root]) - rows[chosen].T @ last
-        found, more = solve_rows(
+        answer = solve_rows(
             (center, 0.0 * center, np.array(0.5), least[chosen] - last, most[chosen] - last,
              0.0 * last, rows[chosen], right[chosen], *wide)
         )  # fmt: skip
+        if answer is None:
+            break
+        found, more = answer
         mu[chosen] = last + more
         x, moved = found[:p], found[p:] / root - s
         s = s + moved
@@ -152,15 +155,20 @@ def group_values(problem: Pieces, x: Array) -> Array:
     return largest_of(values, problem.group, problem.high.size, -np.inf)
 
 
-def solve_rows(instance: tuple[Any, ...]) -> tuple[Array, Array]:
-    """x and multipliers of one instance with affine rows, by whichever solver suits its size."""
-    if is_large(*instance[6].shape):
-        from coldq.step.large import _solve_member
+def solve_rows(instance: tuple[Any, ...]) -> tuple[Array, Array] | None:
+    """x and multipliers of one instance with affine rows, by whichever solver suits its size; None
+    if hard rows have no common point."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_large(*instance[6].shape):
+            from coldq.step.large import _solve_member, hard_rows_clash
 
-        return _solve_member(instance)[:2]
-    answer = run_affine(instance, FAST)
-    if not answer.residual <= TOLERANCE:
-        answer, _ = rescue(instance, answer)
+            x, multipliers, off = _solve_member(instance)
+            return None if not off <= TOLERANCE and hard_rows_clash(instance) else (x, multipliers)
+        answer = run_affine(instance, FAST)
+        if not answer.residual <= TOLERANCE:
+            answer, clash = rescue(instance, answer)
+            if clash.any():
+                return None
     return answer.x, answer.multipliers
 
 
