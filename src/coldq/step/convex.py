@@ -30,7 +30,8 @@ from coldq.step.curved import (
     assemble,
     box_and_hard,
     one_way,
-    run_curved,
+    residual_of,
+    solve_one,
     solve_parts,
 )  # fmt: skip
 from coldq.step.max_affine import (
@@ -63,12 +64,18 @@ class Member(NamedTuple):
     box: Any
     hard: tuple[Any, ...]
 
-    def objective(self, x: Array, g: Array, high: Array) -> float:
-        """The penalised objective, `high` standing for infinite weights."""
+    def objective(self, x: Array, g: Array) -> float:
+        """The penalised objective; all weights are finite."""
         move = x - self.center
-        with np.errstate(invalid="ignore"):
-            penalty = np.where(g > 0.0, high * g, np.where(g < 0.0, self.low * g, 0.0))
+        penalty = np.where(g > 0.0, self.high * g, self.low * g)
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
+
+    def softened(self, weight: Any) -> Member:
+        """The same with finite weights for hard rows."""
+        return self._replace(
+            low=np.where(self.low == -np.inf, -weight, self.low),
+            high=np.where(self.high == np.inf, weight, self.high),
+        )
 
 
 def has_hessian(constraint: Any) -> bool:
@@ -195,69 +202,103 @@ def solve_member(member: Member, exact: bool) -> tuple[Array, Array, float]:
 
 
 def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
-    """One quadratic model of the rows after the other."""
+    """Quadratic models of the rows; hard rows get a weight, and a greater one if it is too small.
+
+    An infinite residual says that hard rows have no common point.
+    """
+    low, high = member.low, member.high
+    if not (np.isinf(high) | np.isinf(low)).any():
+        return models(member, exact)
+    x, lam = None, np.zeros(high.size)
+    way = np.clip(member.center, member.box.lower, member.box.upper) - member.center
+    weight = STIFF * (1.0 + np.abs(member.gradient).sum() + member.alpha * np.abs(way).sum())
+    for attempt in range(6):
+        soft = member.softened(weight)
+        x, lam, off = models(soft, exact, x, lam)
+        most, least = np.isinf(high) & (lam >= soft.high), np.isinf(low) & (lam <= soft.low)
+        if not (most.any() or least.any()):
+            break
+        off = np.inf
+        if attempt == 0 and rows_clash(member, exact, x):
+            break
+        weight *= 100.0
+    return x, np.minimum(np.maximum(lam, low), high), off
+
+
+def rows_clash(member: Member, exact: bool, x: Array) -> bool:
+    """Whether hard rows stay violated where they are all that matters, however great their weight.
+
+    Where they have a common point, a greater weight brings x closer to it.
+    """
+    at_most, at_least = np.isinf(member.high), np.isinf(member.low)
+    hard = member._replace(
+        center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
+        high=np.where(at_most, np.inf, 0.0),
+    )  # fmt: skip
+    last = np.inf
+    for weight in (STIFF, 100.0 * STIFF):
+        g, J = values_at(member.constraint, x)
+        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
+        x = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), exact, x)[0]
+        g = member.constraint.value(x)
+        violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
+        off = float((violation / np.where(size > 0.0, size, 1.0)).max())
+        if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:
+            return False
+        last = off
+    return True
+
+
+def models(
+    member: Member, exact: bool, x: Array | None = None, lam: Array | None = None
+) -> tuple[Array, Array, float]:
+    """One quadratic model of the rows after the other, from a point of the domain if one is given;
+    every bound of a multiplier is finite."""
     center, gradient, alpha, low, high, g_of, box, hard = member
-    n = high.size
-    x = np.clip(center, box.lower, box.upper)
-    firm = np.isinf(high)
-    weight = high
-    lam, best = np.zeros(n), np.inf
-    answer = x, lam, np.inf
-    if firm.any():
-        pull = np.abs(gradient).sum() + alpha * (1.0 + np.abs(x - center).sum())
-        weight = np.where(firm, STIFF * (1.0 + pull), high)
+    n, inside = high.size, x is not None
+    x = np.clip(center, box.lower, box.upper) if x is None else x
+    lam = np.zeros(n) if lam is None else lam
+    best, answer = np.inf, (x, lam, np.inf)
     g, J = values_at(g_of, x)
-    first = True
     for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
         H = hessian_at(g_of, x) if exact else differences(g_of, x, box)
         if exact:
             require_convex(H, x)
         Hx = H @ x
         model = QuadraticRows(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
-        rows = assemble([model], low, weight, hard)
+        rows = assemble([model], low, high, hard)
         problem = (center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
                    box.lower, box.upper)  # fmt: skip
         start = np.zeros(rows.order.size)
         start[:n] = lam
-        there, found, off = run_curved(problem, start[rows.order])
-        if not off <= 1e-6:
-            there, found, off = run_curved(problem, 0.0 * start)
-        lam = np.empty(found.size)
-        lam[rows.order] = found
-        beside, lam = lam[n:], lam[:n]
-        value = member.objective(x, g, weight)
+        there, found, _ = solve_one(problem, start[rows.order])
+        both = np.empty(found.size)
+        both[rows.order] = found
+        lam = both[:n]
+        value = member.objective(x, g)
         h = g + J @ (there - x) + 0.5 * np.einsum("nij,i,j->n", H, there - x, there - x)
-        fall = member.objective(there, h, weight) - value
+        fall = member.objective(there, h) - value
         t = 1.0
         while True:
-            trial = x + t * (there - x)
+            trial = there if t == 1.0 else np.clip(x + t * (there - x), box.lower, box.upper)
             g_there, J_there = values_at(g_of, trial)
             require_tangent(g, J, x, g_there, trial)
-            reached = member.objective(trial, g_there, weight)
-            noise = 1e-14 * (
-                abs(value) + abs(reached) + weight @ (np.abs(g) + np.abs(J) @ np.abs(x))
-            )
-            enough = value + 0.1 * t * fall + noise
-            if first or reached <= enough or t < 1e-12:
+            reached = member.objective(trial, g_there)
+            noise = 1e-14 * (abs(value) + abs(reached) + high @ (np.abs(g) + np.abs(J) @ np.abs(x)))
+            # The first step may have to enter the domain, whatever that costs.
+            if not inside or reached <= value + 0.1 * t * fall + noise or t < 1e-12:
                 break
             t *= 0.5
-        first = False  # the first step may have to enter the domain, whatever that costs
+        inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, lam, beside, g, J, weight)
+        off = smooth_residual(member, x, both, g, J)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
         if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
-            if firm.any() and (lam >= weight)[firm].any() and weight[firm].max() < 1e12:
-                weight = np.where(firm, 100.0 * weight, high)
-                best = np.inf
-                continue
             break
-    x, lam, off = answer
-    if firm.any() and (lam >= weight)[firm].any():
-        off = np.inf
-    return x, np.minimum(np.maximum(lam, low), high), off
+    return answer
 
 
 class QuadraticRows(QuadraticConstraint):
@@ -302,31 +343,19 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(
-    member: Member, x: Array, lam: Array, beside: Array, g: Array, J: Array, high: Array
-) -> float:
-    """The relative KKT residual with the rows' own values and slopes."""
-    center, gradient, alpha, low, _, _, box, hard = member
-    half = 0.5 / alpha
-    y, mu = center - gradient * half, lam * half
-    pull, size = J.T @ mu, np.abs(J).T @ np.abs(mu)
-    begin = 0
-    worst = 0.0
-    for part, _ in hard:
-        own = beside[begin : begin + part.n_constraints] * half
-        begin += part.n_constraints
-        slope, value = np.asarray(part.jacobian(x)), part.value(x)
-        pull, size = pull + slope.T @ own, size + np.abs(slope).T @ np.abs(own)
-        scale = 1.0 + np.abs(slope) @ np.abs(x)
-        off = np.where(own == 0.0, np.maximum(value, 0.0), np.abs(value)) / scale
-        worst = max(worst, float(off.max(initial=0.0)))
-    away = np.abs(x - np.clip(y - pull, box.lower, box.upper)) / (1.0 + np.abs(y) + size)
-    scale = np.abs(g) + np.abs(J) @ np.maximum(np.abs(x), 1e-3)
-    floor = np.abs(g - J @ x)  # the constant of the tangent: what g is the difference of
-    scale = np.maximum(scale, floor)
-    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
-    off = np.where(wrong, np.abs(g) / np.where(scale > 0.0, scale, 1.0), 0.0)
-    return max(worst, float(away.max(initial=0.0)), float(off.max(initial=0.0)))
+def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) -> float:
+    """The relative KKT residual with the rows' own values and slopes: that of their tangents."""
+    center, gradient, alpha, low, high, _, box, hard = member
+    A, b = [J], [J @ x - g]
+    for part, least in hard:
+        slope = np.asarray(part.jacobian(x))
+        A.append(slope)
+        b.append(slope @ x - part.value(x))
+        low = np.append(low, np.full(part.n_constraints, least))
+        high = np.append(high, np.full(part.n_constraints, np.inf))
+    none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
+    bounds = box.lower, box.upper
+    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam)
 
 
 def certificate(member: Member, x: Array) -> float:
@@ -361,7 +390,7 @@ def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu
     move = there - center
     least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
     firm = np.isinf(high)
-    value = member.objective(x, g, np.where(firm, 0.0, high))
+    value = member.softened(0.0).objective(x, g)
     broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
     return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
 

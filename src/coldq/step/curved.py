@@ -196,6 +196,15 @@ def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> 
     return clash
 
 
+def solve_one(one: tuple[Any, ...], start: Array) -> tuple[Array, Array, float]:
+    """The best answer of one instance, from a guess of its multipliers."""
+    x, found, worst = run_curved(one, start)
+    best = x, found, float(worst)
+    if not best[2] <= SHARP:
+        best = polish(one, *best)
+    return best if best[2] <= CURVED_TOLERANCE else restart(one, *best)
+
+
 def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:
     """The best answer from other multipliers, and from Clarabel."""
     best = x, found, worst
@@ -323,10 +332,7 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
         high, low = np.where(at_most, weight / size, 0.0), np.where(at_least, -weight / size, 0.0)
         soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
-        x, found, worst = run_curved(one, np.zeros_like(b))
-        x, found, worst = polish(one, x, found, float(worst))
-        if not worst <= CURVED_TOLERANCE:
-            x = restart(one, x, found, worst)[0]
+        x = solve_one(one, np.zeros_like(b))[0]
         g, _, terms = values(one, x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
         off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
