@@ -333,7 +333,8 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
     move = J @ (there - x)
     below = g + move - g_there
     size = np.abs(g) + np.abs(g_there) + np.abs(J) @ np.abs(there - x)
-    wrong = below > NOT_CONVEX * size + 1e-12
+    rounding = 1e-11 * (1.0 + np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
+    wrong = below > NOT_CONVEX * size + rounding
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InvalidInput(

@@ -199,7 +199,7 @@ def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> 
 def solve_one(one: tuple[Any, ...], start: Array) -> tuple[Array, Array, float]:
     """The best answer of one instance, from a guess of its multipliers."""
     x, found, worst = run_curved(one, start)
-    best = x, found, float(worst)
+    best = x, found, residual_of(one, x, found) if np.isfinite(worst) else np.inf
     if not best[2] <= SHARP:
         best = polish(one, *best)
     return best if best[2] <= CURVED_TOLERANCE else restart(one, *best)
@@ -298,9 +298,12 @@ def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array]:
 
 
 def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
-    """The relative KKT residual, as the kernel defines it, but that a coordinate may be off in
-    the gradient or in x itself: an answer from elsewhere need not minimise the Lagrangian, and
-    where alpha is tiny, no step in a small box is long beside y."""
+    """The relative KKT residual, stricter than the kernel's.
+
+    An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
+    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
+    And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
+    """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
     g, J, size = values(one, x)
@@ -308,7 +311,8 @@ def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
     slope = x - y + terms.sum(axis=0)
     slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
-    scale = 1.0 + np.abs(y) + np.abs(terms).sum(axis=0)
+    firm = np.isinf(high) | np.isinf(low)
+    scale = 1.0 + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
     move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (1.0 + np.abs(x))
     wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
