@@ -196,13 +196,15 @@ def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> 
     return clash
 
 
-def solve_one(one: tuple[Any, ...], start: Array) -> tuple[Array, Array, float]:
-    """The best answer of one instance, from a guess of its multipliers."""
+def solve_one(
+    one: tuple[Any, ...], start: Array, thorough: bool = True
+) -> tuple[Array, Array, float]:
+    """The best answer of one instance, from a guess of its multipliers, and from others."""
     x, found, worst = run_curved(one, start)
     best = x, found, residual_of(one, x, found) if np.isfinite(worst) else np.inf
     if not best[2] <= SHARP:
         best = polish(one, *best)
-    return best if best[2] <= CURVED_TOLERANCE else restart(one, *best)
+    return restart(one, *best) if thorough and not best[2] <= CURVED_TOLERANCE else best
 
 
 def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:

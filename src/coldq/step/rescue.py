@@ -107,6 +107,45 @@ def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tup
         yield np.clip(x, lower, upper), np.clip(lam, floor, weights)
 
 
+def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None:
+    """Clarabel's answer to a :class:`~coldq.step.max_affine.Pieces`, or None: x, the multipliers of
+    pieces and plain rows, and s."""
+    from scipy import sparse
+
+    clarabel: Any = import_module("clarabel")
+
+    y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
+    p, n, hard = y.size, high.size, np.isinf(high)
+    cost, size = np.where(hard, 0.0, high), 1.0 + np.abs(y).max(initial=0.0)
+    P = sparse.diags_array(np.concatenate([np.full(p, 1.0), np.zeros(n)]) / size, format="csc")
+    q = np.concatenate([-y, cost]) / size
+    eye = sparse.csc_array(sparse.eye_array(p + n))
+    mine = sparse.csc_array((-np.ones(b.size), (np.arange(b.size), group)), (b.size, n))
+    pieces = sparse.hstack([sparse.csc_array(A), mine], format="csc")
+    rows = sparse.hstack([sparse.csc_array(plain), sparse.csc_array((limit.size, n))], format="csr")
+    equal = lo == -np.inf
+    bottom = np.concatenate([lower, np.where((low == high) & ~hard & (high > 0.0), -np.inf, 0.0)])
+    top = np.concatenate([upper, np.where(hard, 0.0, np.inf)])
+    below, above = np.flatnonzero(bottom > -np.inf), np.flatnonzero(top < np.inf)
+    parts = [rows[equal], pieces, rows[~equal], -eye[below], eye[above]]
+    h = np.concatenate([limit[equal], b, limit[~equal], -bottom[below], top[above]])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings, name, 1e-12)
+    k = int(equal.sum())
+    cones = [clarabel.ZeroConeT(k), clarabel.NonnegativeConeT(h.size - k)]
+    found = clarabel.DefaultSolver(
+        P, q, sparse.vstack(parts, format="csc"), h, cones, settings
+    ).solve()
+    x, z = np.array(found.x), np.array(found.z) * size
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        return None
+    nu = np.empty(limit.size)
+    nu[equal], nu[~equal] = z[:k], np.maximum(z[k + b.size : b.size + limit.size], 0.0)
+    return np.clip(x[:p], lower, upper), np.maximum(z[k : k + b.size], 0.0), nu, x[p:]
+
+
 def polish(
     instance: Instance, y: Array, x: Array, lam: Array, slack: float
 ) -> Iterator[tuple[Array, Array]]:
