@@ -141,9 +141,16 @@ def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None
     x, z = np.array(found.x), np.array(found.z) * size
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
+    s, x = x[p:], np.clip(x[:p], lower, upper)
+    near = np.abs(plain @ x - limit) <= 1e-6 * (np.abs(plain) @ np.abs(x) + np.abs(limit))
+    for _ in range(2):  # a domain's own rows hold to rounding
+        free = (x > lower) & (x < upper)
+        error = plain[near] @ x - limit[near]
+        x[free] -= np.linalg.lstsq(plain[np.ix_(near, free)], error, rcond=1e-13)[0]
+        x = np.clip(x, lower, upper)
     nu = np.empty(limit.size)
     nu[equal], nu[~equal] = z[:k], np.maximum(z[k + b.size : b.size + limit.size], 0.0)
-    return np.clip(x[:p], lower, upper), np.maximum(z[k : k + b.size], 0.0), nu, x[p:]
+    return x, np.maximum(z[k : k + b.size], 0.0), nu, s
 
 
 def polish(
