@@ -6,6 +6,7 @@ the rows through formulas of its own (:class:`Rows`): nothing in it is the code 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -309,8 +310,9 @@ def least_by_cvxpy(problem: Problem) -> float:
             limits.append(g <= 0.0)
         elif high > 0.0:
             cost += high * (g if low == high else cp.pos(g))
-    # In the objective's own units, which may be tiny or huge.
-    cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how accurate it is, its value at a point of X says
+        cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)
     if x.value is None:
         return -INF
     return problem.objective(problem.domain.project(x.value))
