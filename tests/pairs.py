@@ -368,11 +368,11 @@ def any_affine(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple
 
 
 def large(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
-    return affine(rng, category, p, X, least=65, most=100)
+    return affine(rng, category, p, X, least=65, most=80)
 
 
 def thin(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
-    most = int(rng.choice([14, 100]))
+    most = int(rng.choice([14, 80]))
     return affine(rng, category, p, X, least=1 if most == 14 else 65, most=most, thin=True)
 
 
@@ -470,7 +470,7 @@ KINDS = {
         without_hessian, FUNCTION_CATEGORIES, 8, GAP, FLAT, gap, bounded=True
     ),
     "sparse": Kind(thin, CATEGORIES, 30, AFFINE),
-    "large": Kind(large, CATEGORIES, 30, AFFINE, FLAT),
+    "large": Kind(large, CATEGORIES, 40, AFFINE, FLAT),
     "capacity": Kind(
         capacity, PIECEWISE_CATEGORIES, 40, AFFINE, ("box", "product of boxes"), bounded=True
     ),
