@@ -211,7 +211,7 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
     low, high = member.low, member.high
     if not (np.isinf(high) | np.isinf(low)).any():
         return models(member, exact)
-    x, lam = None, np.zeros(high.size)
+    x, lam, off = None, np.zeros(high.size), 1.0
     way = np.clip(member.center, member.box.lower, member.box.upper) - member.center
     weight = STIFF * (1.0 + np.abs(member.gradient).sum() + member.alpha * np.abs(way).sum())
     for attempt in range(6 if exact else 2):
@@ -220,11 +220,11 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
         most, least = np.isinf(high) & (lam >= soft.high), np.isinf(low) & (lam <= soft.low)
         if not (most.any() or least.any()):
             break
-        off = np.inf
-        if attempt == 0 and exact and rows_clash(member, x):
+        off = np.inf if attempt == 0 and exact and rows_clash(member, x) else 1.0
+        if off == np.inf:
             break
         weight *= 100.0
-    return x, np.minimum(np.maximum(lam, low), high), off
+    return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
 
 
 def rows_clash(member: Member, x: Array) -> bool:
@@ -280,6 +280,8 @@ def models(
         value = member.objective(x, g)
         h = g + J @ (there - x) + 0.5 * np.einsum("nij,i,j->n", H, there - x, there - x)
         fall = member.objective(there, h) - value
+        # What it costs to enter the domain, at first or because a model was not solved sharply.
+        entry = np.abs(both[n:]) @ outside(member, x) if inside else np.inf
         t = 1.0
         while True:
             trial = there if t == 1.0 else np.clip(x + t * (there - x), box.lower, box.upper)
@@ -287,8 +289,7 @@ def models(
             require_tangent(g, J, x, g_there, trial)
             reached = member.objective(trial, g_there)
             noise = 1e-14 * (abs(value) + abs(reached) + high @ (np.abs(g) + np.abs(J) @ np.abs(x)))
-            # The first step may have to enter the domain, whatever that costs.
-            if not inside or reached <= value + 0.1 * t * fall + noise or t < 1e-12:
+            if reached <= value + 0.1 * t * fall + noise + entry or t < 1e-12:
                 break
             t *= 0.5
         inside = True
@@ -301,6 +302,15 @@ def models(
         if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
             break
     return answer
+
+
+def outside(member: Member, x: Array) -> Array:
+    """By how much x breaks each of the domain's hard rows."""
+    over = [
+        np.abs(part.value(x)) if least else np.maximum(part.value(x), 0.0)
+        for part, least in member.hard
+    ]
+    return np.concatenate([np.zeros(0), *over])
 
 
 class QuadraticRows(QuadraticConstraint):

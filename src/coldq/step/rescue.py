@@ -76,7 +76,7 @@ def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tup
         format="csc",
     )
     q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down], np.zeros(soft.size)])
-    split = sparse.hstack(
+    split: Any = sparse.hstack(
         [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csr"
     )
     eye = sparse.csc_array(sparse.eye_array(m + soft.size))
@@ -122,7 +122,9 @@ def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None
     eye = sparse.csc_array(sparse.eye_array(p + n))
     mine = sparse.csc_array((-np.ones(b.size), (np.arange(b.size), group)), (b.size, n))
     pieces = sparse.hstack([sparse.csc_array(A), mine], format="csc")
-    rows = sparse.hstack([sparse.csc_array(plain), sparse.csc_array((limit.size, n))], format="csr")
+    rows: Any = sparse.hstack(
+        [sparse.csc_array(plain), sparse.csc_array((limit.size, n))], format="csr"
+    )
     equal = lo == -np.inf
     bottom = np.concatenate([lower, np.where((low == high) & ~hard & (high > 0.0), -np.inf, 0.0)])
     top = np.concatenate([upper, np.where(hard, 0.0, np.inf)])
