@@ -13,10 +13,18 @@ from coldq.step.affine import HINGE
 from coldq.step.curved import box_and_hard, solve_quadratic
 from coldq.step.max_affine import solve_max_affine
 from coldq.step.reference import reference_step
-from tests.convex_functions import CUBES, KINKED, SMOOTH, draw_functions, modelled_value
+from tests.convex_functions import KINKED, SMOOTH, make_functions
 from tests.curved_instances import CURVED_CATEGORIES, make_curved
 from tests.max_affine_instances import PIECEWISE_CATEGORIES, make_piecewise
-from tests.pairs import Problem, affine_rows, quadratic_rows, residual, stacked_rows
+from tests.pairs import (
+    Problem,
+    affine_rows,
+    function_rows,
+    least_by_cvxpy,
+    quadratic_rows,
+    residual,
+    stacked_rows,
+)
 
 INF = np.inf
 DISC = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], np.zeros((1, 2)), [1.0])  # |x|^2 <= 1
@@ -65,13 +73,14 @@ def test_no_max_affine_answer_is_worse_than_the_oracles(category: str) -> None:
     [(kind, True) for kind in SMOOTH] + [(kind, False) for kind in SMOOTH + KINKED],
 )
 def test_convex_functions_reach_the_oracles_value(kind: str, hessian: bool) -> None:
-    rng = np.random.default_rng(len(kind))
-    _, functions, (center, gradient, _, weights) = draw_functions(rng, 0, (kind,))
-    arguments = center, gradient, 0.7, weights
-    step = coldq.penalised_step(*arguments, functions.constraint(hessian), CUBES[center.size])
-    move = step.x - center
-    ours = gradient @ move + 0.7 * move @ move + weights @ np.maximum(functions.value(step.x), 0.0)
-    best = modelled_value(functions, arguments)
+    rng, N, p = np.random.default_rng(len(kind)), 3, 5
+    f, own = make_functions(rng, kind, N, p), np.stack([np.arange(N), np.ones(N)])
+    center, gradient = rng.uniform(-3, 3, p), 5.0 * rng.standard_normal(p)
+    weights = 10.0 ** rng.uniform(-1.0, 3.5, N)
+    rows = function_rows(f, 1.0, own, np.zeros(N), hessian)
+    cube = coldq.Box(-2.0, 2.0, dim=p)
+    problem = Problem("", center, gradient, 0.7, np.zeros(N), weights, rows, cube)
+    ours, best = problem.objective(problem.solve().x), least_by_cvxpy(problem)
     assert ours <= best + 2e-6 * max(1.0, abs(best))
 
 
