@@ -6,6 +6,7 @@ the rows through formulas of its own (:class:`Rows`): nothing in it is the code 
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -539,14 +540,21 @@ def clashing(rng: np.random.Generator, problem: Problem) -> Problem:
     return problem._replace(rows=rows.shifted(by), weights=weights, clashes=True)
 
 
-def judged(problem: Problem, rows: str, tolerance: float) -> tuple[float, str]:
-    """What the judge says of the step's answer, and why it fails: a clash must be found out."""
+def judged(problem: Problem, rows: str, tolerance: float) -> tuple[float, str, float]:
+    """What the judge says of the step's answer, in words too, and the seconds that the step took.
+
+    Where hard rows clash, that must be found out.
+    """
+    begun = time.perf_counter()
     try:
-        step = problem.solve()
-    except coldq.Error as error:
+        step, error = problem.solve(), None
+    except coldq.Error as raised:
+        step, error = None, raised
+    seconds = time.perf_counter() - begun
+    if step is None:
         right = problem.clashes and isinstance(error, coldq.Infeasible)
-        return (0.0 if right else INF), f"{type(error).__name__}: {error}"
+        return (0.0 if right else INF), f"{type(error).__name__}: {error}", seconds
     if problem.clashes:
-        return INF, "an answer where hard rows clash"
+        return INF, "an answer where hard rows clash", seconds
     found = KINDS[rows].judge(problem, step, tolerance)
-    return found, f"{found:.2g}"
+    return found, f"{found:.2g}", seconds
