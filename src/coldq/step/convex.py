@@ -18,7 +18,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import ROUNDING
+from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
 from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
@@ -416,7 +416,8 @@ def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu
     broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
     over = problem.plain @ x - problem.limit
     over = np.where(problem.lo == -np.inf, np.abs(over), over)
-    if (over > ROUNDING * (np.abs(problem.plain) @ np.abs(x) + np.abs(problem.limit))).any():
+    at = np.maximum(np.abs(x), ORIGIN_SIZE)
+    if (over > ROUNDING * (np.abs(problem.plain) @ at + np.abs(problem.limit))).any():
         return np.inf  # x is not in the domain
     return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
 
@@ -436,7 +437,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
     n, firm = member.high.size, np.isinf(member.high).any()
     x = np.clip(member.center, member.box.lower, member.box.upper)
     A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
-    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), np.inf)
+    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), 1.0)
     problem = cut_problem(member, A, b, group)
     mu, nu = np.zeros(0), np.zeros(problem.limit.size)
     seen: list[tuple[Array, Array, Array]] = []

@@ -144,7 +144,8 @@ def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
     s, x = x[p:], np.clip(x[:p], lower, upper)
-    near = np.abs(plain @ x - limit) <= 1e-6 * (np.abs(plain) @ np.abs(x) + np.abs(limit))
+    size = np.abs(plain) @ np.maximum(np.abs(x), 1e-3) + np.abs(limit)
+    near = np.abs(plain @ x - limit) <= 1e-6 * size
     for _ in range(2):  # a domain's own rows hold to rounding
         free = (x > lower) & (x < upper)
         error = plain[near] @ x - limit[near]
