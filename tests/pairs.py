@@ -6,6 +6,7 @@ the rows through formulas of its own (:class:`Rows`): nothing in it is the code 
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable
@@ -26,17 +27,20 @@ INF = np.inf
 AFFINE, CURVED, GAP = 1e-9, 1e-8, 1e-6  # what docs/which-pair-is-solved-how.md promises
 
 
+Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 class Rows(NamedTuple):
     """Rows ``g(x) <= 0`` as the judge reads them.
 
-    `slopes` gives the gradients at x and the row that each belongs to: one for a smooth row, at a
-    kink one for every piece that is within `room` of being the largest. `size` is that of the terms
-    which a value is the sum of. `shifted` lowers the values by as much as it is told.
+    `slopes` gives the gradients at x, the row that each belongs to and the value of its tangent:
+    one for a smooth row, at a kink one for every piece within `room` of being the largest. `size`
+    is that of the terms which a value is the sum of. `shifted` lowers the values by what it is told.
     """
 
     constraint: Any
     value: Callable[[np.ndarray], np.ndarray]
-    slopes: Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+    slopes: Callable[[np.ndarray, float], Slopes]
     size: Callable[[np.ndarray], np.ndarray]
     shifted: Callable[[np.ndarray], Rows]
     modelled: Callable[[Any, Any], list[Any]]
@@ -51,7 +55,7 @@ def at_least(x: np.ndarray) -> np.ndarray:
 def affine_rows(A: np.ndarray, b: np.ndarray, thin: bool = False) -> Rows:
     g: Any = coldq.SparseAffine(sparse.csr_array(A), b) if thin else coldq.Affine(A, b)
     return Rows(
-        g, lambda x: A @ x - b, lambda x, room: (np.arange(len(b)), A),
+        g, lambda x: A @ x - b, lambda x, room: (np.arange(len(b)), A, A @ x - b),
         lambda x: np.abs(A) @ at_least(x) + np.abs(b),
         lambda by: affine_rows(A, b + by, thin), lambda cp, x: modelled_rows(cp, x, g),
     )  # fmt: skip
@@ -70,7 +74,7 @@ def quadratic_rows(P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool 
     g = coldq.QuadraticConstraint(P, q, r)
     return Rows(
         coldq.Convex(value, lambda x: P @ x + q, lambda x: P, len(r)) if functions else g,
-        value, lambda x, room: (np.arange(len(r)), P @ x + q), size,
+        value, lambda x, room: (np.arange(len(r)), P @ x + q, value(x)), size,
         lambda by: quadratic_rows(P, q, r + by, functions),
         lambda cp, x: modelled_rows(cp, x, g), curved=True,
     )  # fmt: skip
@@ -80,10 +84,10 @@ def piecewise_rows(A: np.ndarray, b: np.ndarray) -> Rows:
     def widest(x: np.ndarray) -> np.ndarray:
         return (np.abs(A) @ at_least(x) + np.abs(b)).max(axis=1)
 
-    def slopes(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(x: np.ndarray, room: float) -> Slopes:
         values = A @ x - b
         near = values >= (values.max(axis=1) - room * widest(x))[:, None]
-        return np.nonzero(near)[0], A[near]
+        return np.nonzero(near)[0], A[near], values[near]
 
     g = coldq.MaxAffine(A, b)
     return Rows(
@@ -115,7 +119,7 @@ def function_rows(f: Any, zoom: float, rows: np.ndarray, by: np.ndarray, hessian
 
     return Rows(
         coldq.Convex(value, jacobian, second if hessian else None, len(place)), value,
-        lambda x, room: (np.arange(len(place)), jacobian(x)), size,
+        lambda x, room: (np.arange(len(place)), jacobian(x), value(x)), size,
         lambda more: function_rows(f, zoom, rows, by + more, hessian), modelled, curved=True,
     )  # fmt: skip
 
@@ -123,11 +127,14 @@ def function_rows(f: Any, zoom: float, rows: np.ndarray, by: np.ndarray, hessian
 def capacity_rows(demand: float, scale: np.ndarray, rate: np.ndarray) -> Rows:
     g = coldq.LogCapacity(demand, scale, rate)
 
-    def slopes(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(1, int), -(scale * rate / (1.0 + rate * x))[None]
+    def value(x: np.ndarray) -> np.ndarray:
+        return np.array([demand - scale @ np.log1p(rate * x)])
+
+    def slopes(x: np.ndarray, room: float) -> Slopes:
+        return np.zeros(1, int), -(scale * rate / (1.0 + rate * x))[None], value(x)
 
     return Rows(
-        g, lambda x: np.array([demand - scale @ np.log1p(rate * x)]), slopes,
+        g, value, slopes,
         lambda x: np.array([abs(demand) + scale @ np.abs(np.log1p(rate * at_least(x)))]),
         lambda by: capacity_rows(demand - float(by[0]), scale, rate),
         lambda cp, x: modelled_rows(cp, x, g), curved=True,
@@ -138,10 +145,10 @@ def stacked_rows(*parts: Rows) -> Rows:
     counts = [part.constraint.n_constraints for part in parts]
     begins = np.cumsum([0, *counts])
 
-    def slopes(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-        found = [part.slopes(x, room) for part in parts]
-        owners = [first + owner for first, (owner, _) in zip(begins, found, strict=False)]
-        return np.concatenate(owners), np.concatenate([S for _, S in found])
+    def slopes(x: np.ndarray, room: float) -> Slopes:
+        owner, S, values = zip(*(part.slopes(x, room) for part in parts), strict=True)
+        owners = [first + own for first, own in zip(begins, owner, strict=False)]
+        return np.concatenate(owners), np.concatenate(S), np.concatenate(values)
 
     def shifted(by: np.ndarray) -> Rows:
         pieces = np.split(by, begins[1:-1])
@@ -220,7 +227,7 @@ def shares_of(problem: Problem, x: np.ndarray, lam: np.ndarray, room: float) -> 
     multiples of the domain's normals; nonnegative least squares finds both, or what is left."""
     half = 0.5 / problem.alpha
     y, mu = problem.center - problem.gradient * half, lam * half
-    owner, S = problem.rows.slopes(x, room)
+    owner, S, _ = problem.rows.slopes(x, room)
     B, limit = normals_at(problem.domain, x, room)
     scale = 1.0 + np.abs(y) + np.abs(S * mu[owner, None]).sum(axis=0)
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
@@ -285,10 +292,9 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     value, twice = problem.objective(x), 2.0 * problem.alpha
     size = max(1.0, abs(value))
     _, S, mu, B, c, limit = shares_of(problem, x, lam, 1e-4)
-    owner = rows.slopes(x, 1e-4)[0]
     there = problem.center - problem.gradient / twice - S.T @ mu - B.T @ c
     move = there - problem.center
-    tangents = rows.value(x)[owner] + S @ (there - x)
+    tangents = rows.slopes(x, 1e-4)[2] + S @ (there - x)
     least = float(problem.gradient @ move + problem.alpha * move @ move)
     least += twice * float(mu @ tangents + c @ (B @ there - limit))
     if value - least > tolerance * size:
@@ -311,12 +317,14 @@ def least_by_cvxpy(problem: Problem) -> float:
             limits.append(g <= 0.0)
         elif high > 0.0:
             cost += high * (g if low == high else cp.pos(g))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # how accurate it is, its value at a point of X says
-        cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)
-    if x.value is None:
-        return -INF
-    return problem.objective(problem.domain.project(x.value))
+    values = []
+    for unit in (1.0, 1.0 + problem.weights[np.isfinite(problem.weights)].max(initial=0.0)):
+        with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
+            warnings.simplefilter("ignore")  # how accurate it is, its value at a point of X says
+            cp.Problem(cp.Minimize(cost / unit), limits).solve(solver=cp.CLARABEL)
+        if x.value is not None:
+            values.append(problem.objective(problem.domain.project(x.value)))
+    return min(values, default=-INF)
 
 
 # What is drawn.
@@ -528,7 +536,7 @@ def clashing(rng: np.random.Generator, problem: Problem) -> Problem:
     rows, X, n = problem.rows, problem.domain, problem.weights.size
     spot = X.project(rng.uniform(-1.0, 1.0, X.dim))
     k = int(rng.integers(n))
-    owner, S = rows.slopes(spot, 0.0)
+    owner, S, _ = rows.slopes(spot, 0.0)
     slope = S[owner == k][0]
     low = X.project(spot - 1e7 * slope / max(np.linalg.norm(slope), 1e-300))
     if np.abs(low).max() > 1e4:
