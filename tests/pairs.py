@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
     `slopes` gives the gradients at x, the row that each belongs to and the value of its tangent:
     one for a smooth row, at a kink one for every piece within `room` of being the largest. `size`
-    is that of the terms which a value is the sum of. `shifted` lowers the values by what it is told.
+    is that of the terms which a value is the sum of. `shifted` lowers the values by so much.
     """
 
     constraint: Any
