@@ -543,7 +543,7 @@ def clashing(rng: np.random.Generator, problem: Problem) -> Problem:
         return problem
     least = rows.value(spot)[k] + slope @ (low - spot)
     by = np.zeros(n)
-    by[k] = least - 0.05 * (rows.size(spot)[k] + abs(least))
+    by[k] = least - 0.05 * (rows.size(spot)[k] + abs(least) or 1.0)
     weights = np.where(np.arange(n) == k, INF, problem.weights)
     return problem._replace(rows=rows.shifted(by), weights=weights, clashes=True)
 

@@ -237,18 +237,17 @@ def rows_clash(member: Member, x: Array) -> bool:
         center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
-    last = np.inf
-    for weight in (STIFF, 100.0 * STIFF):
+    last = off = np.inf
+    for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.constraint, x)
         size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
         x = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)[0]
         g = member.constraint.value(x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
-        off = float((violation / np.where(size > 0.0, size, 1.0)).max())
-        if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:
+        last, off = off, float((violation / np.where(size > 0.0, size, 1.0)).max())
+        if off <= CURVED_TOLERANCE:
             return False
-        last = off
-    return True
+    return off >= 0.5 * last
 
 
 def models(
