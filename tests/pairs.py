@@ -318,7 +318,8 @@ def least_by_cvxpy(problem: Problem) -> float:
         elif high > 0.0:
             cost += high * (g if low == high else cp.pos(g))
     values = []
-    for unit in (1.0, 1.0 + problem.weights[np.isfinite(problem.weights)].max(initial=0.0)):
+    heaviest = 1.0 + problem.weights[np.isfinite(problem.weights)].max(initial=0.0)
+    for unit in (1.0, heaviest, 1e3 * heaviest):  # it fails in one unit and not in another
         with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
             warnings.simplefilter("ignore")  # how accurate it is, its value at a point of X says
             cp.Problem(cp.Minimize(cost / unit), limits).solve(solver=cp.CLARABEL)
