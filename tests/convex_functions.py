@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import coldq
-
 
 class Functions(NamedTuple):
     """N rows of one kind; `modelled` gives them as CVXPY expressions of a variable."""
@@ -17,14 +15,8 @@ class Functions(NamedTuple):
     jacobian: Callable[[np.ndarray], Any]
     hessian: Callable[[np.ndarray], Any] | None
     modelled: Callable[[Any, Any], list[Any]]
-    count: int = 1
-
-    def constraint(self, hessian: bool) -> coldq.Convex:
-        second = self.hessian if hessian else None
-        return coldq.Convex(self.value, self.jacobian, second, n_constraints=self.count)
 
 
-CUBES = {p: coldq.Box(-2.0, 2.0, dim=p) for p in range(1, 9)}
 SMOOTH, KINKED = ("log-sum-exp", "exponentials", "powers", "entropy"), ("norm", "pieces", "mixed")
 
 
@@ -112,65 +104,3 @@ def make_functions(rng: np.random.Generator, kind: str, N: int, p: int) -> Funct
                     cp.abs(A[n, 0] @ x) + 0.5 * cp.sum_squares(x) - r[n] for n in range(N)
                 ],
             )
-
-
-def draw_functions(
-    rng: np.random.Generator, k: int, kinds: tuple[str, ...]
-) -> tuple[str, Functions, tuple[Any, ...]]:
-    """The k-th of a run through the kinds, with center, gradient, alpha and weights of a step."""
-    kind, N, p = kinds[k % len(kinds)], int(rng.integers(1, 5)), int(rng.integers(1, 9))
-    functions = make_functions(rng, kind, N, p)._replace(count=N)
-    alpha = 10.0 ** rng.choice([-6.0, -2.0, -1.0, 0.0, 1.0, 6.0])
-    weights = 10.0 ** rng.uniform(-1.0, 3.5, N) * (rng.random(N) < 0.85)
-    return kind, functions, (rng.uniform(-3, 3, p), 5.0 * rng.standard_normal(p), alpha, weights)
-
-
-def functions_residual(functions: Functions, arguments: tuple[Any, ...], step: coldq.Step) -> float:
-    """The relative KKT residual of a step on [-2, 2]^p, from (x, multipliers) alone."""
-    center, gradient, alpha, weights = arguments
-    x, half = step.x, 0.5 / alpha
-    y, mu = center - gradient * half, step.multipliers * half
-    g, J = np.asarray(functions.value(x)), np.asarray(functions.jacobian(x))
-    stationarity = np.abs(x - np.clip(y - J.T @ mu, -2.0, 2.0))
-    stationarity = stationarity / (1.0 + np.abs(y) + np.abs(J).T @ mu)
-    size = np.abs(J) @ np.maximum(np.abs(x), 1e-3) + np.abs(g - J @ x)
-    wrong = ((mu > 0.0) & (g < 0.0)) | ((step.multipliers < weights) & (g > 0.0))
-    inside = (step.multipliers >= 0.0) & (step.multipliers <= weights)
-    off = np.where(wrong, np.abs(g) / size, 0.0)
-    return float(max(stationarity.max(), off.max())) if inside.all() else np.inf
-
-
-def functions_gap(functions: Functions, arguments: tuple[Any, ...], step: coldq.Step) -> float:
-    """How far a step's value on [-2, 2]^p is above the least, relative to the value.
-
-    The multipliers prove a bound from below: the least of the objective with each row's tangent
-    at x instead of its penalty. At kinks one tangent is not enough; then CVXPY is asked.
-    """
-    center, gradient, alpha, weights = arguments
-    g, J = np.asarray(functions.value(step.x)), np.asarray(functions.jacobian(step.x))
-
-    def smooth_part(x: np.ndarray) -> float:
-        return float(gradient @ (x - center) + alpha * (x - center) @ (x - center))
-
-    value = smooth_part(step.x) + float(weights @ np.maximum(g, 0.0))
-    lam = np.clip(step.multipliers, 0.0, weights)
-    there = np.clip(center - (gradient + J.T @ lam) / (2.0 * alpha), -2.0, 2.0)
-    least = smooth_part(there) + float(lam @ (g + J @ (there - step.x)))
-    if value - least > 1e-6 * max(1.0, abs(value)):
-        least = modelled_value(functions, arguments)
-    return (value - least) / max(1.0, abs(value))
-
-
-def modelled_value(functions: Functions, arguments: tuple[Any, ...]) -> float:
-    """The objective at CVXPY's answer on [-2, 2]^p; its own figure may lie below any point's."""
-    import cvxpy as cp
-
-    center, gradient, alpha, weights = arguments
-    x = cp.Variable(center.size)
-    rows = zip(weights, functions.modelled(cp, x), strict=True)
-    cost = gradient @ (x - center) + alpha * cp.sum_squares(x - center)
-    cost += sum(w * cp.pos(g) for w, g in rows)
-    cp.Problem(cp.Minimize(cost), [x >= -2.0, x <= 2.0]).solve(solver=cp.CLARABEL)
-    found = np.clip(np.asarray(x.value), -2.0, 2.0)
-    move, g = found - center, np.asarray(functions.value(found))
-    return float(gradient @ move + alpha * move @ move + weights @ np.maximum(g, 0.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import lsq_linear, nnls
 
 import coldq
 
@@ -157,18 +156,24 @@ DOMAINS = (
 )  # fmt: skip
 
 
-def make_domain(rng: np.random.Generator, kind: str, p: int) -> coldq.domains.Domain:
+def make_domain(
+    rng: np.random.Generator, kind: str, p: int, bounded: bool = False
+) -> coldq.domains.Domain:
     """A domain of a kind; polytopes have more or fewer rows than coordinates, some redundant."""
     M = int(rng.integers(1, p + 4))
     A, inside = rng.standard_normal((M, p)), rng.uniform(-0.5, 0.5, p)
     match kind:
+        case "box":
+            lower = -rng.uniform(0.5, 2.0, p)
+            upper = np.where(rng.random(p) < 0.1, lower, rng.uniform(0.5, 2.0, p))
+            return coldq.Box(lower, upper)
         case "simplex":
             return coldq.Simplex(p, total=10.0 ** rng.uniform(-2.0, 2.0))
         case "capped simplex":
             return coldq.Simplex(p, total=1.0, cap=rng.uniform(1.0, 3.0) / p)
         case "polytope":
-            lower = np.where(rng.random(p) < 0.3, -np.inf, -1.0)
-            upper = np.where(rng.random(p) < 0.3, np.inf, 1.0)
+            lower = np.where(rng.random(p) < 0.3, -2.0 if bounded else -np.inf, -1.0)
+            upper = np.where(rng.random(p) < 0.3, 2.0 if bounded else np.inf, 1.0)
             return coldq.Polytope(A, A @ inside + rng.random(M), lower, upper)
         case "polytope of ties":
             A = rng.integers(-1, 2, (M, p)).astype(float)
@@ -184,81 +189,14 @@ def make_domain(rng: np.random.Generator, kind: str, p: int) -> coldq.domains.Do
             if p == 1:
                 return coldq.Product(coldq.Simplex(1))
             q = int(rng.integers(1, p))
-            return coldq.Product(coldq.Simplex(q, cap=2.0), make_domain(rng, "polytope", p - q))
+            rest = make_domain(rng, "polytope", p - q, bounded)
+            return coldq.Product(coldq.Simplex(q, cap=2.0), rest)
+        case "product of boxes" | "ball product":
+            q = int(rng.integers(0, p))
+            other = "box" if kind == "product of boxes" else "ball"
+            rest = str(rng.choice(["box", "simplex", "polytope of ties", "ball"]))
+            parts = [make_domain(rng, other, p - q)]
+            if q:
+                parts.append(make_domain(rng, "box" if other == "box" else rest, q))
+            return coldq.Product(*parts)
     return coldq.Ball(inside, radius=10.0 ** rng.uniform(-1.0, 1.0))
-
-
-class OnDomain(NamedTuple):
-    """One per-slot problem with affine rows on any domain; the box of the instance is not used."""
-
-    instance: Instance
-    domain: coldq.domains.Domain
-
-    def solve(self) -> coldq.Step:
-        one = self.instance
-        rows = coldq.Affine(one.A, one.b)
-        return coldq.penalised_step(
-            one.center, one.gradient, one.alpha, one.weights, rows, self.domain, floor=one.floor
-        )
-
-
-def draw_on_domain(rng: np.random.Generator, kind: str, k: int, most: int = 14) -> OnDomain:
-    """The k-th problem on a kind of domain, through all categories; hard rows meet in it."""
-    category = CATEGORIES[k % len(CATEGORIES)]
-    N, p = int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1))
-    one, domain = make_instance(rng, category, N, p), make_domain(rng, kind, p)
-    if np.isinf(one.weights).any():
-        common = one.A @ domain.project(rng.uniform(-1.0, 1.0, p))
-        room = rng.random(N) * (rng.random(N) < 0.7)
-        one = one._replace(b=common + np.where(one.floor == -np.inf, 0.0, room))
-    return OnDomain(one, domain)
-
-
-def residual_on_domain(problem: OnDomain, x: np.ndarray, multipliers: np.ndarray) -> float:
-    """The relative KKT residual of the constraint's rows, and of x as an optimum over the domain.
-
-    x is one if ``v = y - A'mu - x`` is normal to the domain at x: in a ball a multiple of
-    ``x - center``, otherwise a combination of the active bounds and rows, with positive weights but
-    for equalities, which nonnegative least squares finds or does not.
-    """
-    one, domain = problem.instance, problem.domain
-    mu = multipliers / (2.0 * one.alpha)
-    y = one.center - one.gradient / (2.0 * one.alpha)
-    g = one.A @ x - one.b
-    size = np.abs(one.b) + np.abs(one.A) @ np.maximum(np.abs(x), 1e-3)
-    wrong = ((multipliers > one.floor) & (g < 0.0)) | ((multipliers < one.weights) & (g > 0.0))
-    worst = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0).max(initial=0.0)
-    worst = max(worst, 0.0 if domain.contains(x) else np.inf)
-    v = y - one.A.T @ mu - x
-    scale = 1.0 + np.abs(y) + np.abs(one.A).T @ np.abs(mu)
-    if isinstance(domain, coldq.Ball):
-        ray = x - domain.center
-        on_sphere = np.linalg.norm(ray) >= domain.radius * (1.0 - 1e-9) - 1e-9
-        nu = max(v @ ray / (ray @ ray), 0.0) if on_sphere else 0.0
-        # The ball's own curvature: x = (y - A'mu + nu c) / (1 + nu), weighed as such.
-        return float(max(worst, (np.abs(v - nu * ray) / (1.0 + nu) / scale).max()))
-    p, room = x.size, 1e-9 * (1.0 + np.abs(x))
-    normals = [np.eye(p)[x >= domain.box.upper - room], -np.eye(p)[x <= domain.box.lower + room]]
-    for rows, floor in domain.hard:
-        slack = rows.b - rows.A @ x
-        room = 1e-9 * (np.abs(rows.b) + np.abs(rows.A) @ np.maximum(np.abs(x), 1e-3))
-        normals.append(rows.A[slack <= room])
-        if floor == -np.inf:
-            normals.append(-rows.A)
-    B = np.concatenate([np.zeros((0, p)), *normals])
-    B = B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), 1e-300)
-    off = np.inf
-    for fit in (_quickly, _carefully):
-        c = fit((B / scale).T, v / scale)
-        off = min(off, (np.abs(v - B.T @ c) / (scale + np.abs(B).T @ c)).max())
-        if off <= 1e-10:
-            break
-    return float(max(worst, off))
-
-
-def _quickly(B: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return nnls(B, v, maxiter=1000 * (B.shape[1] + 1))[0] if B.shape[1] else np.zeros(0)
-
-
-def _carefully(B: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return lsq_linear(B, v, (0.0, np.inf), method="bvls", tol=1e-15).x if B.size else np.zeros(0)

@@ -10,7 +10,7 @@ import coldq
 
 PIECEWISE_CATEGORIES = (
     "regular", "infeasible", "duplicates", "integer ties", "zero weights", "hard rows",
-    "alpha 1e-6", "alpha 1e6", "lower = upper", "far outside", "row scales", "linear rows",
+    "alpha 1e-8", "alpha 1e8", "lower = upper", "far outside", "row scales", "linear rows",
     "zero pieces", "unbounded", "one piece",
 )  # fmt: skip
 
@@ -68,10 +68,10 @@ def make_piecewise(rng: np.random.Generator, category: str, N: int, K: int, p: i
             at = A @ rng.uniform(lower, upper)
             b = at + np.abs(rng.standard_normal((N, K))) * (rng.random((N, K)) < 0.7)
             weights[some] = np.inf
-        case "alpha 1e-6":
-            alpha = 1e-6
-        case "alpha 1e6":
-            alpha = 1e6
+        case "alpha 1e-8":
+            alpha = 1e-8
+        case "alpha 1e8":
+            alpha = 1e8
         case "lower = upper":
             fixed = rng.random(p) < 0.5
             upper[fixed] = lower[fixed]
@@ -88,46 +88,3 @@ def make_piecewise(rng: np.random.Generator, category: str, N: int, K: int, p: i
             lower[rng.random(p) < 0.5] = -np.inf
             upper[rng.random(p) < 0.5] = np.inf
     return Piecewise(center, gradient, float(alpha), floor, weights, A, b, lower, upper)
-
-
-def draw_piecewise(rng: np.random.Generator, k: int) -> tuple[str, Piecewise]:
-    """The k-th instance of a run through all categories, of random size."""
-    category = PIECEWISE_CATEGORIES[k % len(PIECEWISE_CATEGORIES)]
-    N, K, p = (int(rng.integers(1, most)) for most in (6, 7, 10))
-    return category, make_piecewise(rng, category, N, K, p)
-
-
-def piecewise_residual(i: Piecewise, step: coldq.Step) -> float:
-    """The relative KKT residual, independently: a linear program splits the rows' multipliers.
-
-    Only pieces that are their row's largest at x may have a share; the shares must balance y - x
-    up to the normal cone of the box. The program finds the least imbalance.
-    """
-    from scipy.optimize import linprog
-
-    half, x = 0.5 / i.alpha, step.x
-    y, values, total = i.center - i.gradient * half, i.A @ x - i.b, step.multipliers * half
-    size = np.abs(i.b) + np.abs(i.A) @ np.maximum(np.abs(x), 1e-3)
-    widest = np.where(size.max(axis=1) > 0.0, size.max(axis=1), 1.0)
-    g = values.max(axis=1)
-    wrong = ((step.multipliers > i.floor) & (g < 0.0)) | (
-        (step.multipliers < i.weights) & (g > 0.0)
-    )
-    complementarity = float(np.where(wrong, np.abs(g) / widest, 0.0).max())
-    rows, pieces = np.nonzero(values >= (g - 1e-9 * widest)[:, None])
-    slopes, m = i.A[rows, pieces], rows.size
-    scale = 1.0 + np.abs(y) + np.abs(i.A).max(axis=1).T @ total
-    pull, push = slopes.T * total[rows] / scale[:, None], (y - x) / scale
-    imbalance = -np.ones((y.size, 1))
-    not_high, not_low = x < i.upper, x > i.lower
-    sums = np.zeros((total.size, m + 1))
-    sums[rows, np.arange(m)] = 1.0
-    found = linprog(
-        np.concatenate([np.zeros(m), [1.0]]),
-        A_ub=np.vstack([np.hstack([-pull, imbalance])[not_high],
-                        np.hstack([pull, imbalance])[not_low]]),
-        b_ub=np.concatenate([-push[not_high], push[not_low]]),
-        A_eq=sums, b_eq=np.ones(total.size), method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )  # fmt: skip
-    return max(complementarity, float(found.fun) if found.status == 0 else np.inf)

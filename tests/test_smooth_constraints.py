@@ -13,25 +13,22 @@ from coldq.step.affine import HINGE
 from coldq.step.curved import box_and_hard, solve_quadratic
 from coldq.step.max_affine import solve_max_affine
 from coldq.step.reference import reference_step
-from tests.convex_functions import CUBES, KINKED, SMOOTH, draw_functions, modelled_value
-from tests.curved_instances import CURVED_CATEGORIES, curved_residual, draw_curved, make_curved
+from tests.convex_functions import KINKED, SMOOTH, make_functions
+from tests.curved_instances import CURVED_CATEGORIES, make_curved
 from tests.max_affine_instances import PIECEWISE_CATEGORIES, make_piecewise
-from tests.stress import stress_convex, stress_cuts, stress_max_affine, stress_quadratic
+from tests.pairs import (
+    Problem,
+    affine_rows,
+    function_rows,
+    least_by_cvxpy,
+    quadratic_rows,
+    residual,
+    stacked_rows,
+)
 
 INF = np.inf
 DISC = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], np.zeros((1, 2)), [1.0])  # |x|^2 <= 1
 PLANE = coldq.Box(-9.0, 9.0, dim=2)
-
-
-@pytest.mark.parametrize(
-    ("many", "steps", "tolerance"),
-    [(stress_quadratic, 1800, 1e-8), (stress_max_affine, 90, 1e-8), (stress_convex, 160, 1e-8),
-     (stress_cuts, 21, 1e-6)],
-)  # fmt: skip
-def test_every_one_of_many_degenerate_steps_is_solved(many, steps: int, tolerance: float) -> None:
-    worst, failed = many(steps, seed=5)
-    assert not failed
-    assert worst <= tolerance
 
 
 @pytest.mark.parametrize("category", CURVED_CATEGORIES)
@@ -39,7 +36,7 @@ def test_no_quadratic_answer_is_worse_than_the_oracles(category: str) -> None:
     rng = np.random.default_rng(CURVED_CATEGORIES.index(category))
     for _ in range(3):
         i = make_curved(rng, category, int(rng.integers(1, 5)), int(rng.integers(1, 7)))
-        if category in ("alpha 1e-6", "alpha 1e6", "row scales"):
+        if category in ("alpha 1e-8", "alpha 1e8", "row scales"):
             # Beyond the oracle's own accuracy: a milder version of the same.
             i = i._replace(alpha=float(np.clip(i.alpha, 1e-2, 1e2)))
         g = coldq.QuadraticConstraint(i.P, i.q, i.r)
@@ -58,7 +55,7 @@ def test_no_max_affine_answer_is_worse_than_the_oracles(category: str) -> None:
     for _ in range(3):
         N, K, p = (int(rng.integers(1, most)) for most in (4, 6, 7))
         i = make_piecewise(rng, category, N, K, p)
-        if category in ("alpha 1e-6", "alpha 1e6", "row scales"):
+        if category in ("alpha 1e-8", "alpha 1e8", "row scales"):
             i = i._replace(alpha=float(np.clip(i.alpha, 1e-2, 1e2)))
         step = i.solve()
         x, _ = reference_step(
@@ -76,13 +73,14 @@ def test_no_max_affine_answer_is_worse_than_the_oracles(category: str) -> None:
     [(kind, True) for kind in SMOOTH] + [(kind, False) for kind in SMOOTH + KINKED],
 )
 def test_convex_functions_reach_the_oracles_value(kind: str, hessian: bool) -> None:
-    rng = np.random.default_rng(len(kind))
-    _, functions, (center, gradient, _, weights) = draw_functions(rng, 0, (kind,))
-    arguments = center, gradient, 0.7, weights
-    step = coldq.penalised_step(*arguments, functions.constraint(hessian), CUBES[center.size])
-    move = step.x - center
-    ours = gradient @ move + 0.7 * move @ move + weights @ np.maximum(functions.value(step.x), 0.0)
-    best = modelled_value(functions, arguments)
+    rng, N, p = np.random.default_rng(len(kind)), 3, 5
+    f, own = make_functions(rng, kind, N, p), np.stack([np.arange(N), np.ones(N)])
+    center, gradient = rng.uniform(-3, 3, p), 5.0 * rng.standard_normal(p)
+    weights = 10.0 ** rng.uniform(-1.0, 3.5, N)
+    rows = function_rows(f, 1.0, own, np.zeros(N), hessian)
+    cube = coldq.Box(-2.0, 2.0, dim=p)
+    problem = Problem("", center, gradient, 0.7, np.zeros(N), weights, rows, cube)
+    ours, best = problem.objective(problem.solve().x), least_by_cvxpy(problem)
     assert ours <= best + 2e-6 * max(1.0, abs(best))
 
 
@@ -125,7 +123,11 @@ def test_stacked_rows_are_solved_as_one() -> None:
             r=np.concatenate([b, i.r]), weights=rng.uniform(1, 99, 5), floor=np.zeros(5),
         )  # fmt: skip
         step = whole.solve(coldq.Stacked(rows, quadratic))
-        assert curved_residual(whole, step.x, step.multipliers) <= 1e-8
+        stack = stacked_rows(affine_rows(A, b), quadratic_rows(i.P, i.q, i.r))
+        problem = Problem(
+            "", i.center, i.gradient, i.alpha, whole.floor, whole.weights, stack, i.box
+        )
+        assert residual(problem, step, 1e-8) <= 1e-8
         # The same rows through the models, and through cuts.
         smooth = coldq.Convex(quadratic.value, quadratic.jacobian, quadratic.hessian, 3)
         np.testing.assert_allclose(whole.solve(coldq.Stacked(rows, smooth)).x, step.x, atol=1e-7)
@@ -290,7 +292,7 @@ def test_what_a_users_function_does_wrong_is_reported_with_the_point() -> None:
 
 def test_derivatives_are_those_of_the_values() -> None:
     rng = np.random.default_rng(6)
-    _, i = draw_curved(rng, 0)
+    i = make_curved(rng, "regular", 3, 4)
     x = rng.standard_normal(i.q.shape[1])
     pieces = coldq.MaxAffine(rng.standard_normal((2, 3, x.size)), rng.standard_normal((2, 3)))
     g = coldq.Stacked(coldq.QuadraticConstraint(i.P, i.q, i.r), pieces)

@@ -18,19 +18,21 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
 from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
-from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
+from coldq.step.affine import HINGE, TOLERANCE, is_large, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.curved import (
     CURVED_TOLERANCE,
     assemble,
     box_and_hard,
     one_way,
-    run_curved,
+    residual_of,
+    solve_one,
     solve_parts,
 )  # fmt: skip
 from coldq.step.max_affine import (
@@ -63,12 +65,18 @@ class Member(NamedTuple):
     box: Any
     hard: tuple[Any, ...]
 
-    def objective(self, x: Array, g: Array, high: Array) -> float:
-        """The penalised objective, `high` standing for infinite weights."""
+    def objective(self, x: Array, g: Array) -> float:
+        """The penalised objective; all weights are finite."""
         move = x - self.center
-        with np.errstate(invalid="ignore"):
-            penalty = np.where(g > 0.0, high * g, np.where(g < 0.0, self.low * g, 0.0))
+        penalty = np.where(g > 0.0, self.high * g, self.low * g)
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
+
+    def softened(self, weight: Any) -> Member:
+        """The same with finite weights for hard rows."""
+        return self._replace(
+            low=np.where(self.low == -np.inf, -weight, self.low),
+            high=np.where(self.high == np.inf, weight, self.high),
+        )
 
 
 def has_hessian(constraint: Any) -> bool:
@@ -195,69 +203,113 @@ def solve_member(member: Member, exact: bool) -> tuple[Array, Array, float]:
 
 
 def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
-    """One quadratic model of the rows after the other."""
+    """Quadratic models of the rows; hard rows get a weight, and a greater one if it is too small.
+
+    An infinite residual says that hard rows have no common point. Without hessians less is tried,
+    for cutting planes are left.
+    """
+    low, high = member.low, member.high
+    if not (np.isinf(high) | np.isinf(low)).any():
+        return models(member, exact)
+    x, lam, off = None, np.zeros(high.size), 1.0
+    way = np.clip(member.center, member.box.lower, member.box.upper) - member.center
+    weight = STIFF * (1.0 + np.abs(member.gradient).sum() + member.alpha * np.abs(way).sum())
+    for attempt in range(6 if exact else 2):
+        soft = member.softened(weight)
+        x, lam, off = models(soft, exact, x, lam)
+        most, least = np.isinf(high) & (lam >= soft.high), np.isinf(low) & (lam <= soft.low)
+        if not (most.any() or least.any()):
+            break
+        off = np.inf if attempt == 0 and exact and rows_clash(member, x) else 1.0
+        if off == np.inf:
+            break
+        weight *= 100.0
+    return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
+
+
+def rows_clash(member: Member, x: Array) -> bool:
+    """Whether hard rows stay violated where they are all that matters, however great their weight.
+
+    Where they have a common point, a greater weight brings x closer to it.
+    """
+    at_most, at_least = np.isinf(member.high), np.isinf(member.low)
+    hard = member._replace(
+        center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
+        high=np.where(at_most, np.inf, 0.0),
+    )  # fmt: skip
+    last = off = np.inf
+    for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
+        g, J = values_at(member.constraint, x)
+        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
+        x = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)[0]
+        g = member.constraint.value(x)
+        violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
+        last, off = off, float((violation / np.where(size > 0.0, size, 1.0)).max())
+        if off <= CURVED_TOLERANCE:
+            return False
+    return off >= 0.5 * last
+
+
+def models(
+    member: Member, exact: bool, x: Array | None = None, lam: Array | None = None
+) -> tuple[Array, Array, float]:
+    """One quadratic model of the rows after the other, from a point of the domain if one is given;
+    every bound of a multiplier is finite."""
     center, gradient, alpha, low, high, g_of, box, hard = member
-    n = high.size
-    x = np.clip(center, box.lower, box.upper)
-    firm = np.isinf(high)
-    weight = high
-    lam, best = np.zeros(n), np.inf
-    answer = x, lam, np.inf
-    if firm.any():
-        pull = np.abs(gradient).sum() + alpha * (1.0 + np.abs(x - center).sum())
-        weight = np.where(firm, STIFF * (1.0 + pull), high)
+    n, inside = high.size, x is not None
+    x = np.clip(center, box.lower, box.upper) if x is None else x
+    lam = np.zeros(n) if lam is None else lam
+    best, answer = np.inf, (x, lam, np.inf)
     g, J = values_at(g_of, x)
-    first = True
     for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
         H = hessian_at(g_of, x) if exact else differences(g_of, x, box)
         if exact:
             require_convex(H, x)
         Hx = H @ x
         model = QuadraticRows(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
-        rows = assemble([model], low, weight, hard)
+        rows = assemble([model], low, high, hard)
         problem = (center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
                    box.lower, box.upper)  # fmt: skip
         start = np.zeros(rows.order.size)
         start[:n] = lam
-        there, found, off = run_curved(problem, start[rows.order])
-        if not off <= 1e-6:
-            there, found, off = run_curved(problem, 0.0 * start)
-        lam = np.empty(found.size)
-        lam[rows.order] = found
-        beside, lam = lam[n:], lam[:n]
-        value = member.objective(x, g, weight)
+        there, found, _ = solve_one(problem, start[rows.order], thorough=exact)
+        both = np.empty(found.size)
+        both[rows.order] = found
+        lam = both[:n]
+        value = member.objective(x, g)
         h = g + J @ (there - x) + 0.5 * np.einsum("nij,i,j->n", H, there - x, there - x)
-        fall = member.objective(there, h, weight) - value
+        fall = member.objective(there, h) - value
+        # What it costs to enter the domain, at first or because a model was not solved sharply.
+        entry = np.abs(both[n:]) @ outside(member, x) if inside else np.inf
         t = 1.0
         while True:
-            trial = x + t * (there - x)
+            trial = there if t == 1.0 else np.clip(x + t * (there - x), box.lower, box.upper)
             g_there, J_there = values_at(g_of, trial)
             require_tangent(g, J, x, g_there, trial)
-            reached = member.objective(trial, g_there, weight)
-            noise = 1e-14 * (
-                abs(value) + abs(reached) + weight @ (np.abs(g) + np.abs(J) @ np.abs(x))
-            )
-            enough = value + 0.1 * t * fall + noise
-            if first or reached <= enough or t < 1e-12:
+            reached = member.objective(trial, g_there)
+            noise = 1e-14 * (abs(value) + abs(reached) + high @ (np.abs(g) + np.abs(J) @ np.abs(x)))
+            if reached <= value + 0.1 * t * fall + noise + entry or t < 1e-12:
                 break
             t *= 0.5
-        first = False  # the first step may have to enter the domain, whatever that costs
+        inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, lam, beside, g, J, weight)
+        off = smooth_residual(member, x, both, g, J)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
         if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
-            if firm.any() and (lam >= weight)[firm].any() and weight[firm].max() < 1e12:
-                weight = np.where(firm, 100.0 * weight, high)
-                best = np.inf
-                continue
             break
-    x, lam, off = answer
-    if firm.any() and (lam >= weight)[firm].any():
-        off = np.inf
-    return x, np.minimum(np.maximum(lam, low), high), off
+    return answer
+
+
+def outside(member: Member, x: Array) -> Array:
+    """By how much x breaks each of the domain's hard rows."""
+    over = [
+        np.abs(part.value(x)) if least else np.maximum(part.value(x), 0.0)
+        for part, least in member.hard
+    ]
+    return np.concatenate([np.zeros(0), *over])
 
 
 class QuadraticRows(QuadraticConstraint):
@@ -292,7 +344,8 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
     move = J @ (there - x)
     below = g + move - g_there
     size = np.abs(g) + np.abs(g_there) + np.abs(J) @ np.abs(there - x)
-    wrong = below > NOT_CONVEX * size + 1e-12
+    rounding = 1e-11 * (1.0 + np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
+    wrong = below > NOT_CONVEX * size + rounding
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InvalidInput(
@@ -302,47 +355,44 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(
-    member: Member, x: Array, lam: Array, beside: Array, g: Array, J: Array, high: Array
-) -> float:
-    """The relative KKT residual with the rows' own values and slopes."""
-    center, gradient, alpha, low, _, _, box, hard = member
-    half = 0.5 / alpha
-    y, mu = center - gradient * half, lam * half
-    pull, size = J.T @ mu, np.abs(J).T @ np.abs(mu)
-    begin = 0
-    worst = 0.0
-    for part, _ in hard:
-        own = beside[begin : begin + part.n_constraints] * half
-        begin += part.n_constraints
-        slope, value = np.asarray(part.jacobian(x)), part.value(x)
-        pull, size = pull + slope.T @ own, size + np.abs(slope).T @ np.abs(own)
-        scale = 1.0 + np.abs(slope) @ np.abs(x)
-        off = np.where(own == 0.0, np.maximum(value, 0.0), np.abs(value)) / scale
-        worst = max(worst, float(off.max(initial=0.0)))
-    away = np.abs(x - np.clip(y - pull, box.lower, box.upper)) / (1.0 + np.abs(y) + size)
-    scale = np.abs(g) + np.abs(J) @ np.maximum(np.abs(x), 1e-3)
-    floor = np.abs(g - J @ x)  # the constant of the tangent: what g is the difference of
-    scale = np.maximum(scale, floor)
-    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
-    off = np.where(wrong, np.abs(g) / np.where(scale > 0.0, scale, 1.0), 0.0)
-    return max(worst, float(away.max(initial=0.0)), float(off.max(initial=0.0)))
+def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) -> float:
+    """The relative KKT residual with the rows' own values and slopes: that of their tangents."""
+    center, gradient, alpha, low, high, _, box, hard = member
+    A, b = [J], [J @ x - g]
+    for part, least in hard:
+        slope = np.asarray(part.jacobian(x))
+        A.append(slope)
+        b.append(slope @ x - part.value(x))
+        low = np.append(low, np.full(part.n_constraints, least))
+        high = np.append(high, np.full(part.n_constraints, np.inf))
+    none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
+    bounds = box.lower, box.upper
+    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam)
 
 
 def certificate(member: Member, x: Array) -> float:
     """The relative gap between the value at x and the least with the rows' tangents there."""
     g, J = values_at(member.constraint, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
-    _, mu, nu, _ = solve_cuts(problem, None)
+    _, mu, nu, *_ = solve_cuts(problem, None)
     return gap_above(member, x, g, problem, mu, nu)
 
 
-def solve_cuts(problem: Pieces, s: Array | None) -> tuple[Array, Array, Array, Array]:
-    """The answer with cuts for rows, from a guess of s, or afresh where that misleads."""
-    answer = solve_pieces(problem, s)
-    if s is not None and not residual(problem, *answer[:3]) <= TOLERANCE:
-        return solve_pieces(problem)
-    return answer
+def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[Any, ...]:
+    """The answer with cuts for rows, from a guess of s, or afresh where that misleads; and whether
+    it is exact.
+
+    Cuts get nearly parallel in the end, beyond the kernel's digits; then Clarabel's answer does,
+    for the gap is proven with any multipliers.
+    """
+    from coldq.step.rescue import clarabel_on_pieces
+
+    if exactly and not is_large(problem.b.size, problem.y.size):
+        for guess in (None,) if s is None else (s, None):
+            answer = solve_pieces(problem, guess, slowly=False)
+            if residual(problem, *answer[:3]) <= TOLERANCE:
+                return *answer, True
+    return *(clarabel_on_pieces(problem) or solve_pieces(problem)), False
 
 
 def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu: Array) -> float:
@@ -361,8 +411,13 @@ def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu
     move = there - center
     least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
     firm = np.isinf(high)
-    value = member.objective(x, g, np.where(firm, 0.0, high))
+    value = member.softened(0.0).objective(x, g)
     broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
+    over = problem.plain @ x - problem.limit
+    over = np.where(problem.lo == -np.inf, np.abs(over), over)
+    at = np.maximum(np.abs(x), ORIGIN_SIZE)
+    if (over > ROUNDING * (np.abs(problem.plain) @ at + np.abs(problem.limit))).any():
+        return np.inf  # x is not in the domain
     return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
 
 
@@ -378,13 +433,14 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
 
 def cutting_planes(member: Member) -> tuple[Array, Array, float]:
     """Cuts below the rows at every point visited, until the gap to the value is small."""
-    n = member.high.size
+    n, firm = member.high.size, np.isinf(member.high).any()
     x = np.clip(member.center, member.box.lower, member.box.upper)
     A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
-    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), np.inf)
+    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), 1.0)
     problem = cut_problem(member, A, b, group)
     mu, nu = np.zeros(0), np.zeros(problem.limit.size)
     seen: list[tuple[Array, Array, Array]] = []
+    exactly = True
     for k in range(CUTS):
         g, J = values_at(member.constraint, x)
         for point, value, slope in seen[-3:]:
@@ -403,13 +459,12 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
         group = np.concatenate([group[keep], np.arange(n)])
         used = np.concatenate([used[keep], np.full(n, k)])
         problem = cut_problem(member, A, b, group)
-        x, mu, nu, s = solve_cuts(problem, s)
-        used = np.where(mu > 1e-9 * capped_sums(problem, mu)[group], k, used)
-        if k == 0 and np.isinf(member.high).any() and pieces_clash(problem):
-            return x, 0.0 * member.high, np.inf
+        x, mu, nu, s, exactly = solve_cuts(problem, s, exactly)
+        # Cuts lie below the rows: where even they clash, the rows do.
+        if firm and not exactly and pieces_clash(problem):
+            return x, np.zeros(n), np.inf
+        used = np.where(mu > 1e-8 * capped_sums(problem, mu)[group], k, used)
     x, lam, gap = best
-    if gap > GAP_TOLERANCE and np.isinf(member.high).any() and pieces_clash(problem):
-        gap = np.inf
     return x, np.minimum(np.maximum(lam, member.low), member.high), gap
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,9 @@ from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
 CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passes silently
+X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
+SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -142,7 +145,7 @@ def solve_parts(
     except ValueError:
         raise misfit(center, gradient, weights, constraint, domain) from None
     clash = np.zeros(residual.shape, bool)
-    if residual.size and not residual.max() <= CURVED_TOLERANCE:
+    if residual.size and not residual.max() <= SHARP:
         x, found, residual = (np.array(a) for a in (x, found, residual))
         clash = again(problem, x, found, residual)
     multipliers = np.empty_like(found)
@@ -173,7 +176,8 @@ def run_curved(problem: tuple[Any, ...], start: Array) -> tuple[Array, Array, Ar
 
 
 def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> np.ndarray:
-    """Solve from other multipliers what was not solved; also, where hard rows clash."""
+    """Polish what is not sharp, solve from other multipliers what is not solved; and say where
+    hard rows clash."""
     batch = residual.shape
     spread = [
         np.broadcast_to(a, batch + a.shape[a.ndim - c :])
@@ -181,37 +185,164 @@ def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> 
     ]
     clash = np.zeros(batch, bool)
     for where in np.ndindex(*batch):
-        if residual[where] <= CURVED_TOLERANCE or np.isnan(residual[where]):
+        if residual[where] <= SHARP or np.isnan(residual[where]):
             continue
         one = tuple(np.array(a[where]) for a in spread)
-        if hard_rows_clash(one):
-            clash[where] = True
-            continue
-        low, high = one[3], one[4]
-        capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
-        for start in (capped, np.maximum(low, 1e-3 * capped), np.nan_to_num(found[where])):
-            x_new, multipliers, found_residual = run_curved(one, start)
-            if found_residual < residual[where]:
-                x[where], found[where], residual[where] = x_new, multipliers, found_residual
-            if residual[where] <= CURVED_TOLERANCE:
-                break
+        best = polish(one, x[where], found[where], float(residual[where]))
+        if not best[2] <= CURVED_TOLERANCE:
+            clash[where] = hard_rows_clash(one)
+            best = best if clash[where] else restart(one, *best)
+        x[where], found[where], residual[where] = best
     return clash
 
 
+def solve_one(
+    one: tuple[Any, ...], start: Array, thorough: bool = True
+) -> tuple[Array, Array, float]:
+    """The best answer of one instance, from a guess of its multipliers, and from others."""
+    x, found, worst = run_curved(one, start)
+    best = x, found, residual_of(one, x, found) if np.isfinite(worst) else np.inf
+    if not best[2] <= SHARP:
+        best = polish(one, *best)
+    return restart(one, *best) if thorough and not best[2] <= CURVED_TOLERANCE else best
+
+
+def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:
+    """The best answer from other multipliers, and from Clarabel."""
+    best = x, found, worst
+    for answer in other_answers(one, found):
+        answer = polish(one, *answer)
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= CURVED_TOLERANCE:
+            break
+    return best
+
+
+def other_answers(one: tuple[Any, ...], found: Array) -> Iterator[tuple[Array, Array, float]]:
+    from coldq.step.rescue import clarabel_points
+
+    *first, low, high, P, A, b, lower, upper = one
+    capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
+    for start in (capped, np.maximum(low, 1e-3 * capped), np.nan_to_num(found)):
+        x, lam, worst = run_curved(one, start)
+        yield x, lam, float(worst)
+    for x, lam in clarabel_points((*first, low, high, 0.0 * b, A, b, lower, upper), P):
+        yield x, lam, residual_of(one, x, lam)
+
+
+def polish(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> tuple[Array, Array, float]:
+    """The best of what Newton's method makes of an answer, and of x with multipliers found anew.
+
+    Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
+    may be so huge that a residual relative to them says little. So small ones are tried first.
+    """
+    from coldq.step.rescue import explain
+
+    center, gradient, alpha, low, high, _, _, _, lower, upper = one
+    best = x, lam, worst
+    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
+        return best
+    y = center - gradient * (0.5 / alpha)
+    for slack in (1e-8, 1e-6, 1e-4, 0.0):
+        there, found = x, lam
+        for _ in range(2 if slack else 0):
+            g, J, _ = values(one, there)
+            tangents = (center, gradient, alpha, low, high, 0.0, J, J @ there - g, lower, upper)
+            there, found = explain(tangents, y, there, slack)
+        answer = newton(one, there, found)
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= SHARP:
+            break
+    return best
+
+
+def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, float]:
+    """Newton's method on what an answer leaves between bounds, with x itself for an unknown.
+
+    In the dual x is a function of the multipliers; where those are huge, it cannot hold the digits.
+    """
+    center, gradient, alpha, low, high, P, _, _, lower, upper = one
+    best, half = (x, lam, residual_of(one, x, lam)), 0.5 / float(alpha)
+    y, m = center - gradient * half, len(P)
+    for _ in range(6):
+        free, inner = (lower < x) & (x < upper), (low < lam) & (lam < high)
+        g, J, _ = values(one, x)
+        mu = lam * half
+        away = (x - y + J.T @ mu)[free]
+        B = (np.eye(x.size) + np.tensordot(mu[:m], P, 1))[np.ix_(free, free)]
+        rows = J[np.ix_(inner, free)]
+        whole = np.block([[B, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+        # Rows and columns brought to one size first, for rows may differ by many magnitudes.
+        size = 1.0 / np.sqrt(np.maximum(np.abs(whole).max(axis=1, initial=0.0), 1e-300))
+        right = -np.concatenate([away, g[inner]]) * size
+        move = size * np.linalg.lstsq(whole * size * size[:, None], right, rcond=1e-14)[0]
+        x, lam = x.copy(), lam.copy()
+        x[free] += move[: len(B)]
+        lam[inner] += move[len(B) :] / half
+        x, lam = np.clip(x, lower, upper), np.clip(lam, low, high)
+        found = residual_of(one, x, lam)
+        if not found < best[2]:
+            break
+        best = x, lam, found
+    return best
+
+
+def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array]:
+    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+    P, A, b = one[5:8]
+    at, m = np.maximum(np.abs(x), X_FLOOR), len(P)
+    g, J, size = A @ x - b, A.copy(), np.abs(A) @ at + np.abs(b)
+    bent = P @ x
+    g[:m] += 0.5 * (bent @ x)
+    J[:m] += bent
+    size[:m] += 0.5 * (np.abs(P) @ at) @ at
+    return g, J, size
+
+
+def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
+    """The relative KKT residual, stricter than the kernel's.
+
+    An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
+    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
+    And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
+    """
+    center, gradient, alpha, low, high, _, _, _, lower, upper = one
+    half = 0.5 / float(alpha)
+    g, J, size = values(one, x)
+    y, terms = center - gradient * half, J * (lam * half)[:, None]
+    slope = x - y + terms.sum(axis=0)
+    slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
+    slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
+    firm = np.isinf(high) | np.isinf(low)
+    scale = 1.0 + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (1.0 + np.abs(x))
+    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
+    off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
+    return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))
+
+
 def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
-    """Whether hard rows are violated even where they are all that matters, at a great weight."""
+    """Whether hard rows stay violated where they are all that matters, however great their weight.
+
+    Where they have a common point, a greater weight brings x closer to it.
+    """
     center, gradient, _, low, high, P, A, b, lower, upper = instance
     at_most, at_least = high == np.inf, low == -np.inf
     if not (at_most.any() or at_least.any()):
         return False
     size = np.abs(b) + np.abs(A).sum(axis=-1)
     size[: len(P)] += np.abs(P).sum(axis=(-1, -2))
-    weight = STIFF / np.where(size > 0.0, size, 1.0)
-    high, low = np.where(at_most, weight, 0.0), np.where(at_least, -weight, 0.0)
-    soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
-    x, _, _ = run_curved((*soft, lower, upper), np.zeros_like(b))
-    g = A @ x - b
-    g[: len(P)] += 0.5 * np.einsum("nij,i,j->n", P, x, x)
-    violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
-    scale = size * (1.0 + np.square(x).max(initial=0.0))
-    return bool((violation > 1e-6 * scale).any())
+    size = np.where(size > 0.0, size, 1.0)
+    last = np.inf
+    for weight in (STIFF, 100.0 * STIFF):
+        high, low = np.where(at_most, weight / size, 0.0), np.where(at_least, -weight / size, 0.0)
+        soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
+        one = (*soft, lower, upper)
+        x = solve_one(one, np.zeros_like(b))[0]
+        g, _, terms = values(one, x)
+        violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
+        off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
+        if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:
+            return False
+        last = off
+    return True

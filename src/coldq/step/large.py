@@ -98,7 +98,8 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
     norms = row_norms(problem)
     # A row that is constant on X has its multiplier at a bound, once and for all.
     fixed = norms == 0.0
-    mu = np.where(fixed & (g != 0.0), np.where(g > 0.0, hi, lo), mu)
+    bound = np.where(g > 0.0, hi, lo)  # infinite where hard rows clash: the residual will say so
+    mu = np.where(fixed & (g != 0.0) & np.isfinite(bound), bound, mu)
     length = np.sqrt(np.where(fixed, 1.0, norms))
     chosen = np.zeros(n, bool)
     while True:

@@ -63,7 +63,9 @@ class Pieces(NamedTuple):
     upper: Array
 
 
-def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Array, Array, Array]:
+def solve_pieces(
+    problem: Pieces, start: Array | None = None, slowly: bool = True
+) -> tuple[Array, Array, Array, Array]:
     """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s.
 
     Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
@@ -122,10 +124,13 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
         # Shifted by the last multipliers, the kernel starts from them: from its own zero.
         last = mu[chosen]
         center = np.concatenate([y, root * s - cost / root]) - rows[chosen].T @ last
-        found, more = solve_rows(
+        answer = solve_rows(
             (center, 0.0 * center, np.array(0.5), least[chosen] - last, most[chosen] - last,
-             0.0 * last, rows[chosen], right[chosen], *wide)
+             0.0 * last, rows[chosen], right[chosen], *wide), slowly
         )  # fmt: skip
+        if answer is None:
+            break
+        found, more = answer
         mu[chosen] = last + more
         x, moved = found[:p], found[p:] / root - s
         s = s + moved
@@ -189,15 +194,24 @@ def group_values(problem: Pieces, x: Array) -> Array:
     return largest_of(values, problem.group, problem.high.size, -np.inf)
 
 
-def solve_rows(instance: tuple[Any, ...]) -> tuple[Array, Array]:
-    """x and multipliers of one instance with affine rows, by whichever solver suits its size."""
-    if is_large(*instance[6].shape):
-        from coldq.step.large import _solve_member
+def solve_rows(instance: tuple[Any, ...], slowly: bool) -> tuple[Array, Array] | None:
+    """x and multipliers of one instance with affine rows, by whichever solver suits its size.
 
-        return _solve_member(instance)[:2]
-    answer = run_affine(instance, FAST)
-    if not answer.residual <= TOLERANCE:
-        answer, _ = rescue(instance, answer)
+    None if hard rows have no common point, or if the kernel finds no answer and must not be helped.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_large(*instance[6].shape):
+            from coldq.step.large import _solve_member, hard_rows_clash
+
+            x, multipliers, off = _solve_member(instance)
+            return None if not off <= TOLERANCE and hard_rows_clash(instance) else (x, multipliers)
+        answer = run_affine(instance, FAST)
+        if not answer.residual <= TOLERANCE:
+            if not slowly:
+                return None
+            answer, clash = rescue(instance, answer)
+            if clash.any():
+                return None
     return answer.x, answer.multipliers
 
 

@@ -44,8 +44,8 @@ def reference_step(
     center, gradient = np.asarray(center, float), np.asarray(gradient, float)
     x = cp.Variable(domain.dim)
     objective: Any = gradient @ (x - center) + alpha * cp.sum_squares(x - center)
-    limits = _limits(cp, x, domain)
-    rows = _rows(cp, x, constraint)
+    limits = domain_limits(cp, x, domain)
+    rows = modelled_rows(cp, x, constraint)
     low = np.broadcast_to(np.asarray(floor, float), (len(rows),))
     high = np.broadcast_to(np.asarray(weights, float), (len(rows),))
     for g, lo, hi in zip(rows, low, high, strict=True):
@@ -70,7 +70,7 @@ def reference_step(
     return np.clip(x.value, domain.box.lower, domain.box.upper), float(problem.value)  # type: ignore[arg-type]
 
 
-def _limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
+def domain_limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
     """What keeps x in the domain."""
     lower, upper = domain.box.lower, domain.box.upper
     below, above = np.isfinite(lower), np.isfinite(upper)
@@ -84,11 +84,11 @@ def _limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
     return limits
 
 
-def _rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
+def modelled_rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
     if constraint is None or isinstance(constraint, Unconstrained):
         return []
     if isinstance(constraint, Stacked):
-        return [row for part in constraint.parts for row in _rows(cp, x, part)]
+        return [row for part in constraint.parts for row in modelled_rows(cp, x, part)]
     if isinstance(constraint, SparseAffine):
         g = constraint.A @ x - constraint.b
         return [g[n] for n in range(constraint.n_constraints)]

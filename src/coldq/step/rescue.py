@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -39,52 +39,121 @@ def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
 def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answer, and its polished versions.
 
-    Each row is split as ``A x - b = up - down`` with up, down >= 0 priced at the row's bounds;
-    an infinite price removes the variable, and a compliant row has one more, squared. Polishing
-    fixes what sits at a bound, solves the equations that remain, and lets the sets correct
-    themselves a few times.
+    Polishing fixes what sits at a bound, solves the equations that remain, and lets the sets
+    correct themselves a few times.
+    """
+    center, gradient, alpha = instance[:3]
+    y = center - gradient / (2.0 * alpha)
+    for x, lam in clarabel_points(instance):
+        yield x, lam
+        for slack in (1e-6, 1e-4, 1e-8):
+            yield from polish(instance, y, x, lam, slack)
+        for slack in (1e-8, 1e-6):
+            yield explain(instance, y, x, slack)
+
+
+def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tuple[Array, Array]]:
+    """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
+
+    Each row is split as ``g = up - down`` with up, down >= 0 priced at the row's bounds; an
+    infinite price removes the variable, and a compliant row has one more, squared. A row with a P
+    has ``g <= up - down``, which is a cone: ``|R x|^2 / 2 <= u`` with ``P = R'R`` is
+    ``|(u - 1, sqrt(2) R x)| <= u + 1``.
     """
     from scipy import sparse
 
     clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
     center, gradient, alpha, floor, weights, compliance, A, b, lower, upper = instance
-    n, p = A.shape
+    (n, p), k = A.shape, len(P)
     y = center - gradient / (2.0 * alpha)
     up, down = np.flatnonzero(weights < np.inf), np.flatnonzero(floor > -np.inf)
     m = p + up.size + down.size
     soft = np.flatnonzero(compliance > 0.0)
     rows = sparse.csc_array(sparse.eye_array(n))
-    P = sparse.diags_array(
+    costs = sparse.diags_array(
         np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p), 1.0 / compliance[soft]]),
         format="csc",
     )
     q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down], np.zeros(soft.size)])
-    split = sparse.hstack(
-        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csc"
+    split: Any = sparse.hstack(
+        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csr"
     )
     eye = sparse.csc_array(sparse.eye_array(m + soft.size))
     below = np.flatnonzero(np.concatenate([lower, np.zeros(m - p)]) > -np.inf)
     above = np.flatnonzero(upper < np.inf)
-    G = sparse.vstack([split, -eye[below], eye[above]], format="csc")
-    h = np.concatenate([b, -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]])
+    parts = [split[k:], -eye[below], eye[above]]
+    limits = [b[k:], -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]]
+    cones = [clarabel.ZeroConeT(n - k), clarabel.NonnegativeConeT(below.size + above.size)]
+    for j, bend in enumerate(P):
+        values, vectors = np.linalg.eigh(bend)
+        root = (vectors * np.sqrt(2.0 * np.maximum(values, 0.0))).T
+        parts += [split[[j, j]], np.hstack([-root, np.zeros((p, m + soft.size - p))])]
+        limits += [np.array([b[j] + 1.0, b[j] - 1.0]), np.zeros(p)]
+        cones.append(clarabel.SecondOrderConeT(p + 2))
+    G, h = sparse.vstack(parts, format="csc"), np.concatenate(limits)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(below.size + above.size)]
     # Where hard rows meet in a set without an inside, high accuracy looks infeasible to it.
     for tolerance in (1e-12, 1e-8):
         for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
             setattr(settings, name, tolerance)
-        solution = clarabel.DefaultSolver(P, q, G, h, cones, settings).solve()
+        solution = clarabel.DefaultSolver(costs, q, G, h, cones, settings).solve()
         if "Infeasible" in str(solution.status) or not np.isfinite(solution.x).all():
             continue
-        x = np.clip(np.array(solution.x[:p]), lower, upper)
-        lam = np.clip(np.array(solution.z[:n]), floor, weights)
-        yield x, lam
-        for slack in (1e-6, 1e-4, 1e-8):
-            yield from polish(instance, y, x, lam, slack)
-        for slack in (1e-8, 1e-6):
-            yield explain(instance, y, x, slack)
+        x, z = np.array(solution.x[:p]), np.array(solution.z)
+        first = n - k + below.size + above.size + (p + 2) * np.arange(k)
+        lam = np.concatenate([z[first] + z[first + 1], z[: n - k]])
+        yield np.clip(x, lower, upper), np.clip(lam, floor, weights)
+
+
+def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None:
+    """Clarabel's answer to a :class:`~coldq.step.max_affine.Pieces`, or None: x, the multipliers of
+    pieces and plain rows, and s."""
+    from scipy import sparse
+
+    clarabel: Any = import_module("clarabel")
+
+    y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
+    p, n, hard = y.size, high.size, np.isinf(high)
+    cost, size = np.where(hard, 0.0, high), 1.0 + np.abs(y).max(initial=0.0)
+    P = sparse.diags_array(np.concatenate([np.full(p, 1.0), np.zeros(n)]) / size, format="csc")
+    q = np.concatenate([-y, cost]) / size
+    eye = sparse.csc_array(sparse.eye_array(p + n))
+    mine = sparse.csc_array((-np.ones(b.size), (np.arange(b.size), group)), (b.size, n))
+    pieces = sparse.hstack([sparse.csc_array(A), mine], format="csc")
+    rows: Any = sparse.hstack(
+        [sparse.csc_array(plain), sparse.csc_array((limit.size, n))], format="csr"
+    )
+    equal = lo == -np.inf
+    bottom = np.concatenate([lower, np.where((low == high) & ~hard & (high > 0.0), -np.inf, 0.0)])
+    top = np.concatenate([upper, np.where(hard, 0.0, np.inf)])
+    below, above = np.flatnonzero(bottom > -np.inf), np.flatnonzero(top < np.inf)
+    parts = [rows[equal], pieces, rows[~equal], -eye[below], eye[above]]
+    h = np.concatenate([limit[equal], b, limit[~equal], -bottom[below], top[above]])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings, name, 1e-12)
+    k = int(equal.sum())
+    cones = [clarabel.ZeroConeT(k), clarabel.NonnegativeConeT(h.size - k)]
+    found = clarabel.DefaultSolver(
+        P, q, sparse.vstack(parts, format="csc"), h, cones, settings
+    ).solve()
+    x, z = np.array(found.x), np.array(found.z) * size
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        return None
+    s, x = x[p:], np.clip(x[:p], lower, upper)
+    size = np.abs(plain) @ np.maximum(np.abs(x), 1e-3) + np.abs(limit)
+    near = np.abs(plain @ x - limit) <= 1e-6 * size
+    for _ in range(2):  # a domain's own rows hold to rounding
+        free = (x > lower) & (x < upper)
+        error = plain[near] @ x - limit[near]
+        x[free] -= np.linalg.lstsq(plain[np.ix_(near, free)], error, rcond=1e-13)[0]
+        x = np.clip(x, lower, upper)
+    nu = np.empty(limit.size)
+    nu[equal], nu[~equal] = z[:k], np.maximum(z[k + b.size : b.size + limit.size], 0.0)
+    return x, np.maximum(z[k : k + b.size], 0.0), nu, s
 
 
 def polish(

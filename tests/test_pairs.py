@@ -1,0 +1,36 @@
+"""Every pair of constraint and domain in the table: a share of ``make stress``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coldq
+from tests.pairs import KINDS, PAIRS, draw
+from tests.stress import stress_pair
+
+TWO_EACH = [(rows, domain) for rows, kind in KINDS.items() for domain in kind.domains[:2]]
+
+
+@pytest.mark.parametrize(("rows", "domain"), PAIRS)
+def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) -> None:
+    found = stress_pair(rows, domain, 24, seed=5)
+    assert not found.failed
+
+
+@pytest.mark.parametrize(("rows", "domain"), [*TWO_EACH, ("large", "polytope"), ("convex", "ball")])
+def test_a_batch_gives_the_bits_of_one_by_one(rows: str, domain: str) -> None:
+    one = draw(rows, domain, 0, seed=3)
+    rng = np.random.default_rng(4)
+    alpha = np.array([1e-8, 0.1, 1.0, 10.0, 1e8])
+    center = one.center + rng.standard_normal((5, one.center.size))
+    gradient = one.gradient + rng.standard_normal(center.shape)
+    weights = one.weights * 10.0 ** rng.uniform(-1.0, 1.0, (5, one.weights.size))
+    weights[3] = 0.0
+    g, X = one.rows.constraint, one.domain
+    together = coldq.penalised_step(center, gradient, alpha, weights, g, X)
+    for k in range(5):
+        alone = coldq.penalised_step(center[k], gradient[k], alpha[k], weights[k], g, X)
+        for name in ("x", "multipliers", "residual"):
+            own, shared = (np.asarray(getattr(step, name)) for step in (alone, together))
+            assert own.tobytes() == shared[k].tobytes()
