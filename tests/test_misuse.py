@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.learners import CATALOGUE
 from coldq.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=3)
@@ -311,3 +312,36 @@ def test_an_empty_batch_runs() -> None:
     for learner in (*PROX, coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0)):
         state = learner.init(1, batch=(0,))
         assert learner.update(state, FEEDBACK).x.shape == (0, 3)
+
+
+CONSTANTS = coldq.problems.OnlineLinear(horizon=1000).constants
+ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
+NO_CONSTANTS = {
+    *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
+    *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021"),
+}
+
+
+@pytest.mark.parametrize(
+    "learner", [a for a in CATALOGUE if a.__name__ not in NO_CONSTANTS], ids=lambda a: a.__name__
+)
+def test_constants_that_a_problem_lacks_are_asked_for_and_taken(learner) -> None:
+    asked = {"scaled": True} if learner is coldq.COLDQ else ASKED.get(learner.__name__, {})
+    mine = Plain(coldq.Linear([1.0, 1.0]), None)
+    mine.horizon = 1000  # type: ignore[misc]
+    with pytest.raises(coldq.InvalidInput, match=r"Plain does not say its \w+.*pass \w+= to for_"):
+        learner.for_problem(mine, **asked)
+    known = {name: 2.0 * getattr(CONSTANTS, name) for name in ("gradient_bound", "diameter")}
+    known |= {"constraint_bound": 3.0, "constraint_lipschitz": 0.5}
+    given = learner.for_problem(mine, **asked, **known)
+    mine.constants = dataclasses.replace(CONSTANTS, **known)  # type: ignore[attr-defined]
+    assert learner.for_problem(mine, **asked) == given
+    with pytest.raises(coldq.InvalidInput, match="must be positive"):
+        learner.for_problem(mine, **asked, **dict.fromkeys(known, -1.0))
+
+
+def test_the_diameter_of_a_problem_is_its_domains() -> None:
+    mine = Plain(coldq.Linear([1.0, 1.0]), None)
+    learner = coldq.Yi2021.for_problem(mine, gradient_bound=2.0, constraint_lipschitz=1.0)
+    expected = coldq.Yi2021.for_problem(mine, alpha0=np.sqrt(2.0) / 2.0, constraint_lipschitz=1.0)
+    assert learner == expected

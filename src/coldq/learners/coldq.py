@@ -16,6 +16,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
 from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
@@ -220,10 +221,9 @@ class COLDQ(Learner):
         100
         """
         if scaled:
-            known = problem.constants
-            parameters.setdefault("gradient_bound", known.gradient_bound)
-            parameters.setdefault("constraint_bound", known.constraint_bound)
-            return cls.scaled(problem.domain, problem.horizon, **parameters)
+            known = ConstantsOf(problem, parameters)
+            D, G = known.gradient_bound, known.constraint_bound
+            return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:

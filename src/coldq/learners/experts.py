@@ -27,6 +27,7 @@ from coldq.learners.card import (
 )
 from coldq.learners.coldq import BIBTEX as COLDQ_BIBTEX
 from coldq.learners.coldq import COLDQ
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, horizon_of
 from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
@@ -421,9 +422,11 @@ class Yi2021Expert(ExpertLearner):
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
-        known = problem.constants
-        parameters.setdefault("alpha0", known.diameter / known.gradient_bound)
-        parameters.setdefault("gamma0", np.sqrt(0.5) / known.constraint_lipschitz)
+        known = ConstantsOf(problem, parameters)
+        if "alpha0" not in parameters:
+            parameters["alpha0"] = known.diameter / known.gradient_bound
+        if "gamma0" not in parameters:
+            parameters["gamma0"] = np.sqrt(0.5) / known.constraint_lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
 
     def _pool_of(self, axes: int) -> Yi2021:
