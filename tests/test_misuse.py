@@ -156,10 +156,14 @@ def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
 
 
 def test_a_constraint_of_the_users_own_that_no_step_can_solve() -> None:
-    g = Own(lambda x: np.zeros((*x.shape[:-1], 1)), jacobian=lambda x: np.ones((1, 3)))
+    g = Own(lambda x: np.zeros((*x.shape[:-1], 1)), jacobian=lambda x: np.zeros((1, 3)))
     for learner in PROX:
-        with pytest.raises(coldq.InvalidInput, match="no solver for a Own on a Box"):
+        with pytest.raises(coldq.InvalidInput, match=r"no solver for a Own on a Box.*coldq.Convex"):
             learner.update(learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), g))
+        whole = coldq.Convex(g.value, g.jacobian)  # as the sentence says
+        assert (
+            learner.update(learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), whole)).t == 2
+        )
 
 
 class Level:
