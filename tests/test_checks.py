@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -304,3 +306,17 @@ def test_an_expert_learner_says_that_it_shares_a_gradient() -> None:
         learner.update(state, coldq.Feedback(loss, g))
     shared = coldq.COLDQExpert(X, horizon=50, gradient="shared")
     assert shared.update(shared.init(1), coldq.Feedback(loss, g)).t == 2
+
+
+@pytest.mark.parametrize("learner", [a for a in LEARNERS if a.horizon == 50], ids=named)
+def test_going_past_the_horizon_is_flagged_once_at_the_callers_line(learner) -> None:
+    case, state = checks.Case.of(learner), learner.init(2)
+    revealed = replace(case.feedback(1, member=0), slot=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(52):
+            state = learner.update(state, revealed)
+            line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    assert [(w.category, w.filename, w.lineno) for w in caught] == [
+        (coldq.PastHorizon, __file__, line)
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from coldq._values import Array, positive
 from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
-from coldq.errors import InvalidInput, SharedGradient
+from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import (
     CONSTRAINT,
@@ -150,11 +149,10 @@ class ExpertLearner(Learner):
         if self.gradient == "own" and not known_once:
             return feedback
         if self.gradient == "own":
-            warnings.warn(
+            warn(
                 "the loss is known only where it was played, so the experts share its gradient "
                 'there; gradient="shared" says that this is meant',
                 SharedGradient,
-                stacklevel=4,
             )
         return Feedback(Linear(gradient), feedback.constraint, feedback.slot)
 

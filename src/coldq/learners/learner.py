@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.errors import InvalidInput, PastHorizon, WrongState
+from coldq.errors import InvalidInput, PastHorizon, WrongState, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
@@ -116,11 +115,10 @@ class Learner(Value):
         if gradient.shape != x.shape:
             gradient = self._spread("the loss's gradient", gradient, x.shape)
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
-            warnings.warn(
+            warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
                 "was tuned for; it goes on, without its guarantee",
                 PastHorizon,
-                stacklevel=4,
             )
         return gradient
 
