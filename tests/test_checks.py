@@ -320,3 +320,9 @@ def test_going_past_the_horizon_is_flagged_once_at_the_callers_line(learner) -> 
     assert [(w.category, w.filename, w.lineno) for w in caught] == [
         (coldq.PastHorizon, __file__, line)
     ]
+
+
+@pytest.mark.parametrize("thing", [object(), coldq.COLDQ, None])
+def test_what_is_no_learner_is_told_what_it_lacks(thing) -> None:
+    with pytest.raises(checks.CheckFailed, match="a learner needs domain, which this has not"):
+        checks.check_learner(thing)

@@ -186,6 +186,20 @@ def test_a_schedule_object_of_the_users_own_is_checked(level) -> None:
     assert fine.update(fine.init(1), FEEDBACK).t == 2
 
 
+class Tensor:
+    """Refuses to become an array, as PyTorch's do while they record a gradient."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+ANYTIME = coldq.COLDQ.anytime(X)
+
+
+def with_clock(learner, t):
+    return dataclasses.replace(learner.init(1), t=t)
+
+
 def played() -> coldq.Trace:
     problem = coldq.problems.TimeVarying(10)
     return coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
@@ -198,6 +212,20 @@ def played() -> coldq.Trace:
         (lambda: PROX[0].init(1, batch=(2.5,)), "an axis of batch must be a whole number"),
         (lambda: PROX[0].update(PROX[0].init(1), (1, 2)), "update takes a coldq.Feedback"),
         (lambda: PROX[0].from_arrays(None), "the arrays must be"),
+        (lambda: PROX[0].from_arrays(5), "the arrays must be a mapping, .* but are 5"),
+        (lambda: PROX[-1].from_arrays(5), "the arrays must be a mapping, .* but are 5"),
+        (lambda: PROX[0].update(None, FEEDBACK), "update takes a state, .* but got None"),
+        (lambda: PROX[-1].update(None, FEEDBACK), "update takes a state, .* but got None"),
+        (lambda: coldq.OGD(X, eta=1.0).update(None, FEEDBACK), "update takes a state"),
+        (lambda: PROX[0].update(with_clock(PROX[0], 2), FEEDBACK), "state.t must be an array"),
+        (lambda: ANYTIME.update(with_clock(ANYTIME, 2), FEEDBACK), "state.t must be an array"),
+        (lambda: coldq.path_length(played()), "path_length takes a comparator, .* got Trace"),
+        (lambda: coldq.constraint_variation(played(), [0]), "a problem needs domain"),
+        (lambda: coldq.dynamic_comparator(played()), "a problem needs domain"),
+        (lambda: coldq.static_comparator(object()), "a problem needs domain"),
+        (lambda: coldq.growth_exponent(5), "running_total needs at least one axis"),
+        (lambda: coldq.growth_exponent([]), "running_total must have at least one slot"),
+        (lambda: coldq.Linear(Tensor()), "c must be an array of numbers"),
         (lambda: coldq.COLDQ(X, alpha=1.0, eta=[0.1, 0.2], gamma=np.ones(3)), "do not fit"),
         (lambda: coldq.COLDQ(X, horizon=10, path_exponent="a"), "path_exponent must be real"),
         (lambda: coldq.COLDQ(coldq.Box, horizon=10), "domain must be a domain such as"),

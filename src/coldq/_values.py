@@ -51,8 +51,8 @@ def as_array(name: str, value: Any) -> np.ndarray:
     """Anything as an array; ragged lists and the like get a sentence."""
     try:
         return np.asarray(value)
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from None
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a tensor with a gradient
+        raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from error
 
 
 def core_contiguous(array: np.ndarray, core: int) -> bool:

@@ -54,6 +54,10 @@ class Case:
     @classmethod
     def of(cls, learner: Any, n_constraints: int = 2, seed: int = 0) -> Case:
         """Random least-squares losses, and affine constraints that all hold at one random point."""
+        for part in ("domain", "horizon", "init", "update", "from_arrays"):
+            require(
+                hasattr(learner, part), f"a learner needs {part}, which this has not: {learner}"
+            )
         rng, p = np.random.default_rng(seed), learner.domain.dim
         lead = (3, *np.shape(learner.init(n_constraints).t))
         common = learner.domain.project(learner.domain.start() + rng.standard_normal(p))

@@ -294,9 +294,9 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        t, z = state.t, self._center(state, center)
         gradient = self._gradient(state, feedback)
         g = self._values(state, feedback, state.queue.shape)
+        t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))
         if has_first(t):  # Q_1 = gamma

@@ -27,7 +27,7 @@ from coldq.learners.card import (
 from coldq.learners.coldq import BIBTEX as COLDQ_BIBTEX
 from coldq.learners.coldq import COLDQ
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, horizon_of
+from coldq.learners.learner import Learner, State, horizon_of, require_mapping
 from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
@@ -131,8 +131,8 @@ class ExpertLearner(Learner):
 
     def update(self, state: ExpertState, feedback: Feedback) -> ExpertState:
         """The state of the next slot."""
-        t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
         gradient = self._gradient(state, feedback)
+        t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
 
         points = _experts_last(state.experts.x, 2)
         logs = hedge(_experts_last(state.log_weights, 1), points, x, gradient, self.kappa)
@@ -158,7 +158,7 @@ class ExpertLearner(Learner):
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> ExpertState:
         """The state that ``state.to_arrays()`` wrote down."""
-        own = {name: a for name, a in arrays.items() if not name.startswith("experts.")}
+        own = {n: a for n, a in require_mapping(arrays).items() if not n.startswith("experts.")}
         inner = {name[8:]: a for name, a in arrays.items() if name.startswith("experts.")}
         if set(own) != {"t", "x", "log_weights"}:
             raise InvalidInput(

@@ -24,6 +24,8 @@ from coldq.errors import InvalidInput, PastHorizon, WrongState, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
+BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class State:
@@ -100,7 +102,10 @@ class Learner(Value):
         """The gradient of f_t at x_t; the feedback must be about this slot."""
         if not isinstance(feedback, Feedback):
             raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r}")
-        x, loss = state.x, feedback.loss
+        try:
+            x, loss = state.x, feedback.loss
+        except AttributeError:
+            raise WrongState(f"update takes a state, as init gives it, but got {state!r}") from None
         if feedback.slot is not None and self._elsewhere(feedback.slot, state.t):
             raise InvalidInput(
                 f"the feedback is about slot {feedback.slot!r}, "
@@ -197,9 +202,9 @@ class Learner(Value):
 
     def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
         """A state from arrays, each checked: `cores` gives the core axes of every field."""
-        if not isinstance(arrays, Mapping) or set(arrays) != set(cores):
+        if set(require_mapping(arrays)) != set(cores):
             raise InvalidInput(
-                f"the arrays must be {sorted(cores)}, but are {sorted(arrays or ())}: "
+                f"the arrays must be {sorted(cores)}, but are {sorted(arrays)}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
         found = {}
@@ -247,6 +252,15 @@ class DualLearner(Learner):
         return self._restore_queue(arrays, self.state_type)
 
 
+def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
+    """Arrays by name, as ``state.to_arrays()`` and ``numpy.load`` give them."""
+    if not isinstance(arrays, Mapping):
+        raise InvalidInput(
+            f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
+        )
+    return arrays
+
+
 def require_finite(x: Array) -> Array:
     """A decision, unless a NaN found its way into it."""
     if not np.isfinite(x).all():
@@ -274,12 +288,18 @@ def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
 
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
-    return bool(t == 1) if t.ndim == 0 else t.size > 0 and bool(t.min() == 1)
+    try:
+        return bool(t == 1) if t.ndim == 0 else t.size > 0 and bool(t.min() == 1)
+    except AttributeError:
+        raise WrongState(f"state.t must be an array, but is {t!r}: {BY_HAND}") from None
 
 
 def any_of(flags: Any) -> bool:
     """Whether any flag of a batch is set; a single one costs next to nothing."""
-    return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
+    try:
+        return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
+    except AttributeError:
+        raise WrongState(f"state.t must be an array: {BY_HAND}") from None
 
 
 def horizon_of(horizon: Any) -> int:

@@ -110,8 +110,8 @@ class OGD(Learner):
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""
-        t, x = state.t, state.x
         gradient = self._gradient(state, feedback)
+        t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
         return State(t=t + 1, x=x_new)
 
