@@ -326,3 +326,19 @@ def test_going_past_the_horizon_is_flagged_once_at_the_callers_line(learner) -> 
 def test_what_is_no_learner_is_told_what_it_lacks(thing) -> None:
     with pytest.raises(checks.CheckFailed, match="a learner needs domain, which this has not"):
         checks.check_learner(thing)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=named)
+def test_rows_of_zeros_never_act(learner) -> None:
+    case = checks.Case.of(learner)
+    # These two look at the largest row alone, which a value of zero may be.
+    limit = 100.0 if isinstance(learner, coldq.Jenatton2016 | coldq.PolyakFeasibility) else 0.0
+    plain, filled = learner.init(2, batch=(3,)), learner.init(4, batch=(3,))
+    for slot in range(1, checks.SLOTS + 1):
+        revealed, (_, _, A, b) = case.feedback(slot), case.data[slot - 1]
+        zeros = np.zeros((*A.shape[:-2], 2, A.shape[-1]))
+        limits = np.append(b, zeros[..., 0] + limit, axis=-1)
+        more = coldq.Affine(np.concatenate([A, zeros], axis=-2), limits)
+        plain = learner.update(plain, revealed)
+        filled = learner.update(filled, coldq.Feedback(revealed.loss, more, slot))
+    assert np.allclose(plain.x, filled.x, rtol=0.0, atol=1e-9)

@@ -193,7 +193,7 @@ class Tensor:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
 
 
-ANYTIME = coldq.COLDQ.anytime(X)
+ANYTIME, CLASP = coldq.COLDQ.anytime(X), coldq.CLASP(X, eta=0.1)
 
 
 def with_clock(learner, t):
@@ -219,6 +219,8 @@ def played() -> coldq.Trace:
         (lambda: coldq.OGD(X, eta=1.0).update(None, FEEDBACK), "update takes a state"),
         (lambda: PROX[0].update(with_clock(PROX[0], 2), FEEDBACK), "state.t must be an array"),
         (lambda: ANYTIME.update(with_clock(ANYTIME, 2), FEEDBACK), "state.t must be an array"),
+        (lambda: PROX[0].update(PROX[0].init(2), FEEDBACK), "largest and fill up with rows of z"),
+        (lambda: CLASP.update(CLASP.init(2), FEEDBACK), "largest and fill up with rows of zeros"),
         (lambda: coldq.path_length(played()), "path_length takes a comparator, .* got Trace"),
         (lambda: coldq.constraint_variation(played(), [0]), "a problem needs domain"),
         (lambda: coldq.dynamic_comparator(played()), "a problem needs domain"),

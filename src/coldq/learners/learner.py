@@ -24,6 +24,10 @@ from coldq.errors import InvalidInput, PastHorizon, WrongState, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
+FILL_UP = (
+    ": if their number changes, start for the largest and fill up with rows of zeros, 0'x <= 0, "
+    "which never act"
+)
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 
 
@@ -142,7 +146,7 @@ class Learner(Value):
             if np.shape(as_array(name, g))[-1:] != (rows,):
                 raise InvalidInput(
                     f"{name} has shape {np.shape(g)}, but the learner was started for {rows} "
-                    f"constraint{'s' if rows != 1 else ''}"
+                    f"constraint{'s' if rows != 1 else ''}{FILL_UP}"
                 )
             g = self._spread(name, point(g, rows, name), shape)
         return g
@@ -162,13 +166,15 @@ class Learner(Value):
         g: Any = feedback.constraint
         if not hasattr(g, "n_constraints"):
             return  # no solver takes it, and the step says so
-        if g.n_constraints != shape[-1] or (
-            g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]
-        ):
+        if g.n_constraints != shape[-1]:
             raise InvalidInput(
-                f"the constraint has {g.n_constraints} rows and leading axes {g.batch}, but the "
-                f"learner was started for {shape[-1]} rows and the batch {shape[:-1]}; feedback "
-                "may broadcast to the state's batch, not enlarge it"
+                f"the constraint has {g.n_constraints} rows, but the learner was started for "
+                f"{shape[-1]}{FILL_UP}"
+            )
+        if g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]:
+            raise InvalidInput(
+                f"the constraint has leading axes {g.batch}, but the state the batch "
+                f"{shape[:-1]}; feedback may broadcast to the state's batch, not enlarge it"
             )
 
     def _center(self, state: Any, center: Array | None) -> Array:
