@@ -196,7 +196,10 @@ class Affine(Value):
         """``A``."""
         if self.measured is not None:
             require_measured_at("jacobian", "constraint", self.measured_at, x)  # type: ignore[arg-type]
-        batch = joint_batch(A=self.A.shape[:-2], x=np.shape(x)[:-1])
+        shape = np.shape(x)
+        if shape[-1:] != self.A.shape[-1:]:
+            point(x, self.dim)  # which says so
+        batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:

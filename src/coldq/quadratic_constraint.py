@@ -79,5 +79,5 @@ class QuadraticConstraint(Value):
 
     def hessian(self, x: ArrayLike) -> Array:
         """``P``."""
-        batch = joint_batch(P=self.P.shape[:-3], x=np.shape(x)[:-1])
+        batch = joint_batch(P=self.P.shape[:-3], x=point(x, self.dim).shape[:-1])
         return np.broadcast_to(self.P, batch + self.P.shape[-3:])
