@@ -245,7 +245,8 @@ def test_two_sided_rows_are_the_sides_that_exist() -> None:
         ((A, [0.0, 1.0], 1.0), "lower needs one entry for each of the 3 rows"),
         ((A, [[0.0] * 3, [-INF] * 3], 1.0), "lower must be infinite in all of a batch or nowhere"),
         ((A, np.nan, 1.0), "b must be finite"),
-        ((A, INF, 1.0), "b must be finite"),
+        ((A, INF, 1.0), "lower must not be above upper, but is inf against 1.0"),
+        ((A, INF, INF), "b must be finite"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             coldq.Affine.between(*arguments)

@@ -158,6 +158,9 @@ BOX = coldq.Box(0.0, 1.0, dim=3)
         (lambda: coldq.Affine([[NAN]], [1.0]), r"A must be finite, but is nan at index \(0, 0\)"),
         (lambda: coldq.Affine(A, b).value(np.ones(2)), "x must have 3 coordinates"),
         (lambda: coldq.Affine.from_measurement([0.0], [1.0], [[1.0, 2.0]]), "need a jacobian of"),
+        (lambda: coldq.Affine.between(A, 2.0, 1.0), r"is 2.0 against 1.0 at index \(0,\)"),
+        (lambda: coldq.Affine.between(A, [0.0, 4.0], [[1.0, INF], [9.0, 3.0]]), "infinite in all"),
+        (lambda: coldq.Affine.between(A, [0.0, 4.0], [[1.0, 5.0], [9.0, 3.0]]), r"4.0 against 3.0"),
         (lambda: coldq.LogCapacity(1.0, [1.0], [1.0, 2.0]), "equally many coordinates"),
         (lambda: coldq.LogCapacity(INF, [1.0], [1.0]), "demand must be finite"),
         (lambda: coldq.Feedback(3.0, None), r"loss must have a method value\(x\)"),  # type: ignore[arg-type]
