@@ -342,3 +342,35 @@ def test_rows_of_zeros_never_act(learner) -> None:
         plain = learner.update(plain, revealed)
         filled = learner.update(filled, coldq.Feedback(revealed.loss, more, slot))
     assert np.allclose(plain.x, filled.x, rtol=0.0, atol=1e-9)
+
+
+class StartsAnywhere(coldq.OGD):
+    """Takes any start without a look at the domain."""
+
+    def init(self, n_constraints, start=None, batch=()):
+        state = super().init(n_constraints, batch=batch)
+        return state if np.shape(start)[-1:] != (self.domain.dim,) else replace(state, x=start)
+
+
+HALFSPACE = coldq.Polytope([[1.0, -1.0]], [0.0], -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        coldq.Box(0.0, np.inf, dim=2),
+        coldq.Box(-np.inf, 1.0, dim=2),
+        coldq.Box(-np.inf, np.inf, dim=2),
+        HALFSPACE,
+        coldq.Polytope([[0.0, 0.0]], [1.0], -np.inf, np.inf, A_eq=[[1.0, -1.0]], b_eq=[0.0]),
+    ],
+    ids=str,
+)
+def test_an_unbounded_domain_is_no_fault_of_the_learner(domain) -> None:
+    for learner in (coldq.COLDQ(domain, horizon=100), coldq.OGD(domain, eta=0.1)):
+        checks.check_learner(learner)
+    if domain != coldq.Box(-np.inf, np.inf, dim=2):
+        with pytest.raises(
+            checks.CheckFailed, match="a start outside the domain should be refused"
+        ):
+            checks.bad_input_is_refused(checks.Case.of(StartsAnywhere(domain, eta=0.1)))
