@@ -379,3 +379,34 @@ def test_the_diameter_of_a_problem_is_its_domains() -> None:
     learner = coldq.Yi2021.for_problem(mine, gradient_bound=2.0, constraint_lipschitz=1.0)
     expected = coldq.Yi2021.for_problem(mine, alpha0=np.sqrt(2.0) / 2.0, constraint_lipschitz=1.0)
     assert learner == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "slot", "words"),
+    [
+        ((), 7, r"is about slot 7, but the learner is in slot 1$"),
+        ((), [], r"slot has shape \(0,\), which does not fit the batch \(\)"),
+        ((), [1, 1], r"slot has shape \(2,\), which does not fit the batch \(\)"),
+        ((), "one", r"is about slot one, but the learner is in slot 1$"),
+        ((1000,), 2, r"in slot 1 in instances 0, 1, .* and 992 more of the batch"),
+        (
+            (1000,),
+            [1] * 999 + [2],
+            r"is about slot 2, but the learner is in slot 1 in instance 999",
+        ),
+        ((1000,), [1] * 999, r"slot has shape \(999,\), which does not fit the batch \(1000,\)"),
+    ],
+)
+def test_a_slot_that_is_not_the_learners_own(batch, slot, words: str) -> None:
+    revealed = coldq.Feedback(FEEDBACK.loss, FEEDBACK.constraint, slot=slot)
+    for learner in (PROX[0], coldq.OGD(X, eta=0.1)):
+        with pytest.raises(coldq.InvalidInput, match=words) as caught:
+            learner.update(learner.init(1, batch=batch), revealed)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("slot", [1, np.int64(1), 1.0, np.array(1), [1, 1], np.ones((3, 1), int)])
+def test_a_slot_may_be_any_number_and_one_for_each(slot) -> None:
+    revealed = coldq.Feedback(FEEDBACK.loss, FEEDBACK.constraint, slot=slot)
+    batch = (3, 2) if np.ndim(slot) == 2 else np.shape(slot)
+    assert (PROX[0].update(PROX[0].init(1, batch=batch), revealed).t == 2).all()

@@ -20,7 +20,7 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.errors import InvalidInput, PastHorizon, WrongState, warn
+from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
@@ -110,11 +110,8 @@ class Learner(Value):
             x, loss = state.x, feedback.loss
         except AttributeError:
             raise WrongState(f"update takes a state, as init gives it, but got {state!r}") from None
-        if feedback.slot is not None and self._elsewhere(feedback.slot, state.t):
-            raise InvalidInput(
-                f"the feedback is about slot {feedback.slot!r}, "
-                f"but the learner is in slot {state.t}"
-            )
+        if feedback.slot is not None:
+            self._require_slot(feedback.slot, state.t)
         if isinstance(loss, Value):
             gradient = loss.gradient(x)  # type: ignore[attr-defined]
         else:  # a loss of the user's own gets no chance to change x, and its answer is checked
@@ -132,11 +129,32 @@ class Learner(Value):
         return gradient
 
     @staticmethod
-    def _elsewhere(slot: Any, t: Any) -> bool:
+    def _require_slot(slot: Any, t: Any) -> None:
+        """That a feedback is about the slots that the members of a batch are in."""
         try:
-            return any_of(slot != t)
+            elsewhere = slot != t
+            if elsewhere.ndim == 0:
+                if not elsewhere:
+                    return
+            elif elsewhere.shape == t.shape and not elsewhere.any():
+                return
+        except (AttributeError, ValueError):
+            pass  # found out below
+        slots, now = as_array("slot", slot), np.asarray(t)
+        try:
+            elsewhere = np.asarray(slots != now)
         except ValueError:
-            raise InvalidInput(f"slot {slot!r} does not fit the batch's {t}") from None
+            elsewhere = slots
+        if elsewhere.shape != now.shape:
+            raise InvalidInput(
+                f"slot has shape {slots.shape}, which does not fit the batch {now.shape}"
+            )
+        words, places = name_indices(elsewhere)
+        for place in places[:1]:
+            about, own = np.broadcast_to(slots, now.shape)[place], now[place]
+            raise InvalidInput(
+                f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
+            )
 
     def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
