@@ -52,6 +52,8 @@ def main() -> None:
         if arguments.only != "F5":
             sizes = progress("F4", lambda: large.measure(quick))
             console.print(tables.large_table(sizes), "")
+            warm = progress("F4, warm starts", lambda: large.warm_starts(quick))
+            console.print(tables.warm_table(warm), "")
             judged += targets.judge_large(sizes)
         if arguments.only != "F4":
             kinds = progress("F5", lambda: curved.measure(20 if quick else 40))

@@ -17,11 +17,13 @@ from benchmarks.clock import timed
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
 from coldq.step import solve
+from coldq.step.large import Problem, solve_one
+from coldq.step.large_kernels import SparseRows
 
 clarabel: Any = import_module("clarabel")
 
 SIZES = (("dense", 50, 1000), ("dense", 100, 10_000), ("dense", 10_000, 100),
-         ("sparse", 50, 1000), ("sparse", 100, 10_000))  # fmt: skip
+         ("sparse", 50, 1000), ("sparse", 100, 10_000), ("sparse", 10_000, 100))  # fmt: skip
 DENSITY = 0.01
 
 
@@ -118,6 +120,39 @@ def measure(quick: bool) -> list[Large]:
         found.append(
             Large(kind, N, p, times[0], own_pass, times[1], times[2], tuple(map(float, gaps)))  # type: ignore[arg-type]
         )
+    return found
+
+
+@dataclass(frozen=True)
+class Warm:
+    """Medians in milliseconds over a drifting sequence, from zero and from the last multipliers."""
+
+    name: str
+    cold: float
+    warm: float
+
+
+def warm_starts(quick: bool) -> list[Warm]:
+    """Steps whose limits change by a percent and prices by a third, each from the last decision.
+
+    A step takes no multipliers to start from; the same instance shifted by them starts there.
+    """
+    found = []
+    for kind, N, p in (("dense", 100, 10_000), ("sparse", 100, 10_000), ("sparse", 10_000, 100)):
+        slot = budgets(kind, N, p, 1)[0]
+        A = slot.constraint.A if kind == "dense" else SparseRows.of(slot.constraint.A)
+        rng, x, price = np.random.default_rng(1), slot.center, slot.gradient
+        lower, upper, lo, hi = np.zeros(p), np.ones(p), np.zeros(N), 0.5 * slot.queue
+        mu, times = lo, []
+        for _ in range(5 if quick else 20):
+            scale, price = rng.uniform(0.99, 1.01, N), 0.9 * price + rng.normal(0.0, 0.6, p)
+            b, y = slot.constraint.b * scale, x - 0.5 * price
+            starts = (Problem(y, A, b, lo, hi, lower, upper),
+                      Problem(y - mu @ A, A, b, lo - mu, hi - mu, lower, upper))  # fmt: skip
+            times.append([min(timed(solve_one, s)[0] for _ in range(3)) for s in starts])
+            x, mu = solve_one(starts[0])
+        cold, warm = 1e3 * np.median(times, axis=0)
+        found.append(Warm(f"{kind}, p = {p:,}, N = {N:,}", float(cold), float(warm)))
     return found
 
 

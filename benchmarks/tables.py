@@ -10,7 +10,7 @@ from rich.table import Table
 from benchmarks.batch import Batch
 from benchmarks.curved import Curved
 from benchmarks.families import HORIZON
-from benchmarks.large import Large
+from benchmarks.large import Large, Warm
 from benchmarks.learners import LearnerCost
 from benchmarks.one_step import WRONG, OneStep
 from benchmarks.startup import StartUp
@@ -111,6 +111,16 @@ def large_table(rows: Sequence[Large]) -> Table:
             f"{row.clarabel:.0f}", f"{row.piqp / row.ours:.0f}", f"{row.clarabel / row.ours:.0f}",
             " ".join(f"{gap:.0e}" for gap in row.gaps),
         )  # fmt: skip
+    return table
+
+
+def warm_table(rows: Sequence[Warm]) -> Table:
+    table = _table(
+        "F4: steps of a drifting sequence, started from the last step's multipliers",
+        "Milliseconds a step.", "size", "from zero", "from the last", "times faster",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(row.name, f"{row.cold:.2f}", f"{row.warm:.2f}", f"{row.cold / row.warm:.2f}")
     return table
 
 

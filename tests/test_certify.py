@@ -48,6 +48,7 @@ def verdicts(certificate: coldq.Certificate) -> dict[str, str]:
     return {a.name: a.verdict for a in certificate.assumptions}
 
 
+@pytest.mark.filterwarnings("ignore::coldq.WeakPrice")  # the runs are short
 @pytest.mark.parametrize("kind", [TimeVarying, OnlineQuadratic, OnlineLinear])
 def test_every_constructor_of_coldq_and_the_experts_get_a_certificate_that_holds(kind) -> None:
     problem = kind(T)

@@ -127,7 +127,7 @@ class Broken(coldq.OGD):
 
 class ChangesItsInput(Broken):
     def update(self, state, feedback):
-        state.x[:] *= 0.5
+        object.__setattr__(state, "x", 0.5 * state.x)
         return super().update(state, feedback)
 
 

@@ -315,3 +315,31 @@ def test_a_plain_function_is_a_schedule_and_says_that_it_cannot_be_saved() -> No
     state = negative.update(negative.init(0), coldq.Feedback(coldq.Linear([1.0, 1.0]), None))
     with pytest.raises(coldq.InvalidInput, match="a schedule must be positive and finite"):
         negative.update(state, coldq.Feedback(coldq.Linear([1.0, 1.0]), None))
+
+
+def play_in_units(loss_unit: float, row_unit: float) -> np.ndarray:
+    """A run at prices and demands in some units, its constraint in the unit that `scaled` wants."""
+    domain, T, rng = coldq.Box(0.0, 1.0, dim=5), 60, np.random.default_rng(0)
+    D, G, R = 3.0 * loss_unit * 5**0.5, 5.0 * row_unit, 5**0.5
+    unit = row_unit * (D * R) ** 0.5 / G
+    learner = coldq.COLDQ.scaled(domain, T, D, G * unit / row_unit)
+    state, played = learner.init(1), []
+    for _ in range(T):
+        price, demand = rng.uniform(1.0, 3.0, 5) * loss_unit, rng.uniform(2.0, 2.2)
+        rows = coldq.Affine(-unit * np.ones((1, 5)), [-unit * demand])
+        state = learner.update(state, coldq.Feedback(coldq.Linear(price), rows))
+        played.append(state.x)
+    return np.array(played)
+
+
+def test_scaled_does_not_depend_on_units_once_the_constraint_has_the_right_one() -> None:
+    known = play_in_units(1.0, 1.0)
+    assert (known[5:].sum(axis=1) > 1.9).all()
+    for loss_unit, row_unit in ((300.0, 1.0), (1e6, 1e-3), (1e-6, 1e3)):
+        np.testing.assert_allclose(play_in_units(loss_unit, row_unit), known, atol=1e-9)
+
+
+def test_a_price_too_low_to_hold_a_constraint_is_reported() -> None:
+    domain = coldq.Box(0.0, 1.0, dim=5)
+    with pytest.warns(coldq.WeakPrice, match=r"multiply them \(A, b and G\) by .* = 24\.5"):
+        coldq.COLDQ.scaled(domain, 200, gradient_bound=3000.0 * 5**0.5, constraint_bound=5.0)

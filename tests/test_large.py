@@ -10,7 +10,9 @@ from scipy import sparse
 
 import coldq
 from coldq.step.affine import TOLERANCE, is_large
-from coldq.step.large import Problem, _solve_member, multipliers_method, row_norms
+from coldq.step.large import Problem, _solve_member, multipliers_method, row_norms, solve_large
+from coldq.step.large import residual as large_residual
+from coldq.step.large_kernels import SparseRows
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
 
@@ -59,6 +61,51 @@ def test_the_method_of_multipliers_alone_solves_more_rows_than_coordinates() -> 
         at_most, at_least = mu >= problem.hi, mu <= problem.lo
         multipliers = np.select([at_most, at_least], [instance.weights, instance.floor], mu / half)
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
+
+
+@pytest.mark.parametrize(("least", "most", "rows"), [(20, 60, 15), (3, 15, 60)])
+def test_every_one_of_many_degenerate_sparse_steps_is_solved(least, most, rows) -> None:
+    rng = np.random.default_rng(rows)
+    for k in range(len(CATEGORIES) * 6):
+        category = CATEGORIES[k % len(CATEGORIES)]
+        p, N = int(rng.integers(least, most)), int(rng.integers(rows, 2 * rows))
+        instance = make_instance(rng, category, N, p)
+        A = instance.A * (rng.random((N, p)) < 0.3)
+        # What thinning has taken from hard rows comes off their limits: they keep a common point.
+        inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
+        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
+        thin = coldq.SparseAffine(sparse.csr_array(A), instance.b)
+        step = solve_large(
+            instance.center, instance.gradient, np.array(instance.alpha), instance.weights,
+            instance.floor, thin, coldq.Box(instance.lower, instance.upper),
+        )  # fmt: skip
+        assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
+
+
+def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((7, 5)) * (rng.random((7, 5)) < 0.4)
+    A[2], A[:, 3] = 0.0, 0.0
+    thin = SparseRows.of(sparse.csr_array(A))
+    x, mu, weight = rng.standard_normal(5), rng.standard_normal(7), rng.random(5)
+    np.testing.assert_allclose(thin @ x, A @ x)
+    np.testing.assert_allclose(mu @ thin, mu @ A)
+    np.testing.assert_array_equal(thin.T.toarray(), A.T)
+    np.testing.assert_array_equal(thin[np.array([4, 0])].toarray(), A[[4, 0]])
+    np.testing.assert_array_equal(thin[mu > 0.0].toarray(), A[mu > 0.0])
+    np.testing.assert_allclose(thin.square_lengths(weight), A**2 @ weight)
+    place = np.array([-1, 0, 1, -1, 2, 3, -1])
+    some = A[place >= 0]
+    np.testing.assert_allclose(thin.T.squares(place, 4, weight), some @ np.diag(weight) @ some.T)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
+@pytest.mark.parametrize("bad", [np.nan, INF])
+def test_a_multiplier_that_is_no_number_has_no_residual(kind, bad: float) -> None:
+    hard = Problem(np.ones(2), kind(np.zeros((1, 2))), -np.ones(1), np.zeros(1), np.full(1, INF),
+                   np.zeros(2), np.ones(2))  # fmt: skip
+    assert np.isnan(large_residual(hard, np.ones(2), np.full(1, bad)))
 
 
 @pytest.mark.parametrize(

@@ -231,3 +231,28 @@ def test_a_masked_entry_is_refused_and_an_unused_mask_is_not() -> None:
             call(array)
     whole = np.ma.masked_greater([1.0, 2.0, 3.0], 50.0)
     assert coldq.Linear(whole) == coldq.Linear([1.0, 2.0, 3.0])
+
+
+def test_a_value_is_not_changed_through_what_a_read_only_view_shows() -> None:
+    prices = np.array([1.0, 2.0, 3.0])
+    view = prices[:]
+    view.flags.writeable = False
+    loss = coldq.Linear(view)
+    prices[:] = np.nan
+    np.testing.assert_array_equal(loss.c, [1.0, 2.0, 3.0])
+
+
+def test_an_array_that_nobody_can_write_to_is_shared() -> None:
+    prices = np.array([1.0, 2.0, 3.0])
+    prices.flags.writeable = False
+    assert coldq.Linear(prices).c is prices
+    assert np.shares_memory(coldq.Linear(prices[1:]).c, prices)
+
+
+def test_a_decision_handed_out_cannot_change_the_state() -> None:
+    learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10)
+    first = learner.init(0)
+    following = learner.update(first, coldq.Feedback(coldq.Linear([1.0, -1.0]), None))
+    for state in (first, following):
+        with pytest.raises(ValueError, match="read-only"):
+            state.x[0] = 0.5

@@ -22,6 +22,7 @@ from coldq.errors import (
     PastHorizon,
     SharedGradient,
     StepFailed,
+    WeakPrice,
     WrongState,
 )
 from coldq.feedback import Feedback
@@ -134,6 +135,7 @@ __all__ = [
     "Trace",
     "Unconstrained",
     "Wang2023",
+    "WeakPrice",
     "WeiYuNeely2020",
     "WrongState",
     "Yi2021",

@@ -24,7 +24,8 @@ def first_index(bad: np.ndarray) -> tuple[int, ...]:
 def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -> Array:
     """A read-only float64 array whose last `core` axes are contiguous, checked.
 
-    A read-only input is shared, anything else is copied: a value cannot be changed from outside.
+    An array that nobody can write to is shared, anything else is copied: a value cannot be changed
+    from outside.
     """
     given = value if type(value) is np.ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
@@ -32,7 +33,7 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     if given.ndim < core:
         axes = {1: "one axis", 2: "two axes", 3: "three axes"}[core]
         raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
-    if given.dtype != FLOAT or given.flags.writeable or not core_contiguous(given, core):
+    if given.dtype != FLOAT or is_writable(given) or not core_contiguous(given, core):
         if given.dtype != FLOAT or type(value) not in OWN_COPY:
             given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
@@ -41,6 +42,14 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
         place = f" at index {where}" if where else ""
         raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
     return given
+
+
+def is_writable(array: np.ndarray) -> bool:
+    """Whether an array can be written to, itself or through what it is a view of."""
+    owner = array.base
+    return array.flags.writeable or not (
+        owner is None or (type(owner) is np.ndarray and not is_writable(owner))
+    )
 
 
 def all_finite(array: Array) -> bool:

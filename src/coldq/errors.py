@@ -79,6 +79,14 @@ class PastHorizon(UserWarning):
     """
 
 
+class WeakPrice(UserWarning):
+    """The least price of a violation is small against the loss: constraints may be ignored.
+
+    >>> issubclass(WeakPrice, UserWarning)
+    True
+    """
+
+
 class SharedGradient(UserWarning):
     """Experts that want gradients at their own points got the one at the decision played.
 

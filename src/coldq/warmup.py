@@ -15,7 +15,7 @@ def warmup(*, everything: bool = True) -> None:
     >>> coldq.warmup()
     """
     from coldq import contractions
-    from coldq.step import interior_kernels, kernels, sparse_kernels
+    from coldq.step import kernels, large_kernels, max_affine_kernels
 
     for contraction in contractions.ALL:
         contraction.build()
@@ -26,9 +26,9 @@ def warmup(*, everything: bool = True) -> None:
             kernels.ball_step,
             kernels.curved_step,
             kernels.dual_search,
-            interior_kernels.from_inside,
-            sparse_kernels.chosen_gram,
-            sparse_kernels.residual_terms,
+            max_affine_kernels.from_inside,
+            max_affine_kernels.pieces_residual,
+            *large_kernels.KERNELS,
         ]
     for build in builds:
         build()

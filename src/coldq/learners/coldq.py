@@ -13,7 +13,7 @@ from coldq._values import Array, joint_batch, positive, real_array
 from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
@@ -180,6 +180,10 @@ class COLDQ(Learner):
         ``D / sqrt(2 R^2 + 4 R path_length)``, that is ``D / (sqrt(2) R)`` if the best decision
         does not move.
 
+        The queue's floor gamma = G T / 2 is a price per unit of g, and it is in the unit of g:
+        below ``D R / G`` it may not hold a row, and a :class:`~coldq.WeakPrice` warning says so.
+        In a unit of g in which G is about ``sqrt(D R)`` it always does; multiply A and b.
+
         >>> import coldq
         >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
         np.float64(2.828427)
@@ -193,7 +197,15 @@ class COLDQ(Learner):
         if (path < 0.0).any():
             raise InvalidInput(f"path_length must not be negative, but is {path}")
         c = D / np.sqrt(2.0 * R * R + 4.0 * R * path)
-        return cls(domain, horizon, alpha=Power(0.5, c), gamma=0.5 * G * horizon_of(horizon))
+        gamma = 0.5 * G * horizon_of(horizon)
+        if any_of(gamma * G < D * R):  # g may fall by G over R, and the loss rise by D R
+            warn(
+                f"the price gamma = G T / 2 = {np.min(gamma):.3g} of a violation is below "
+                f"D R / G = {np.max(D * R / G):.3g}, so that constraints may be ignored: multiply "
+                f"them (A, b and G) by sqrt(D R) / G = {np.max(np.sqrt(D * R) / G):.3g}",
+                WeakPrice,
+            )
+        return cls(domain, horizon, alpha=Power(0.5, c), gamma=gamma)
 
     @classmethod
     def anytime(

@@ -29,6 +29,7 @@ FILL_UP = (
     "which never act"
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
+SHORT = 64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,6 +41,9 @@ class State:
 
     t: np.ndarray
     x: Array
+
+    def __post_init__(self) -> None:
+        self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
 
     def __getattr__(self, name: str) -> Any:
         """Only what a state lacks is asked for here: it belongs to another learner."""
@@ -313,7 +317,11 @@ def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
     try:
-        return bool(t == 1) if t.ndim == 0 else t.size > 0 and bool(t.min() == 1)
+        if t.ndim == 0:
+            return bool(t == 1)
+        if t.ndim == 1 and t.size < SHORT:  # experts, say: a list is searched before NumPy begins
+            return 1 in t.tolist()
+        return t.size > 0 and bool(t.min() == 1)
     except AttributeError:
         raise WrongState(f"state.t must be an array, but is {t!r}: {BY_HAND}") from None
 

@@ -24,7 +24,7 @@ from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
-from coldq.step.affine import HINGE, is_large, solve_affine, solve_beside
+from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
 from coldq.step.answer import Step
 from coldq.step.ball import solve_ball
 from coldq.step.convex import solve_convex, solve_stacked
@@ -33,6 +33,8 @@ from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 
 __all__ = ["Step", "penalised_step", "solve"]
+
+MUCH_SPARSE = 20_000  # N p above which even few sparse rows cost less as such than as dense ones
 
 
 def solve_rows(
@@ -76,7 +78,8 @@ def solve_sparse(
     domain: Domain,
 ) -> Step:
     """Sparse rows; few of them, and those beside a domain's own, are solved as dense ones."""
-    if not is_large(*constraint.shape) or type(domain) is not Box:
+    n, p = constraint.shape
+    if not (n > MANY_ROWS or n * p > MUCH_SPARSE) or type(domain) is not Box:
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(center, gradient, alpha, weights, floor, rows, domain)
     from coldq.step.large import solve_large

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy import empty
+from numpy import empty, maximum
 
 from coldq._values import FLOAT, Array
 from coldq.constraints import Affine
@@ -123,7 +123,7 @@ def solve_affine(
         raise
     except ValueError:
         raise misfit(center, gradient, weights, constraint, domain) from None
-    if answer.residual.size and not answer.residual.max() <= TOLERANCE:  # true for NaN as well
+    if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
         answer, clash = rescue(problem, answer)
         raise_if_failed(answer, clash)
     return answer
@@ -216,7 +216,8 @@ def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
     n, p = problem[6].shape[-2:]
     cores = ((p,), (n,), ())
-    return Step(*run_batch(_batch(), (*problem, strict), CORES, cores, partial(scratch, n, p)))
+    memory = partial(scratch, n, p)
+    return new_tuple(Step, run_batch(_batch(), (*problem, strict), CORES, cores, memory))
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:

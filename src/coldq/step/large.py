@@ -11,6 +11,7 @@ multipliers keeps every system in x, which has only p coordinates:
     mu <- clip(mu + sigma g(x)),   x = argmin over X of |x - y|^2 / 2 + envelope(g(x); mu, sigma),
 
 each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
+Once these are clear, the first method finishes what the second would only approach.
 """
 
 from __future__ import annotations
@@ -27,29 +28,42 @@ from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
-from coldq.step.kernels import COLUMNS, W, Z, dual_search
+from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
+from coldq.step.large_kernels import (
+    ROW_TOLERANCE,
+    X_FLOOR,
+    SparseRows,
+    advance,
+    corrected,
+    dense_residual,
+    envelope,
+    envelope_search,
+    how_far,
+    move,
+    reduced,
+    sparse_residual,
+    to_move,
+)
 from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
-X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0, as in the kernel
-ROW_TOLERANCE = 1e-13  # of a row's scale: when its multiplier no longer moves
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
+FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
-SEARCH_TOLERANCE = 0.02  # of the slope at the start, as in the kernel
+ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
-START, STIFFEST = 1e2, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
+START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
 
 
 class Problem(NamedTuple):
     """One instance, divided by 2 alpha: y = center - gradient / (2 alpha), bounds of mu."""
 
     y: Array
-    A: Any  # an array, or a sparse one by rows
+    A: Any  # an array, or SparseRows
     b: Array
     lo: Array
     hi: Array
     lower: Array
     upper: Array
-    columns: Any = None  # of a sparse A: data, indices and pointers by columns
 
     @property
     def sparse(self) -> bool:
@@ -60,34 +74,26 @@ class Problem(NamedTuple):
         if chosen.all():
             return self
         others = np.where(chosen, 0.0, mu)
-        y = self.y - self.A.T @ others if others.any() else self.y
+        y = self.y - others @ self.A if others.any() else self.y
         bounds = self.b[chosen], self.lo[chosen], self.hi[chosen], self.lower, self.upper
-        A = self.A[chosen]
-        return Problem(y, A, *bounds, by_columns(A))
+        return Problem(y, self.A[chosen], *bounds)
 
     def clip(self, z: Array) -> Array:
         return np.minimum(np.maximum(z, self.lower), self.upper)
 
 
-def by_columns(A: Any) -> Any:
-    """What :mod:`coldq.step.sparse_kernels` takes of a sparse A; nothing of a dense one."""
-    if isinstance(A, np.ndarray):
-        return None
-    turned = A.tocsc()
-    return turned.data, turned.indices.astype(np.int64), turned.indptr.astype(np.int64)
-
-
-def solve_one(problem: Problem) -> tuple[Array, Array]:
+def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
     """x and mu of an instance; whether they are the answer is for the residual to say.
 
     Of many rows few hold x back. So the rows most violated at the start are solved for first, then
     those that their answer violates are added, as many at most as there are already. Sparse rows
-    cost little: of them all are taken, or as many at once as there are coordinates.
+    cost little: all that are violated are added at once, and all there are where these are more
+    than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
     """
-    y, A, b, lo, hi, _, _, _ = problem
+    y, A, b, lo, hi, _, _ = problem
     n = b.size
     mu = np.minimum(np.maximum(0.0, lo), hi)
-    x = problem.clip(y - A.T @ mu if mu.any() else y)
+    x = problem.clip(y - mu @ A if mu.any() else y)
     g = A @ x - b
     norms = row_norms(problem)
     # A row that is constant on X has its multiplier at a bound, once and for all.
@@ -96,16 +102,14 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
     length = np.sqrt(np.where(fixed, 1.0, norms))
     chosen = np.zeros(n, bool)
     while True:
-        tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b))
-        wrong = ((g > tolerance) & (mu < hi)) | ((g < -tolerance) & (mu > lo))
-        wrong &= ~(chosen | fixed)
-        if problem.sparse and n <= x.size:
-            wrong = ~(chosen | fixed) if wrong.any() else wrong
-        count = max(x.size if problem.sparse else FIRST_ROWS, int(chosen.sum()))
-        added = np.flatnonzero(wrong)
+        wrong = wrong_rows(problem, length, x, g, mu) & ~(chosen | fixed)
+        added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
-        if added.size > count:
+        if problem.sparse and at_once:
+            if n <= x.size or added.size + chosen.sum() > x.size:
+                added = np.flatnonzero(~fixed)
+        elif added.size > count:
             depth = np.abs(g[added]) / length[added]
             added = added[np.argpartition(depth, -count)[-count:]]
         chosen[added] = True
@@ -115,70 +119,59 @@ def solve_one(problem: Problem) -> tuple[Array, Array]:
         g = A @ x - b
 
 
+def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+    """Where a multiplier has room to go where g pushes it."""
+    # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
+    tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
+    return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
+
+
 def residual(problem: Problem, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
-    y, A, b, lo, hi, _, _, _ = problem
-    at = np.maximum(np.abs(x), X_FLOOR)
+    y, A, b, lo, hi, lower, upper = problem
+    rest = [np.ascontiguousarray(a) for a in (y, b, lo, hi, lower, upper, x, mu)]
+    memory = np.zeros((2, y.size))
     if problem.sparse:
-        from coldq.step.sparse_kernels import residual_terms
-
-        terms = pull, size, value, scale = [np.zeros(k) for k in (y.size, y.size, b.size, b.size)]
-        parts = A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)
-        residual_terms()(*parts, mu, x, at, *terms)
-    else:
-        sizes = np.abs(A)
-        pull, size, value, scale = A.T @ mu, sizes.T @ np.abs(mu), A @ x, sizes @ at
-    g, scale = value - b, scale + np.abs(b)
-    stationarity = np.abs(x - problem.clip(y - pull)) / (1.0 + np.abs(y) + size)
-    wrong = ((mu > lo) & (g < 0.0)) | ((mu < hi) & (g > 0.0))
-    complementarity = np.where(wrong, np.abs(g) / np.maximum(scale, 1e-300), 0.0)
-    outside = np.maximum(lo - mu, mu - hi) / (1.0 + np.abs(mu))
-    worst = np.concatenate([stationarity, complementarity, outside]).max(initial=0.0)
-    return float(worst) if np.isfinite(g).all() else np.nan
+        return sparse_residual()(*A.parts, *rest, *memory)
+    return dense_residual()(np.ascontiguousarray(A), *rest, *memory)
 
 
-def newton_in_rows(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+def newton_in_rows(
+    problem: Problem, norms: Array, mu: Array, steps: int = 300
+) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
-    y, A, b, lo, hi, lower, upper, _ = problem
-    mu, search = mu.copy(), dual_search()
-    lines = np.empty((COLUMNS, y.size))  # as the kernel keeps them
-    z = lines[Z]
-    z[:] = y - A.T @ mu if mu.any() else y
-    x = problem.clip(z)
-    g = A @ x - b
-    length = np.sqrt(norms)
-    for _ in range(100):
-        # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
-        size = length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b)
-        tolerance = ROW_TOLERANCE * size
-        at_rest = ((mu <= lo) & (g <= tolerance)) | ((mu >= hi) & (g >= -tolerance))
-        moving = np.flatnonzero(~at_rest)
-        if not (np.abs(g[moving]) > tolerance[moving]).any():
+    y, A, b, lo, hi, lower, upper = problem
+    mu, length, turned = mu.copy(), np.sqrt(norms), A.T
+    lines = np.zeros((COLUMNS, y.size))  # as the kernel keeps them
+    z, w, free, x = lines[Z], lines[W], lines[FREE], np.empty(y.size)
+    places, rooms = np.empty(b.size, np.int64), np.empty((3, b.size))
+    z[:] = y - mu @ A if mu.any() else y
+    t = 0.0
+    for k in range(steps):
+        # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
+        far = advance()(z, w, t, lower, upper, x, free)
+        g = A @ x - b
+        count = to_move()(mu, lo, hi, g, b, length, far, places, *rooms)
+        if count == 0:
             break
-        free = (lower < z) & (z < upper)
-        gram, combination = products(problem, moving)
-        H = gram(free)
-        H[np.diag_indices_from(H)] += REGULARISATION * norms[moving]
-        room = lo[moving] - mu[moving], hi[moving] - mu[moving]
-        d = maximise_piece(H, g[moving], *room)
-        slope = float(d @ g[moving])
+        moving, (gain, down, up) = places[:count], rooms[:, :count]
+        H, combination = products(A, turned, moving, free)
+        if k < FLAT_STEPS and (H.ravel()[:: count + 1] <= FLAT * norms[moving]).any():
+            # Of a row without free coordinates the piece does not say how far to go. At first, the
+            # coordinates that the rows push off their bounds are counted in.
+            push = combination(gain)
+            leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
+            H, combination = products(A, turned, moving, leaving.astype(float))
+        H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
+        d = maximise_piece(H, gain, down, up)
+        slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
-        lines[W] = combination(d)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(d > 0.0, room[1] / d, np.where(d < 0.0, room[0] / d, np.inf))
-        limit = max(float(reach.min(initial=np.inf)), 1.0)
-        t = search(lower, upper, lines, slope, float(d @ b[moving]), limit)
+        w[:] = combination(d)
+        t = dual_search()(lower, upper, lines, slope, offset, limit)
         if t == np.inf:
             break  # the dual rises for ever: hard rows have no common point
-        step = t * d
-        mu[moving] = np.where(
-            step >= room[1], hi[moving], np.where(step <= room[0], lo[moving], mu[moving] + step)
-        )
-        # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
-        z -= t * lines[W]
-        x = problem.clip(z)
-        g = A @ x - b
+        move()(mu, lo, hi, moving, down, up, d, t)
     return x, mu
 
 
@@ -186,44 +179,31 @@ def row_norms(problem: Problem) -> Array:
     """The squared length of every row over the coordinates that can move."""
     A, can_move = problem.A, (problem.lower < problem.upper).astype(float)
     if problem.sparse:
-        squares = A.copy()
-        squares.data = np.square(A.data)
-        return squares @ can_move
+        return A.square_lengths(can_move)
     if can_move.all():
         return np.einsum("ni,ni->n", A, A)
     return np.einsum("ni,ni,i->n", A, A, can_move)
 
 
 def products(
-    problem: Problem, moving: np.ndarray
-) -> tuple[Callable[[np.ndarray], Array], Callable[[Array], Array]]:
-    """``A_CF A_CF'`` of free coordinates F, and ``A_C'd`` of d, for the rows C that move."""
-    A = problem.A
-    if not problem.sparse:
-        rows = A if moving.size == len(A) else A[moving]
+    A: Any, turned: Any, moving: np.ndarray, free: Array
+) -> tuple[Array, Callable[[Array], Array]]:
+    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move."""
+    n = A.shape[0]
+    if isinstance(A, np.ndarray):
+        rows = A if moving.size == n else A[moving]
+        inside = rows if free.all() else rows[:, free > 0.0]
+        return inside @ inside.T, lambda d: d @ rows
 
-        def dense_gram(free: np.ndarray) -> Array:
-            inside = rows if free.all() else rows[:, free]
-            return inside @ inside.T
-
-        return dense_gram, lambda d: rows.T @ d
-
-    from coldq.step.sparse_kernels import chosen_gram
-
-    place = np.full(problem.b.size, -1)
+    place = np.full(n, -1)
     place[moving] = np.arange(moving.size)
 
-    def sparse_gram(free: np.ndarray) -> Array:
-        H = np.zeros((moving.size, moving.size))
-        chosen_gram()(*problem.columns, place, free, H)
-        return H
-
     def combination(d: Array) -> Array:
-        whole = np.zeros(problem.b.size)
+        whole = np.zeros(n)
         whole[moving] = d
-        return A.T @ whole
+        return whole @ A
 
-    return sparse_gram, combination
+    return turned.squares(place, moving.size, free), combination
 
 
 def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
@@ -246,23 +226,14 @@ def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
 
 def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
     """Block principal pivoting; None if it does not end soon."""
-    side = np.where((down >= 0.0) & (gain < 0.0), -1, np.where((up <= 0.0) & (gain > 0.0), 1, 0))
-    for _ in range(10):
-        free = side == 0
-        if free.all():
-            d, slope = solve_definite(H, gain), gain
-        else:
-            d = np.where(side < 0, down, up)
-            d[free] = 0.0
-            slope = gain - H @ d
-            if free.any():
-                d[free] = solve_definite(H[np.ix_(free, free)], slope[free])
-                slope = slope - H[:, free] @ d[free]
-        beyond = np.where(d < down, -1, np.where(d > up, 1, 0))
-        guess = np.where(free, beyond, np.where(side * slope < 0.0, 0, side))
-        if (guess == side).all():
+    reduce, correct = reduced(), corrected()
+    side = np.empty(gain.size, np.int64)
+    d, right, M = np.empty(gain.size), np.empty(gain.size), np.empty(H.size)
+    for k in range(10):
+        n = reduce(k == 0, H, gain, down, up, side, d, M, right)
+        answer = solve_definite(M[: n * n].reshape(n, n), right[:n]) if n else right
+        if correct(H, gain, down, up, answer, side, d):
             return d
-        side = guess
     return None
 
 
@@ -299,14 +270,14 @@ def solve_definite(H: Array, right: Array) -> Array:
 
 def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
     """The method of multipliers, for more rows than coordinates."""
-    y, A, b, lo, hi, _, _, _ = problem
-    x = problem.clip(y - A.T @ mu if mu.any() else y)
+    y, A, b, lo, hi, _, _ = problem
+    x = problem.clip(y - mu @ A if mu.any() else y)
     g = A @ x - b
     length = np.sqrt(norms)
     # Multipliers grow with the distance of y from the box, so sigma does too.
     far = 1.0 + float(np.abs(x - y).max(initial=0.0))
     stiffness, stiffest = START * far, STIFFEST * far
-    previous = np.inf
+    previous, rough = np.inf, ROUGH
     for _ in range(40):
         sigma = stiffness / norms
         x, g = minimise_envelope(problem, x, g, mu, sigma)
@@ -317,10 +288,32 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
         mu, worst = shift, float(off.max(initial=0.0))
         if worst <= SETTLED:
             break
+        if worst <= rough:
+            answer = finish(problem, norms, mu)
+            if answer is not None:
+                return answer
+            rough = ROUGH * worst
         if worst > 0.01 * previous:
             stiffness = min(10.0 * stiffness, stiffest)
         previous = worst
     return polish(problem, x, mu), mu
+
+
+def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """Newton's method for the rows between their bounds at mu; None if not these decide."""
+    A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
+    for _ in range(4):
+        if chosen.sum() > problem.y.size:
+            return None
+        part = problem.only(chosen, mu)
+        x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
+        wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
+        if not wrong.any():
+            return (x, mu) if residual(problem, x, mu) <= SETTLED else None
+        if (wrong & chosen).any():
+            return None
+        chosen |= wrong
+    return None
 
 
 def minimise_envelope(
@@ -331,49 +324,34 @@ def minimise_envelope(
     The envelope of a row has the slope ``clip(mu + sigma g)``, so the whole is piecewise quadratic
     and Newton's method the same as on the dual: minimise the piece over the box, then search along.
     """
-    y, A, b, lo, hi, lower, upper, _ = problem
+    y, A, b, lo, hi, lower, upper = problem
+    slopes, search = envelope(), envelope_search()
+    pull, weight, t = np.zeros(b.size), np.zeros(b.size), 0.0
     for _ in range(50):
-        pull = np.minimum(np.maximum(mu + sigma * g, lo), hi)
-        slope = x - y + A.T @ pull
-        inner = np.flatnonzero((lo < pull) & (pull < hi))
-        B = curvature(problem, inner, sigma[inner])
-        d = maximise_piece(B, -slope, lower - x, upper - x)
+        same_piece = slopes(mu, sigma, g, lo, hi, pull, weight)
+        if same_piece and t == 1.0:
+            break
+        slope = x - y + pull @ A
+        d = maximise_piece(curvature(problem, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)
         if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
             break
         w = A @ d
-        # The slope along d; beyond t = 1 the box may end.
-        left, right, t = 0.0, np.inf, 1.0
-        for _ in range(30):
-            s = mu + sigma * (g + t * w)
-            v = np.minimum(np.maximum(s, lo), hi)
-            rise = float(d @ (x + t * d - y)) + float(w @ v)
-            if abs(rise) <= SEARCH_TOLERANCE * start:
-                break
-            if rise < 0.0:
-                if t >= 1.0:
-                    break
-                left = t
-            else:
-                right = t
-            bend = float(d @ d) + float(sigma @ np.square(w * (s == v)))
-            t = t - rise / bend
-            if not left < t < min(right, 1.0 + 1e-12):
-                t = 0.5 * (left + min(right, 1.0))
+        t = search(mu, sigma, g, w, lo, hi, float(d @ (x - y)), float(d @ d), start)
         x, g = problem.clip(x + t * d), g + t * w
     return x, A @ x - b
 
 
-def curvature(problem: Problem, inner: np.ndarray, sigma: Array) -> Array:
-    """``I + A_S' sigma A_S``."""
-    rows = problem.A[inner]
+def curvature(problem: Problem, weight: Array) -> Array:
+    """``I + A' weight A``; the dense rows without weight are left out."""
+    A, p = problem.A, problem.y.size
     if problem.sparse:
-        rows = rows.multiply(np.sqrt(sigma)[:, None]).tocsr()
-        B = (rows.T @ rows).toarray()
+        B = A.squares(np.arange(p), p, weight)
     else:
-        rows = rows * np.sqrt(sigma)[:, None]
+        inner = np.flatnonzero(weight)
+        rows = A[inner] * np.sqrt(weight[inner])[:, None]
         B = rows.T @ rows
-    B[np.diag_indices_from(B)] += 1.0
+    B.ravel()[:: p + 1] += 1.0
     return B
 
 
@@ -387,8 +365,7 @@ def polish(problem: Problem, x: Array, mu: Array) -> Array:
     if inner.size == 0 or free.size == 0 or inner.size > x.size:
         return x
     rows = problem.A[inner]
-    part = rows[:, free]
-    part = part.toarray() if problem.sparse else part
+    part = (rows.toarray() if problem.sparse else rows)[:, free]
     x = x.copy()
     for _ in range(2):
         error = rows @ x - problem.b[inner]
@@ -437,11 +414,11 @@ def _members(
             (0.0, (n,)), (g.b, (n,)), (domain.lower, (p,)), (domain.upper, (p,)),
         )
     ]  # fmt: skip
-    A = g.A if isinstance(g, SparseAffine) else np.broadcast_to(g.A, (*batch, n, p))
+    sparse = isinstance(g, SparseAffine)
+    A: Any = SparseRows.of(g.A) if sparse else np.broadcast_to(g.A, (*batch, n, p))
     for where in np.ndindex(*batch):
         *first, b, lower, upper = (part[where] for part in parts)
-        own = A if isinstance(g, SparseAffine) else A[where]
-        yield where, (*first, own, b, lower, upper)
+        yield where, (*first, A if sparse else A[where], b, lower, upper)
 
 
 def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
@@ -450,8 +427,10 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
     y = center - gradient * half
     if not np.isfinite(y).all():
         return y, np.zeros_like(b), np.nan
-    problem = Problem(y, A, b, floor * half, weights * half, lower, upper, by_columns(A))
+    problem = Problem(y, A, b, floor * half, weights * half, lower, upper)
     x, mu = solve_one(problem)
+    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
+        x, mu = solve_one(problem, at_once=False)
     multipliers = np.where(
         mu >= problem.hi, weights, np.where(mu <= problem.lo, floor, mu * (2.0 * float(alpha)))
     )

@@ -9,6 +9,9 @@ s_n of its own: its pieces become hard rows ``<a_nk, x> - s_n <= b_nk``, and s_n
 The kernel needs some curvature in s, so a proximal term ``eps |s - s'|^2 / 2`` is added and s'
 moved to the answer until it stays. eps falls until it is small against the curvature that the
 pieces have in s, so that a round gains several digits; where s = 0, one round is exact.
+
+Where all rows are hinges on a box, an interior-point method finds first which pieces decide. If it
+is right, and the residual says so, the answer is that of one linear system.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from coldq.step.curved import box_and_hard
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
 ROUNDS = 60
+CLEAR = 1e-11  # the residual at which the set of pieces was the right one
 SETTLED = 1e-12  # of a cap: what the proximal term may still add to it
 
 
@@ -66,6 +70,16 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
     """
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     n, p, m = high.size, y.size, b.size
+    x = np.minimum(np.maximum(y, lower), upper)
+    hinges = limit.size == 0 and m > n and not low.any() and high.min() > 0.0
+    inside = None
+    if start is None and hinges and high.max() < np.inf and (lower < upper).all():
+        if not (A @ x > b).any():
+            return x, np.zeros(m), limit, np.zeros(n)
+        inside = start_inside(problem)
+        answer = cross_over(problem, *inside)
+        if answer is not None and residual(problem, *answer[:3]) <= CLEAR:
+            return answer
     norms = np.einsum("ri,ri->r", A, A)
     largest = np.sqrt(largest_of(norms, group, n))
     hard = np.isinf(high)
@@ -81,14 +95,12 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
         np.concatenate([lower, np.where(linear, -np.inf, 0.0)]),
         np.concatenate([upper, np.where(hard, 0.0, np.inf)]),
     )
-    x = np.minimum(np.maximum(y, lower), upper)
     s = np.where(linear, group_values(problem, x), 0.0) if start is None else start
     size = np.sqrt(norms) + np.abs(b)
     chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
     mu, settled = np.zeros(chosen.size), False
-    plain_hinges = not (limit.size or linear.any() or hard.any()) and paid.all()
-    if start is None and plain_hinges and m > n and (lower < upper).all() and (A @ x > b).any():
-        x, s, mu, chosen = start_inside(problem, size)
+    if inside is not None:
+        x, s, mu, chosen = inside
     # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
     # the way that s may go.
     steep = np.where(largest > 0.0, largest, 1.0)
@@ -122,21 +134,46 @@ def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Ar
     return x, mu[:m], mu[m:], s
 
 
-def start_inside(problem: Pieces, size: Array) -> tuple[Array, Array, Array, np.ndarray]:
+def start_inside(problem: Pieces) -> tuple[Array, Array, Array, np.ndarray]:
     """x, s, multipliers and the pieces that matter, from an interior-point method."""
-    from coldq.step.interior_kernels import from_inside
+    from coldq.step.max_affine_kernels import from_inside
 
     y, A, b, group, _, high, _, _, _, _, lower, upper = problem
     (m, p), n = A.shape, high.size
-    x, s, mu, room = np.empty(p), np.empty(n), np.empty(m), np.empty(m)
+    x, s, mu = np.empty(p), np.empty(n), np.empty(m)
     memory = [np.empty(shape) for shape in ((p, p), (n, p), (4, p), (3, m), (4, n))]
     places = [np.ascontiguousarray(a) for a in (lower, upper)]
-    from_inside()(y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, room)
-    reach = size * (1.0 + np.abs(x).max(initial=0.0))
-    chosen = mu * reach > room * high[group]
-    unpaid = memory[4][0]  # the price of s below its cost: where it is high, s = 0
-    s = np.where(unpaid * largest_of(reach, group, n) > s * high, 0.0, s)
-    return np.clip(x, lower, upper), s, np.where(chosen, mu, 0.0), chosen
+    from_inside()(
+        y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, np.empty(m)
+    )
+    return x, s, mu, mu > 0.0
+
+
+def cross_over(
+    problem: Pieces, x: Array, s: Array, _: Array, chosen: np.ndarray
+) -> tuple[Array, Array, Array, Array] | None:
+    """The answer if exactly the chosen pieces decide, x is free where no bound holds it and s > 0.
+
+    One linear system: the pieces equal s, and where s > 0 their multipliers sum up to the cap.
+    """
+    from scipy.linalg.lapack import dgesv  # type: ignore[attr-defined]
+
+    y, A, b, group, _, high, _, limit, _, _, lower, upper = problem
+    free, paid, which = (lower < x) & (x < upper), np.flatnonzero(s), np.flatnonzero(chosen)
+    c, rows = which.size, A[which]
+    inner = rows * free
+    K = np.zeros((c + paid.size, c + paid.size))
+    K[:c, :c] = inner @ rows.T
+    K[:c, c:] = group[which][:, None] == paid
+    K[c:, :c] = K[:c, c:].T
+    held = np.where(free, y, x)
+    right = np.concatenate([rows @ held - b[which], high[paid]])
+    _, _, answer, info = dgesv(K.T, right)  # symmetric, and in Fortran's order
+    if info != 0 or not answer.min() >= 0.0:
+        return None
+    mu, s = np.zeros(b.size), np.zeros(high.size)
+    mu[which], s[paid] = answer[:c], answer[c:]
+    return np.minimum(np.maximum(held - answer[:c] @ inner, lower), upper), mu, limit, s
 
 
 def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
@@ -170,24 +207,11 @@ def residual(problem: Pieces, x: Array, mu: Array, nu: Array) -> float:
     A piece with a multiplier must be its group's largest; a group whose multipliers do not reach
     its cap must not be positive, one whose multipliers do not vanish not negative.
     """
-    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
-    pull, size = A.T @ mu + plain.T @ nu, np.abs(A).T @ mu + np.abs(plain).T @ np.abs(nu)
-    stationarity = np.abs(x - np.clip(y - pull, lower, upper)) / (1.0 + np.abs(y) + size)
-    at = np.maximum(np.abs(x), 1e-3)
-    values, scale = A @ x - b, np.abs(A) @ at + np.abs(b)
-    top = group_values(problem, x)
-    widest = largest_of(scale, group, high.size)
-    widest, scale = np.where(widest > 0.0, widest, 1.0), np.where(scale > 0.0, scale, 1.0)
-    pieces = np.where(mu > 0.0, (top[group] - values) / np.maximum(widest[group], scale), 0.0)
-    total = capped_sums(problem, mu)
-    wrong = ((total < high) & (top > 0.0)) | ((total > low) & (top < 0.0))
-    groups = np.where(wrong, np.abs(top) / widest, 0.0)
-    outside = np.abs(np.bincount(group, mu, high.size) - total) / (1.0 + total)
-    outside = np.maximum(outside, (low - total) / (1.0 + total))
-    g, span = plain @ x - limit, np.abs(plain) @ at + np.abs(limit)
-    wrong = ((nu < hi) & (g > 0.0)) | ((nu > lo) & (g < 0.0))
-    rows = np.where(wrong, np.abs(g) / np.where(span > 0.0, span, 1.0), 0.0)
-    return float(np.concatenate([stationarity, pieces, groups, outside, rows]).max(initial=0.0))
+    from coldq.step.max_affine_kernels import pieces_residual
+
+    shapes = (2, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
+    arrays = [np.ascontiguousarray(a) for a in (*problem, x, mu, nu)]
+    return pieces_residual()(*arrays, *(np.empty(shape) for shape in shapes))
 
 
 def capped_sums(problem: Pieces, mu: Array) -> Array:
