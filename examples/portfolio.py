@@ -5,7 +5,7 @@ at most everything together. At the end of the day the returns are known, and th
 returns is estimated anew from the last days: risk may not exceed a limit, x'S x <= limit. Markets
 switch between calm and nervous, so the limit binds harder on some days than on others.
 
-    python examples/portfolio.py [--days 750] [--picture examples/out/portfolio.png]
+    python examples/portfolio.py [picture.png] [--days 750]
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> Run:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--days", type=int, default=750)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", type=Path, default=Path("examples/out/portfolio.png"))
+    parser.add_argument("picture", nargs="?", type=Path, default=Path("examples/out/portfolio.png"))
     given = parser.parse_args(arguments)
     run = invest(given.days, given.seed)
     picture(run, given.picture)

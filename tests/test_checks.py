@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -304,3 +306,71 @@ def test_an_expert_learner_says_that_it_shares_a_gradient() -> None:
         learner.update(state, coldq.Feedback(loss, g))
     shared = coldq.COLDQExpert(X, horizon=50, gradient="shared")
     assert shared.update(shared.init(1), coldq.Feedback(loss, g)).t == 2
+
+
+@pytest.mark.parametrize("learner", [a for a in LEARNERS if a.horizon == 50], ids=named)
+def test_going_past_the_horizon_is_flagged_once_at_the_callers_line(learner) -> None:
+    case, state = checks.Case.of(learner), learner.init(2)
+    revealed = replace(case.feedback(1, member=0), slot=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(52):
+            state = learner.update(state, revealed)
+            line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    assert [(w.category, w.filename, w.lineno) for w in caught] == [
+        (coldq.PastHorizon, __file__, line)
+    ]
+
+
+@pytest.mark.parametrize("thing", [object(), coldq.COLDQ, None])
+def test_what_is_no_learner_is_told_what_it_lacks(thing) -> None:
+    with pytest.raises(checks.CheckFailed, match="a learner needs domain, which this has not"):
+        checks.check_learner(thing)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=named)
+def test_rows_of_zeros_never_act(learner) -> None:
+    case = checks.Case.of(learner)
+    # These two look at the largest row alone, which a value of zero may be.
+    limit = 100.0 if isinstance(learner, coldq.Jenatton2016 | coldq.PolyakFeasibility) else 0.0
+    plain, filled = learner.init(2, batch=(3,)), learner.init(4, batch=(3,))
+    for slot in range(1, checks.SLOTS + 1):
+        revealed, (_, _, A, b) = case.feedback(slot), case.data[slot - 1]
+        zeros = np.zeros((*A.shape[:-2], 2, A.shape[-1]))
+        limits = np.append(b, zeros[..., 0] + limit, axis=-1)
+        more = coldq.Affine(np.concatenate([A, zeros], axis=-2), limits)
+        plain = learner.update(plain, revealed)
+        filled = learner.update(filled, coldq.Feedback(revealed.loss, more, slot))
+    assert np.allclose(plain.x, filled.x, rtol=0.0, atol=1e-9)
+
+
+class StartsAnywhere(coldq.OGD):
+    """Takes any start without a look at the domain."""
+
+    def init(self, n_constraints, start=None, batch=()):
+        state = super().init(n_constraints, batch=batch)
+        return state if np.shape(start)[-1:] != (self.domain.dim,) else replace(state, x=start)
+
+
+HALFSPACE = coldq.Polytope([[1.0, -1.0]], [0.0], -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        coldq.Box(0.0, np.inf, dim=2),
+        coldq.Box(-np.inf, 1.0, dim=2),
+        coldq.Box(-np.inf, np.inf, dim=2),
+        HALFSPACE,
+        coldq.Polytope([[0.0, 0.0]], [1.0], -np.inf, np.inf, A_eq=[[1.0, -1.0]], b_eq=[0.0]),
+    ],
+    ids=str,
+)
+def test_an_unbounded_domain_is_no_fault_of_the_learner(domain) -> None:
+    for learner in (coldq.COLDQ(domain, horizon=100), coldq.OGD(domain, eta=0.1)):
+        checks.check_learner(learner)
+    if domain != coldq.Box(-np.inf, np.inf, dim=2):
+        with pytest.raises(
+            checks.CheckFailed, match="a start outside the domain should be refused"
+        ):
+            checks.bad_input_is_refused(checks.Case.of(StartsAnywhere(domain, eta=0.1)))

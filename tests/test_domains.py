@@ -228,7 +228,8 @@ def test_two_sided_rows_are_the_sides_that_exist() -> None:
         ((A, [0.0, 1.0], 1.0), "lower needs one entry for each of the 3 rows"),
         ((A, [[0.0] * 3, [-INF] * 3], 1.0), "lower must be infinite in all of a batch or nowhere"),
         ((A, np.nan, 1.0), "b must be finite"),
-        ((A, INF, 1.0), "b must be finite"),
+        ((A, INF, 1.0), "lower must not be above upper, but is inf against 1.0"),
+        ((A, INF, INF), "b must be finite"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             coldq.Affine.between(*arguments)
@@ -385,8 +386,13 @@ def test_every_kind_of_row_is_solved_beside_every_kind_of_domain() -> None:
 
 def test_what_the_step_refuses_it_explains() -> None:
     capacity = coldq.LogCapacity(1.0, [1.0, 1.0], [1.0, 1.0])
-    with pytest.raises(coldq.InvalidInput, match="LogCapacity on bounds alone"):
+    with pytest.raises(coldq.InvalidInput, match=r"LogCapacity on bounds alone.*coldq.Stacked"):
         coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 1.0, capacity, coldq.Simplex(2))
+    wrapped = coldq.Stacked(capacity)  # as the sentence says: on it, log(1 + x) (2 - x) is largest
+    step = coldq.penalised_step([0.0, 1.0], [0.0, 0.0], 1e-6, 9.0, wrapped, coldq.Simplex(2))
+    hard = np.log((1.0 + step.x[0]) * (1.0 + step.x[1])) - np.log(2.25)
+    assert abs(hard) < 1e-9
+    assert abs(step.x.sum() - 1.0) < 1e-9
     boxes = coldq.Product(coldq.Box(0.0, 1.0, dim=1), coldq.Box(0.0, 3.0, dim=1))
     split = coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 9.0, capacity, boxes)
     whole = coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 9.0, capacity, boxes.box)

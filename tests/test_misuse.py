@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.learners import CATALOGUE
 from coldq.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=3)
@@ -155,10 +156,14 @@ def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
 
 
 def test_a_constraint_of_the_users_own_that_no_step_can_solve() -> None:
-    g = Own(lambda x: np.zeros((*x.shape[:-1], 1)), jacobian=lambda x: np.ones((1, 3)))
+    g = Own(lambda x: np.zeros((*x.shape[:-1], 1)), jacobian=lambda x: np.zeros((1, 3)))
     for learner in PROX:
-        with pytest.raises(coldq.InvalidInput, match="no solver for a Own on a Box"):
+        with pytest.raises(coldq.InvalidInput, match=r"no solver for a Own on a Box.*coldq.Convex"):
             learner.update(learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), g))
+        whole = coldq.Convex(g.value, g.jacobian)  # as the sentence says
+        assert (
+            learner.update(learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), whole)).t == 2
+        )
 
 
 class Level:
@@ -181,6 +186,20 @@ def test_a_schedule_object_of_the_users_own_is_checked(level) -> None:
     assert fine.update(fine.init(1), FEEDBACK).t == 2
 
 
+class Tensor:
+    """Refuses to become an array, as PyTorch's do while they record a gradient."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+ANYTIME, CLASP = coldq.COLDQ.anytime(X), coldq.CLASP(X, eta=0.1)
+
+
+def with_clock(learner, t):
+    return dataclasses.replace(learner.init(1), t=t)
+
+
 def played() -> coldq.Trace:
     problem = coldq.problems.TimeVarying(10)
     return coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
@@ -193,6 +212,22 @@ def played() -> coldq.Trace:
         (lambda: PROX[0].init(1, batch=(2.5,)), "an axis of batch must be a whole number"),
         (lambda: PROX[0].update(PROX[0].init(1), (1, 2)), "update takes a coldq.Feedback"),
         (lambda: PROX[0].from_arrays(None), "the arrays must be"),
+        (lambda: PROX[0].from_arrays(5), "the arrays must be a mapping, .* but are 5"),
+        (lambda: PROX[-1].from_arrays(5), "the arrays must be a mapping, .* but are 5"),
+        (lambda: PROX[0].update(None, FEEDBACK), "update takes a state, .* but got None"),
+        (lambda: PROX[-1].update(None, FEEDBACK), "update takes a state, .* but got None"),
+        (lambda: coldq.OGD(X, eta=1.0).update(None, FEEDBACK), "update takes a state"),
+        (lambda: PROX[0].update(with_clock(PROX[0], 2), FEEDBACK), "state.t must be an array"),
+        (lambda: ANYTIME.update(with_clock(ANYTIME, 2), FEEDBACK), "state.t must be an array"),
+        (lambda: PROX[0].update(PROX[0].init(2), FEEDBACK), "largest and fill up with rows of z"),
+        (lambda: CLASP.update(CLASP.init(2), FEEDBACK), "largest and fill up with rows of zeros"),
+        (lambda: coldq.path_length(played()), "path_length takes a comparator, .* got Trace"),
+        (lambda: coldq.constraint_variation(played(), [0]), "a problem needs domain"),
+        (lambda: coldq.dynamic_comparator(played()), "a problem needs domain"),
+        (lambda: coldq.static_comparator(object()), "a problem needs domain"),
+        (lambda: coldq.growth_exponent(5), "running_total needs at least one axis"),
+        (lambda: coldq.growth_exponent([]), "running_total must have at least one slot"),
+        (lambda: coldq.Linear(Tensor()), "c must be an array of numbers"),
         (lambda: coldq.COLDQ(X, alpha=1.0, eta=[0.1, 0.2], gamma=np.ones(3)), "do not fit"),
         (lambda: coldq.COLDQ(X, horizon=10, path_exponent="a"), "path_exponent must be real"),
         (lambda: coldq.COLDQ(coldq.Box, horizon=10), "domain must be a domain such as"),
@@ -311,3 +346,67 @@ def test_an_empty_batch_runs() -> None:
     for learner in (*PROX, coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0)):
         state = learner.init(1, batch=(0,))
         assert learner.update(state, FEEDBACK).x.shape == (0, 3)
+
+
+CONSTANTS = coldq.problems.OnlineLinear(horizon=1000).constants
+ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
+NO_CONSTANTS = {
+    *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
+    *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021"),
+}
+
+
+@pytest.mark.parametrize(
+    "learner", [a for a in CATALOGUE if a.__name__ not in NO_CONSTANTS], ids=lambda a: a.__name__
+)
+def test_constants_that_a_problem_lacks_are_asked_for_and_taken(learner) -> None:
+    asked = {"scaled": True} if learner is coldq.COLDQ else ASKED.get(learner.__name__, {})
+    mine = Plain(coldq.Linear([1.0, 1.0]), None)
+    mine.horizon = 1000  # type: ignore[misc]
+    with pytest.raises(coldq.InvalidInput, match=r"Plain does not say its \w+.*pass \w+= to for_"):
+        learner.for_problem(mine, **asked)
+    known = {name: 2.0 * getattr(CONSTANTS, name) for name in ("gradient_bound", "diameter")}
+    known |= {"constraint_bound": 3.0, "constraint_lipschitz": 0.5}
+    given = learner.for_problem(mine, **asked, **known)
+    mine.constants = dataclasses.replace(CONSTANTS, **known)  # type: ignore[attr-defined]
+    assert learner.for_problem(mine, **asked) == given
+    with pytest.raises(coldq.InvalidInput, match="must be positive"):
+        learner.for_problem(mine, **asked, **dict.fromkeys(known, -1.0))
+
+
+def test_the_diameter_of_a_problem_is_its_domains() -> None:
+    mine = Plain(coldq.Linear([1.0, 1.0]), None)
+    learner = coldq.Yi2021.for_problem(mine, gradient_bound=2.0, constraint_lipschitz=1.0)
+    expected = coldq.Yi2021.for_problem(mine, alpha0=np.sqrt(2.0) / 2.0, constraint_lipschitz=1.0)
+    assert learner == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "slot", "words"),
+    [
+        ((), 7, r"is about slot 7, but the learner is in slot 1$"),
+        ((), [], r"slot has shape \(0,\), which does not fit the batch \(\)"),
+        ((), [1, 1], r"slot has shape \(2,\), which does not fit the batch \(\)"),
+        ((), "one", r"is about slot one, but the learner is in slot 1$"),
+        ((1000,), 2, r"in slot 1 in instances 0, 1, .* and 992 more of the batch"),
+        (
+            (1000,),
+            [1] * 999 + [2],
+            r"is about slot 2, but the learner is in slot 1 in instance 999",
+        ),
+        ((1000,), [1] * 999, r"slot has shape \(999,\), which does not fit the batch \(1000,\)"),
+    ],
+)
+def test_a_slot_that_is_not_the_learners_own(batch, slot, words: str) -> None:
+    revealed = coldq.Feedback(FEEDBACK.loss, FEEDBACK.constraint, slot=slot)
+    for learner in (PROX[0], coldq.OGD(X, eta=0.1)):
+        with pytest.raises(coldq.InvalidInput, match=words) as caught:
+            learner.update(learner.init(1, batch=batch), revealed)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("slot", [1, np.int64(1), 1.0, np.array(1), [1, 1], np.ones((3, 1), int)])
+def test_a_slot_may_be_any_number_and_one_for_each(slot) -> None:
+    revealed = coldq.Feedback(FEEDBACK.loss, FEEDBACK.constraint, slot=slot)
+    batch = (3, 2) if np.ndim(slot) == 2 else np.shape(slot)
+    assert (PROX[0].update(PROX[0].init(1, batch=batch), revealed).t == 2).all()

@@ -226,6 +226,13 @@ def test_the_thread_count_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         thread_count()
 
 
+def test_an_empty_thread_count_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLDQ_THREADS", raising=False)
+    own = thread_count()
+    monkeypatch.setenv("COLDQ_THREADS", "")
+    assert thread_count() == own
+
+
 def test_an_error_in_a_worker_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLDQ_THREADS", "4")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import coldq
 from coldq.schedules import Constant, Custom, Power
@@ -157,6 +158,9 @@ BOX = coldq.Box(0.0, 1.0, dim=3)
         (lambda: coldq.Affine([[NAN]], [1.0]), r"A must be finite, but is nan at index \(0, 0\)"),
         (lambda: coldq.Affine(A, b).value(np.ones(2)), "x must have 3 coordinates"),
         (lambda: coldq.Affine.from_measurement([0.0], [1.0], [[1.0, 2.0]]), "need a jacobian of"),
+        (lambda: coldq.Affine.between(A, 2.0, 1.0), r"is 2.0 against 1.0 at index \(0,\)"),
+        (lambda: coldq.Affine.between(A, [0.0, 4.0], [[1.0, INF], [9.0, 3.0]]), "infinite in all"),
+        (lambda: coldq.Affine.between(A, [0.0, 4.0], [[1.0, 5.0], [9.0, 3.0]]), r"4.0 against 3.0"),
         (lambda: coldq.LogCapacity(1.0, [1.0], [1.0, 2.0]), "equally many coordinates"),
         (lambda: coldq.LogCapacity(INF, [1.0], [1.0]), "demand must be finite"),
         (lambda: coldq.Feedback(3.0, None), r"loss must have a method value\(x\)"),  # type: ignore[arg-type]
@@ -200,6 +204,33 @@ STEP = {"center": np.zeros(3), "gradient": np.ones(3), "alpha": 1.0, "weights": 
 def test_a_bad_step_gets_a_sentence(change: dict, words: str) -> None:
     with pytest.raises(coldq.InvalidInput, match=words):
         coldq.penalised_step(**{**STEP, **change})
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        coldq.Affine(np.ones((2, 3)), np.ones(2)),
+        coldq.SparseAffine(csr_array(np.ones((2, 3))), np.ones(2)),
+        coldq.LogCapacity(1.0, np.ones(3), np.ones(3)),
+        coldq.QuadraticConstraint(np.ones((1, 3, 3)), np.ones((1, 3)), [1.0]),
+        coldq.MaxAffine(np.ones((1, 2, 3)), np.ones((1, 2))),
+    ],
+    ids=lambda g: type(g).__name__,
+)
+def test_a_point_with_other_coordinates_is_refused_by_every_method(g) -> None:
+    for x in (np.ones(2), np.ones((3, 4)), 1.0):
+        for method in (g.value, g.jacobian, getattr(g, "hessian", g.value)):
+            with pytest.raises(coldq.InvalidInput, match="must have 3 coordinates"):
+                method(x)
+
+
+def test_a_masked_entry_is_refused_and_an_unused_mask_is_not() -> None:
+    array = np.ma.masked_greater([1.0, 99.0, 3.0], 50.0)
+    for call in (coldq.Linear, coldq.Linear([1.0, 1.0, 1.0]).value, coldq.Box(0.0, 1.0, 3).project):
+        with pytest.raises(coldq.InvalidInput, match=r"some are masked: \[1.0 -- 3.0\]"):
+            call(array)
+    whole = np.ma.masked_greater([1.0, 2.0, 3.0], 50.0)
+    assert coldq.Linear(whole) == coldq.Linear([1.0, 2.0, 3.0])
 
 
 def test_a_value_is_not_changed_through_what_a_read_only_view_shows() -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
+
+from coldq.errors import warn
 
 _building = threading.RLock()
 
 
 @cache
 def _warn_uncached() -> None:
-    warnings.warn(
+    warn(
         "coldq found no writable folder for its compiled kernels, so they are compiled anew in "
         "every process (some seconds). Set NUMBA_CACHE_DIR to a writable folder to keep them.",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 

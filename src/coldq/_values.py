@@ -13,6 +13,7 @@ from coldq.errors import InvalidInput
 
 Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
+MASKED = np.ma.MaskedArray
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
@@ -58,10 +59,12 @@ def all_finite(array: Array) -> bool:
 
 def as_array(name: str, value: Any) -> np.ndarray:
     """Anything as an array; ragged lists and the like get a sentence."""
+    if isinstance(value, MASKED) and np.ma.is_masked(value):
+        raise InvalidInput(f"{name} must have all its entries, but some are masked: {value}")
     try:
         return np.asarray(value)
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from None
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a tensor with a gradient
+        raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from error
 
 
 def core_contiguous(array: np.ndarray, core: int) -> bool:

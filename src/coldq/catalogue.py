@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
+from coldq._tables import console, table
 from coldq.learners import CATALOGUE
 from coldq.learners.card import CERTAINTY, Card, Claim
 
 CAPTION = "violation is hard unless marked soft; - where nothing is claimed"
+COLUMNS = (
+    *("learner", "setting", "static_regret", "dynamic_regret", "violation"),
+    *("needs", "assumes", "certainty"),
+)
 
 
 def rows() -> list[tuple[str, ...]]:
@@ -45,39 +52,29 @@ def _terms(card: Card) -> str:
 
 def print_catalogue() -> None:
     """Print the table, each learner's needs and assumptions once."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    claims = Table(
-        title="What is proved",
-        caption=CAPTION,
-        box=box.SIMPLE,
-        padding=(0, 1, 0, 0),
+    claims = table(
+        "What is proved",
+        ("learner: losses, constraints", "static\nregret", "dynamic\nregret", "violation"),
     )
-    claims.add_column("learner", no_wrap=True)
-    claims.add_column("losses, constraints")
-    for heading in ("static\nregret", "dynamic\nregret"):
-        claims.add_column(heading, no_wrap=True)
-    claims.add_column("violation")
+    claims.columns[0].no_wrap = True  # the narrowest terminal has room for it
     previous = ""
-    for name, *columns in rows():
-        claims.add_row(name if name != previous else "", *columns[:4])
+    for name, setting, *bounds in (row[:5] for row in rows()):
+        if name != previous:
+            claims.add_row(f"[bold]{name}")
+        claims.add_row(setting, *bounds)
         previous = name
-    terms = Table(title="What it takes", box=box.SIMPLE, padding=(0, 1, 0, 0))
-    terms.add_column("learner", no_wrap=True)
-    for heading in ("needs", "assumes", "our reading"):
-        terms.add_column(heading)
+    terms = table("What it takes", ("learner", "needs", "assumes", "our reading"))
     for learner in CATALOGUE:
         card = learner.card
-        terms.add_row(
-            learner.__name__,
-            ", ".join(sorted(card.needs)),
-            _terms(card),
-            card.certainty,
-        )
-    console = Console()
-    console.print(claims)
-    console.print(terms)
+        needs = ", ".join(sorted(card.needs))
+        terms.add_row(learner.__name__, needs, _terms(card), card.certainty)
+    shown = console()
+    for part in (claims, CAPTION, "", terms, ""):
+        shown.print(part)
     for word, meaning in CERTAINTY.items():
-        console.print(f"{word}: {meaning}")
+        shown.print(f"{word}: {meaning}")
+
+
+def print_json() -> None:
+    """Print the same for programs: a list with one object a claim."""
+    print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows()], indent=1))

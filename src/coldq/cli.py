@@ -104,11 +104,13 @@ def rates(
 
 
 @app.command(name="list")
-def list_learners() -> None:
+def list_learners(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, one object a claim.")] = False,
+) -> None:
     """Print every learner: what it claims, needs and assumes, and how sure our reading is."""
-    from coldq.catalogue import print_catalogue
+    from coldq.catalogue import print_catalogue, print_json
 
-    print_catalogue()
+    (print_json if as_json else print_catalogue)()
 
 
 @app.command()

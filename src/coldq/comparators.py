@@ -24,7 +24,7 @@ from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.simulate import replay, seed_tuple
+from coldq.simulate import replay, require_problem, seed_tuple
 from coldq.step import Step, penalised_step
 from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
@@ -89,6 +89,7 @@ def _cached(
     kind: str, solve: Any, problem: Any, seeds: tuple[int, ...], decisions: Array | None
 ) -> Comparator:
     """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
+    require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
     if not type(problem).__module__.startswith("coldq.") or problem.adaptive:
         return Comparator(*solve(problem, seeds, decisions))

@@ -122,7 +122,7 @@ class Affine(Value):
         array([ 1. , -1.5, -1. ])
         """
         A = real_array("A", A, 2)
-        rows, limits = [], []
+        rows, limits, bounds = [], [], []
         for name, given, sign in (("upper", upper, 1.0), ("lower", lower, -1.0)):
             bound = real_array(name, given, 0, finite=False)
             if bound.shape[-1:] not in ((), A.shape[-2:-1]):
@@ -131,6 +131,7 @@ class Affine(Value):
                     f"but has shape {bound.shape}"
                 )
             bound = np.broadcast_to(bound, bound.shape[:-1] + A.shape[-2:-1])
+            bounds.append(bound)
             none = bound == sign * np.inf
             needed = ~none.reshape(-1, A.shape[-2]).all(axis=0)
             if none[..., needed].any():
@@ -141,6 +142,13 @@ class Affine(Value):
             rows.append(sign * A[..., needed, :])
             limits.append(sign * bound[..., needed])
         batch = joint_batch(upper=limits[0].shape[:-1], lower=limits[1].shape[:-1])
+        crossed = np.less(*bounds)
+        if crossed.any():
+            where = first_index(crossed)
+            high, low = (np.broadcast_to(bound, crossed.shape)[where] for bound in bounds)
+            raise InvalidInput(
+                f"lower must not be above upper, but is {low} against {high} at index {where}"
+            )
         limits = [np.broadcast_to(limit, (*batch, limit.shape[-1])) for limit in limits]
         return cls(np.concatenate(rows, axis=-2), np.concatenate(limits, axis=-1))
 
@@ -196,7 +204,10 @@ class Affine(Value):
         """``A``."""
         if self.measured is not None:
             require_measured_at("jacobian", "constraint", self.measured_at, x)  # type: ignore[arg-type]
-        batch = joint_batch(A=self.A.shape[:-2], x=np.shape(x)[:-1])
+        shape = np.shape(x)
+        if shape[-1:] != self.A.shape[-1:]:
+            point(x, self.dim)  # which says so
+        batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,6 +121,18 @@ class Infeasible(StepFailed):
     ...
     coldq.errors.Infeasible: the hard rows have no common point in the domain
     """
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning that names the user's line: the nearest one outside the library."""
+    level, frame = 1, sys._getframe()
+    while _is_ours(frame) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] == "coldq"
 
 
 def name_indices(bad: np.ndarray) -> tuple[str, list[tuple[int, ...]]]:

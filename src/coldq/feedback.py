@@ -19,7 +19,10 @@ class Feedback:
     loss
         Anything with ``value(x)`` and ``gradient(x)``.
     constraint
-        Anything with ``value(x)`` and ``jacobian(x)``, or None if there is none.
+        Anything with ``value(x)`` and ``jacobian(x)``, or None if there is none. That is enough
+        for learners that take a gradient step. One with a step on the whole constraint, such as
+        :class:`~coldq.COLDQ`, must know its kind: that of a class of your own is
+        ``coldq.Convex(g.value, g.jacobian)``.
     slot
         The slot this is about. A learner refuses feedback about another slot than its own, so
         that a late or repeated message is noticed. Left out, nothing is checked.

@@ -1,7 +1,8 @@
 """Measures of a run: loss, violation, regret, and how much the problem moved.
 
-All take a :class:`~coldq.Trace` and return one number a seed, or with ``cumulative=True`` the
-running total, of shape (S, T).
+They return one number a seed, or with ``cumulative=True`` the running total, of shape (S, T). Those
+of a run take a :class:`~coldq.Trace`; :func:`path_length` takes a comparator and
+:func:`constraint_variation` a problem and its seeds.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import InvalidInput
-from coldq.simulate import Trace, replay, require_trace, seed_tuple
+from coldq.simulate import Trace, replay, require_problem, require_trace, seed_tuple
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -114,6 +115,11 @@ def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:
     >>> bool(coldq.path_length(best)[0] > 0.0)
     True
     """
+    if not isinstance(comparator, Comparator):
+        raise InvalidInput(
+            f"path_length takes a comparator, as coldq.dynamic_comparator(problem, seeds) returns "
+            f"it, but got {comparator!r}"
+        )
     moves = np.zeros(comparator.x.shape[:2])
     moves[:, 1:] = np.sqrt(np.square(np.diff(comparator.x, axis=1)).sum(axis=-1))
     return _totals(moves, cumulative)
@@ -161,6 +167,7 @@ def constraint_variation(
     >>> coldq.constraint_variation(coldq.problems.TimeVarying(horizon=20), seeds=[0]).exact
     True
     """
+    require_problem(problem)
     seeds = seed_tuple(seeds)
     steps = np.zeros((len(seeds), problem.horizon))
     exact = True
@@ -190,7 +197,9 @@ def growth_exponent(running_total: Array) -> Array:
     >>> coldq.growth_exponent(3.0 * np.sqrt(t)).round(6)
     np.float64(0.5)
     """
-    running = np.asarray(running_total, float)
+    running = real_array("running_total", running_total, 1, finite=False)
+    if running.shape[-1] == 0:
+        raise InvalidInput("running_total must have at least one slot, but is empty")
     T = running.shape[-1]
     first = T // 2
     tail = running[..., first:]

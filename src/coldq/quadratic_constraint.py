@@ -16,7 +16,9 @@ from coldq.errors import InvalidInput
 class QuadraticConstraint(Value):
     """``g_n(x) = x'P_n x / 2 + <q_n, x> - r_n``, each P_n symmetric and positive semidefinite.
 
-    P has shape ``(..., N, p, p)``, q ``(..., N, p)`` and r ``(..., N)``.
+    P has shape ``(..., N, p, p)``, q ``(..., N, p)`` and r ``(..., N)``. As b in
+    :class:`~coldq.Affine`, r is a limit and is taken away; in the loss :class:`~coldq.Quadratic`
+    it is a constant and added.
 
     >>> import numpy as np, coldq
     >>> g = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [[0.0, 0.0]], [1.0])  # |x|^2 <= 1
@@ -79,5 +81,5 @@ class QuadraticConstraint(Value):
 
     def hessian(self, x: ArrayLike) -> Array:
         """``P``."""
-        batch = joint_batch(P=self.P.shape[:-3], x=np.shape(x)[:-1])
+        batch = joint_batch(P=self.P.shape[:-3], x=point(x, self.dim).shape[:-1])
         return np.broadcast_to(self.P, batch + self.P.shape[-3:])

@@ -95,6 +95,11 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     return chosen
 
 
+def require_problem(problem: Any) -> None:
+    """Raise unless it has what makes a problem."""
+    _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
+
+
 def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:
     for attribute in attributes:
         if not hasattr(thing, attribute):
@@ -146,7 +151,7 @@ def simulate(
     (1, 50)
     """
     _require(learner, "learner", ("domain", "horizon", "init", "update"))
-    _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
+    require_problem(problem)
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)

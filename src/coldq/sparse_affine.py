@@ -77,4 +77,5 @@ class SparseAffine(Value):
 
     def jacobian(self, x: ArrayLike) -> Array:
         """``A``, dense."""
-        return np.broadcast_to(self.A.toarray(), (*np.shape(x)[:-1], *self.shape))
+        batch = point(x, self.dim).shape[:-1]
+        return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))

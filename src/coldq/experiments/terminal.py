@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from coldq._tables import console, table
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
 from coldq.experiments.figures import Setting
@@ -28,9 +29,9 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    console = Console(stderr=True)
+    watched = Console(stderr=True)
     columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
     with shown as bar:
         task = bar.add_task("compiling, or loading compiled kernels", total=total)
         yield lambda what: bar.update(task, advance=1, description=what)
@@ -51,91 +52,68 @@ def interval(samples: Array) -> str:
 
 def print_results(result: Reproduction) -> None:
     """One table a figure, the verdicts, and how long it took."""
-    from rich.console import Console
-
-    console = Console()
+    shown = console()
     for runs in result.figures:
         for setting in runs.figure.settings:
-            console.print(_setting_table(runs, setting))
-            console.print()
-    console.print(
+            shown.print(_setting_table(runs, setting))
+            shown.print()
+    shown.print(
         "Means ± 95% over seeds. Q > gamma: COLDQ's queue is above its floor. "
         "A slot: one seed alone, problem included."
     )
-    console.print()
-    console.print(_claims_table(result))
-    console.print()
-    console.print(time_sentence(result))
-
-
-def _table(title: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-    )
+    shown.print()
+    shown.print(_claims_table(result))
+    shown.print()
+    shown.print(time_sentence(result))
 
 
 def _setting_table(runs: FigureRuns, setting: Setting) -> Table:
     figure, own = runs.figure, runs.of(setting)
     horizon, seeds = own[0].trace.horizon, len(own[0].trace.seeds)
-    table = _table(
+    headings = (figure.loss_label, figure.violation_label, "slots with Q > gamma", "a slot")
+    rows = table(
         f"Figure {figure.number}. {figure.title}: {setting.title}\n"
-        f"T = {horizon}, {seeds} seed{'s' if seeds != 1 else ''}"
+        f"T = {horizon}, {seeds} seed{'s' if seeds != 1 else ''}",
+        ("learner",),
+        ("\n".join(heading.rsplit(" ", 1)) for heading in headings),
     )
-    table.add_column("learner", no_wrap=True)
-    for heading in (figure.loss_label, figure.violation_label, "slots with Q > gamma", "a slot"):
-        table.add_column("\n".join(heading.rsplit(" ", 1)), justify="right", no_wrap=True)
     slots = horizon + 1.0 if figure.averaged else 1.0
     for run in own:
         moved, alone = run.above_floor, runs.seconds_per_slot.get(run.entry.label)
-        table.add_row(
+        rows.add_row(
             run.entry.label,
             interval(run.loss / slots),
             interval(run.violation / slots),
             "" if moved is None else interval(moved.astype(float)),
             "" if alone is None else f"{1e6 * alone:.0f} µs",
         )
-    return table
+    return rows
 
 
 def _claims_table(result: Reproduction) -> Table:
     from rich.text import Text
 
-    table = _table("The paper's claims")
-    for heading in ("figure", "claim", "verdict"):
-        table.add_column(heading, overflow="fold")
+    rows = table("The paper's claims", ("figure", "claim", "verdict"))
     numbers = {runs.figure.key: runs.figure.number for runs in result.figures}
     for verdict in result.verdicts:
         lines = [f"{verdict.claim} ({verdict.where})", *(f"  {q}" for q in verdict.quantities)]
         outcome = Text(verdict.outcome, style=STYLES[verdict.outcome])
-        table.add_row(str(numbers[verdict.figure]), Text("\n".join(lines)), outcome)
-    return table
+        rows.add_row(str(numbers[verdict.figure]), Text("\n".join(lines)), outcome)
+    return rows
 
 
 def print_league(league: League) -> None:
     """The table of a league, and who did not play."""
-    from rich.console import Console
-
-    console = Console()
-    seeds = len(league.seeds)
-    table = _table(
+    shown, seeds = console(), len(league.seeds)
+    rows = table(
         f"{type(league.problem).__name__}, T = {league.problem.horizon}, "
-        f"{seeds} seed{'s' if seeds != 1 else ''}"
+        f"{seeds} seed{'s' if seeds != 1 else ''}",
+        ("", "learner"),
+        ("loss", "hard\nviolation", "soft\nviolation", "a slot"),
     )
-    for heading in ("", "learner"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("loss", "hard violation", "soft violation", "a slot"):
-        table.add_column(heading, justify="right", no_wrap=True)
     front = league.front
     for one in league.standings:
-        table.add_row(
+        rows.add_row(
             "*" if one.name in front else "",
             one.name,
             interval(one.loss),
@@ -143,14 +121,14 @@ def print_league(league: League) -> None:
             interval(one.soft_violation),
             f"{1e6 * one.seconds_per_slot:.0f} µs",
         )
-    console.print(table)
-    console.print()
-    console.print(
+    shown.print(rows)
+    shown.print()
+    shown.print(
         "Means ± 95% over seeds. *: no other learner is better in both loss and hard violation. "
         "A slot: one seed alone, problem included. `coldq list` has what each assumes."
     )
     for name, reason in league.left_out.items():
-        console.print(f"{name} did not play: {reason}.", highlight=False)
+        shown.print(f"{name} did not play: {reason}.", highlight=False)
 
 
 def time_sentence(result: Reproduction) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive
 from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
 from coldq.schedules import Constant
@@ -78,15 +79,16 @@ class Ader(ExpertLearner):
         self._set(gradient_bound=D, kappa=kappa)
 
     @classmethod
-    def for_problem(cls, problem: Any) -> Ader:
+    def for_problem(cls, problem: Any, **parameters: Any) -> Ader:
         """With the problem's own gradient bound.
 
         >>> import coldq
         >>> coldq.Ader.for_problem(coldq.problems.OnlineLinear(horizon=100)).n_experts
         4
         """
-        D = problem.constants.gradient_bound
-        return cls(problem.domain, problem.horizon, gradient_bound=D)
+        known = ConstantsOf(problem, parameters)
+        D = known.gradient_bound
+        return cls(problem.domain, problem.horizon, gradient_bound=D, **parameters)
 
     @property
     def n_experts(self) -> int:

@@ -69,7 +69,7 @@ class CaoLiu2019(SaddlePoint):
     )
 
     @classmethod
-    def for_problem(cls, problem: Any, path_exponent: float = 0.0) -> CaoLiu2019:
+    def for_problem(cls, problem: Any, path_exponent: float = 0.0, **parameters: Any) -> CaoLiu2019:
         """The constants of Mahdavi 2012, with eta falling as T^(-(1 - V_x) / 2).
 
         >>> import coldq
@@ -78,5 +78,4 @@ class CaoLiu2019(SaddlePoint):
         """
         if not 0.0 <= path_exponent < 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1), but is {path_exponent}")
-        theory = cls._theory(problem, (1.0 - path_exponent) / 2.0)
-        return cls(problem.domain, problem.horizon, **theory)
+        return cls._theory(problem, (1.0 - path_exponent) / 2.0, parameters)

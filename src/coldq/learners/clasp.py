@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
@@ -122,17 +123,19 @@ class CLASP(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
-    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> CLASP:
+    def for_problem(
+        cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
+    ) -> CLASP:
         """With the problem's own gradient bound, or its modulus of strong convexity.
 
         >>> import coldq
         >>> coldq.CLASP.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = problem.constants
+        known = ConstantsOf(problem, parameters)
         if strongly_convex:
-            return cls.strongly_convex(problem.domain, known.strong_convexity)
-        return cls(problem.domain, gradient_bound=known.gradient_bound)
+            return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
+        return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

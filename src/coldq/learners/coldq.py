@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,9 +13,10 @@ from coldq._values import Array, joint_batch, positive, real_array
 from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
-from coldq.errors import InvalidInput, WeakPrice
+from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
 from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
@@ -199,12 +199,11 @@ class COLDQ(Learner):
         c = D / np.sqrt(2.0 * R * R + 4.0 * R * path)
         gamma = 0.5 * G * horizon_of(horizon)
         if any_of(gamma * G < D * R):  # g may fall by G over R, and the loss rise by D R
-            warnings.warn(
+            warn(
                 f"the price gamma = G T / 2 = {np.min(gamma):.3g} of a violation is below "
                 f"D R / G = {np.max(D * R / G):.3g}, so that constraints may be ignored: multiply "
                 f"them (A, b and G) by sqrt(D R) / G = {np.max(np.sqrt(D * R) / G):.3g}",
                 WeakPrice,
-                stacklevel=2,
             )
         return cls(domain, horizon, alpha=Power(0.5, c), gamma=gamma)
 
@@ -234,10 +233,9 @@ class COLDQ(Learner):
         100
         """
         if scaled:
-            known = problem.constants
-            parameters.setdefault("gradient_bound", known.gradient_bound)
-            parameters.setdefault("constraint_bound", known.constraint_bound)
-            return cls.scaled(problem.domain, problem.horizon, **parameters)
+            known = ConstantsOf(problem, parameters)
+            D, G = known.gradient_bound, known.constraint_bound
+            return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
@@ -308,9 +306,9 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        t, z = state.t, self._center(state, center)
         gradient = self._gradient(state, feedback)
         g = self._values(state, feedback, state.queue.shape)
+        t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))
         if has_first(t):  # Q_1 = gamma

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from coldq._values import Array, positive
 from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
-from coldq.errors import InvalidInput, SharedGradient
+from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import (
     CONSTRAINT,
@@ -27,7 +26,8 @@ from coldq.learners.card import (
 )
 from coldq.learners.coldq import BIBTEX as COLDQ_BIBTEX
 from coldq.learners.coldq import COLDQ
-from coldq.learners.learner import Learner, State, horizon_of
+from coldq.learners.constants import ConstantsOf
+from coldq.learners.learner import Learner, State, horizon_of, require_mapping
 from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
@@ -131,8 +131,8 @@ class ExpertLearner(Learner):
 
     def update(self, state: ExpertState, feedback: Feedback) -> ExpertState:
         """The state of the next slot."""
-        t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
         gradient = self._gradient(state, feedback)
+        t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
 
         points = _experts_last(state.experts.x, 2)
         logs = hedge(_experts_last(state.log_weights, 1), points, x, gradient, self.kappa)
@@ -149,17 +149,16 @@ class ExpertLearner(Learner):
         if self.gradient == "own" and not known_once:
             return feedback
         if self.gradient == "own":
-            warnings.warn(
+            warn(
                 "the loss is known only where it was played, so the experts share its gradient "
                 'there; gradient="shared" says that this is meant',
                 SharedGradient,
-                stacklevel=4,
             )
         return Feedback(Linear(gradient), feedback.constraint, feedback.slot)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> ExpertState:
         """The state that ``state.to_arrays()`` wrote down."""
-        own = {name: a for name, a in arrays.items() if not name.startswith("experts.")}
+        own = {n: a for n, a in require_mapping(arrays).items() if not n.startswith("experts.")}
         inner = {name[8:]: a for name, a in arrays.items() if name.startswith("experts.")}
         if set(own) != {"t", "x", "log_weights"}:
             raise InvalidInput(
@@ -421,9 +420,11 @@ class Yi2021Expert(ExpertLearner):
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
-        known = problem.constants
-        parameters.setdefault("alpha0", known.diameter / known.gradient_bound)
-        parameters.setdefault("gamma0", np.sqrt(0.5) / known.constraint_lipschitz)
+        known = ConstantsOf(problem, parameters)
+        if "alpha0" not in parameters:
+            parameters["alpha0"] = known.diameter / known.gradient_bound
+        if "gamma0" not in parameters:
+            parameters["gamma0"] = np.sqrt(0.5) / known.constraint_lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
 
     def _pool_of(self, axes: int) -> Yi2021:

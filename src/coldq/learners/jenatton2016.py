@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite, worst_row
 from coldq.schedules import Power, Schedule, as_schedule
 
@@ -101,9 +102,10 @@ class Jenatton2016(Learner):
         >>> coldq.Jenatton2016.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = problem.constants
-        L = max(known.gradient_bound, known.constraint_lipschitz)
-        return cls(problem.domain, lipschitz=L, **parameters)
+        known = ConstantsOf(problem, parameters)
+        if "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.lipschitz
+        return cls(problem.domain, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -21,10 +20,15 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.errors import InvalidInput, PastHorizon, WrongState
+from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
+FILL_UP = (
+    ": if their number changes, start for the largest and fill up with rows of zeros, 0'x <= 0, "
+    "which never act"
+)
+BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
 
 
@@ -106,12 +110,12 @@ class Learner(Value):
         """The gradient of f_t at x_t; the feedback must be about this slot."""
         if not isinstance(feedback, Feedback):
             raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r}")
-        x, loss = state.x, feedback.loss
-        if feedback.slot is not None and self._elsewhere(feedback.slot, state.t):
-            raise InvalidInput(
-                f"the feedback is about slot {feedback.slot!r}, "
-                f"but the learner is in slot {state.t}"
-            )
+        try:
+            x, loss = state.x, feedback.loss
+        except AttributeError:
+            raise WrongState(f"update takes a state, as init gives it, but got {state!r}") from None
+        if feedback.slot is not None:
+            self._require_slot(feedback.slot, state.t)
         if isinstance(loss, Value):
             gradient = loss.gradient(x)  # type: ignore[attr-defined]
         else:  # a loss of the user's own gets no chance to change x, and its answer is checked
@@ -121,20 +125,40 @@ class Learner(Value):
         if gradient.shape != x.shape:
             gradient = self._spread("the loss's gradient", gradient, x.shape)
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
-            warnings.warn(
+            warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
                 "was tuned for; it goes on, without its guarantee",
                 PastHorizon,
-                stacklevel=4,
             )
         return gradient
 
     @staticmethod
-    def _elsewhere(slot: Any, t: Any) -> bool:
+    def _require_slot(slot: Any, t: Any) -> None:
+        """That a feedback is about the slots that the members of a batch are in."""
         try:
-            return any_of(slot != t)
+            elsewhere = slot != t
+            if elsewhere.ndim == 0:
+                if not elsewhere:
+                    return
+            elif elsewhere.shape == t.shape and not elsewhere.any():
+                return
+        except (AttributeError, ValueError):
+            pass  # found out below
+        slots, now = as_array("slot", slot), np.asarray(t)
+        try:
+            elsewhere = np.asarray(slots != now)
         except ValueError:
-            raise InvalidInput(f"slot {slot!r} does not fit the batch's {t}") from None
+            elsewhere = slots
+        if elsewhere.shape != now.shape:
+            raise InvalidInput(
+                f"slot has shape {slots.shape}, which does not fit the batch {now.shape}"
+            )
+        words, places = name_indices(elsewhere)
+        for place in places[:1]:
+            about, own = np.broadcast_to(slots, now.shape)[place], now[place]
+            raise InvalidInput(
+                f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
+            )
 
     def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
@@ -144,7 +168,7 @@ class Learner(Value):
             if np.shape(as_array(name, g))[-1:] != (rows,):
                 raise InvalidInput(
                     f"{name} has shape {np.shape(g)}, but the learner was started for {rows} "
-                    f"constraint{'s' if rows != 1 else ''}"
+                    f"constraint{'s' if rows != 1 else ''}{FILL_UP}"
                 )
             g = self._spread(name, point(g, rows, name), shape)
         return g
@@ -164,13 +188,15 @@ class Learner(Value):
         g: Any = feedback.constraint
         if not hasattr(g, "n_constraints"):
             return  # no solver takes it, and the step says so
-        if g.n_constraints != shape[-1] or (
-            g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]
-        ):
+        if g.n_constraints != shape[-1]:
             raise InvalidInput(
-                f"the constraint has {g.n_constraints} rows and leading axes {g.batch}, but the "
-                f"learner was started for {shape[-1]} rows and the batch {shape[:-1]}; feedback "
-                "may broadcast to the state's batch, not enlarge it"
+                f"the constraint has {g.n_constraints} rows, but the learner was started for "
+                f"{shape[-1]}{FILL_UP}"
+            )
+        if g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]:
+            raise InvalidInput(
+                f"the constraint has leading axes {g.batch}, but the state the batch "
+                f"{shape[:-1]}; feedback may broadcast to the state's batch, not enlarge it"
             )
 
     def _center(self, state: Any, center: Array | None) -> Array:
@@ -204,9 +230,9 @@ class Learner(Value):
 
     def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
         """A state from arrays, each checked: `cores` gives the core axes of every field."""
-        if not isinstance(arrays, Mapping) or set(arrays) != set(cores):
+        if set(require_mapping(arrays)) != set(cores):
             raise InvalidInput(
-                f"the arrays must be {sorted(cores)}, but are {sorted(arrays or ())}: "
+                f"the arrays must be {sorted(cores)}, but are {sorted(arrays)}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
         found = {}
@@ -254,6 +280,15 @@ class DualLearner(Learner):
         return self._restore_queue(arrays, self.state_type)
 
 
+def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
+    """Arrays by name, as ``state.to_arrays()`` and ``numpy.load`` give them."""
+    if not isinstance(arrays, Mapping):
+        raise InvalidInput(
+            f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
+        )
+    return arrays
+
+
 def require_finite(x: Array) -> Array:
     """A decision, unless a NaN found its way into it."""
     if not np.isfinite(x).all():
@@ -281,16 +316,22 @@ def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
 
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
-    if t.ndim == 0:
-        return bool(t == 1)
-    if t.ndim == 1 and t.size < SHORT:  # experts, say: a list is searched before NumPy has begun
-        return 1 in t.tolist()
-    return t.size > 0 and bool(t.min() == 1)
+    try:
+        if t.ndim == 0:
+            return bool(t == 1)
+        if t.ndim == 1 and t.size < SHORT:  # experts, say: a list is searched before NumPy begins
+            return 1 in t.tolist()
+        return t.size > 0 and bool(t.min() == 1)
+    except AttributeError:
+        raise WrongState(f"state.t must be an array, but is {t!r}: {BY_HAND}") from None
 
 
 def any_of(flags: Any) -> bool:
     """Whether any flag of a batch is set; a single one costs next to nothing."""
-    return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
+    try:
+        return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
+    except AttributeError:
+        raise WrongState(f"state.t must be an array: {BY_HAND}") from None
 
 
 def horizon_of(horizon: Any) -> int:

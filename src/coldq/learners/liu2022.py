@@ -10,7 +10,8 @@ from coldq._values import positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
-from coldq.learners.yu_neely2020 import YuNeely2020, vector_lipschitz
+from coldq.learners.constants import ConstantsOf
+from coldq.learners.yu_neely2020 import YuNeely2020
 from coldq.schedules import Power, as_schedule
 
 
@@ -106,6 +107,7 @@ class Liu2022(YuNeely2020):
         >>> coldq.Liu2022.for_problem(coldq.problems.OnlineLinear(horizon=16)).gamma
         Power(exponent=0.25, scale=1.0)
         """
-        if "alpha" not in parameters:
-            parameters.setdefault("lipschitz", vector_lipschitz(problem))
+        known = ConstantsOf(problem, parameters)
+        if "alpha" not in parameters and "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.vector_lipschitz
         return cls(problem.domain, **parameters)

@@ -16,6 +16,7 @@ from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step.projection import project_on_rows
@@ -116,16 +117,17 @@ class NestedProjections(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    def for_problem(cls, problem: Any) -> NestedProjections:
+    def for_problem(cls, problem: Any, **parameters: Any) -> NestedProjections:
         """G the larger of the problem's two Lipschitz constants.
 
         >>> import coldq
         >>> coldq.NestedProjections.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = problem.constants
-        G = max(known.gradient_bound, known.constraint_lipschitz)
-        return cls(problem.domain, lipschitz=G)
+        known = ConstantsOf(problem, parameters)
+        if "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.lipschitz
+        return cls(problem.domain, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

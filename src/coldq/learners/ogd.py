@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
@@ -87,17 +88,17 @@ class OGD(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
-    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> OGD:
+    def for_problem(cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any) -> OGD:
         """With the problem's own gradient bound, or its modulus of strong convexity.
 
         >>> import coldq
         >>> coldq.OGD.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = problem.constants
+        known = ConstantsOf(problem, parameters)
         if strongly_convex:
-            return cls.strongly_convex(problem.domain, known.strong_convexity)
-        return cls(problem.domain, gradient_bound=known.gradient_bound)
+            return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
+        return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -109,8 +110,8 @@ class OGD(Learner):
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""
-        t, x = state.t, state.x
         gradient = self._gradient(state, feedback)
+        t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
         return State(t=t + 1, x=x_new)
 

@@ -15,6 +15,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, horizon_of, require_finite, worst_row
 from coldq.schedules import Constant, Schedule, as_schedule
 
@@ -140,9 +141,7 @@ class PolyakFeasibility(Learner):
         return cls(domain, T, eta=Constant((1.0 - q) * rho / (L * D)), rho=Constant(rho))
 
     @classmethod
-    def for_problem(
-        cls, problem: Any, *, slack: ArrayLike, steepness: ArrayLike | None = None
-    ) -> PolyakFeasibility:
+    def for_problem(cls, problem: Any, *, slack: ArrayLike, **parameters: Any) -> PolyakFeasibility:
         """:meth:`safe` with the problem's own constants; how feasible x_1 is, only you know.
 
         >>> import coldq
@@ -150,14 +149,14 @@ class PolyakFeasibility(Learner):
         >>> coldq.PolyakFeasibility.for_problem(problem, slack=0.1).horizon
         100
         """
-        known = problem.constants
+        known = ConstantsOf(problem, parameters)
         return cls.safe(
             problem.domain,
             problem.horizon,
             gradient_bound=known.gradient_bound,
             lipschitz=known.constraint_lipschitz,
             slack=slack,
-            steepness=steepness,
+            **parameters,
         )
 
     def init(

@@ -13,6 +13,7 @@ from coldq.contractions import vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
 
 
@@ -44,20 +45,19 @@ class SaddlePoint(DualLearner):
         self._batch()
 
     @classmethod
-    def for_problem(cls, problem: Any) -> Any:
+    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2.
 
         L is a common Lipschitz constant of f and g, G a bound on |g|, m the number of constraints.
         Any delta >= (m + 1) L^2 + 2 delta^2 eta^2 would do; a horizon too short for it is refused.
         """
-        return cls(problem.domain, problem.horizon, **cls._theory(problem, 0.5))
+        return cls._theory(problem, 0.5, parameters)
 
     @classmethod
-    def _theory(cls, problem: Any, power: float) -> dict[str, Any]:
-        """eta, falling as T^-power, and delta."""
-        known, T = problem.constants, float(problem.horizon)
-        L = max(known.gradient_bound, known.constraint_lipschitz)
-        slopes = (problem.n_constraints + 1.0) * L**2
+    def _theory(cls, problem: Any, power: float, parameters: dict[str, Any]) -> Any:
+        """With eta, falling as T^-power, and delta."""
+        known, T = ConstantsOf(problem, parameters), float(problem.horizon)
+        slopes = (problem.n_constraints + 1.0) * known.lipschitz**2
         eta = known.diameter / (np.sqrt(slopes + 2.0 * known.constraint_bound**2) * T**power)
         if 8.0 * eta**2 * slopes > 1.0:
             raise InvalidInput(
@@ -65,7 +65,7 @@ class SaddlePoint(DualLearner):
                 f"no delta satisfies for the horizon {problem.horizon}: it must be longer by a "
                 f"factor of {(8.0 * eta**2 * slopes) ** (0.5 / power):.3g}, or eta and delta given"
             )
-        return {"eta": eta, "delta": 2.0 * slopes}
+        return cls(problem.domain, problem.horizon, eta=eta, delta=2.0 * slopes, **parameters)
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""

@@ -15,6 +15,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import (
     Learner,
     State,
@@ -116,17 +117,21 @@ class SinhaVaze(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any, *, strongly_convex: bool = False) -> SinhaVaze:
+    def for_problem(
+        cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
+    ) -> SinhaVaze:
         """G the larger of the problem's two Lipschitz constants, a = 2 mu if asked for.
 
         >>> import coldq
         >>> coldq.SinhaVaze.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
         10
         """
-        known = problem.constants
-        G = max(known.gradient_bound, known.constraint_lipschitz)
-        modulus = 2.0 * known.strong_convexity if strongly_convex else None
-        return cls(problem.domain, problem.horizon, lipschitz=G, modulus=modulus)
+        known = ConstantsOf(problem, parameters)
+        if "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.lipschitz
+        if strongly_convex:
+            parameters["modulus"] = 2.0 * known.strong_convexity
+        return cls(problem.domain, problem.horizon, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

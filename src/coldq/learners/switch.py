@@ -14,6 +14,7 @@ from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State
 from coldq.learners.nested_projections import (
     BIBTEX,
@@ -116,16 +117,17 @@ class Switch(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any) -> Switch:
+    def for_problem(cls, problem: Any, **parameters: Any) -> Switch:
         """G the larger of the problem's two Lipschitz constants.
 
         >>> import coldq
         >>> coldq.Switch.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
         10
         """
-        known = problem.constants
-        G = max(known.gradient_bound, known.constraint_lipschitz)
-        return cls(problem.domain, problem.horizon, lipschitz=G)
+        known = ConstantsOf(problem, parameters)
+        if "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.lipschitz
+        return cls(problem.domain, problem.horizon, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

@@ -23,8 +23,8 @@ from coldq.learners.card import (
     Largest,
     Rate,
 )
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, State, horizon_of
-from coldq.learners.yu_neely2020 import vector_lipschitz
 from coldq.step import solve
 
 
@@ -129,7 +129,9 @@ class Wang2023(Learner):
         self._batch()
 
     @classmethod
-    def for_problem(cls, problem: Any, delay: int, path_exponent: float = 0.0) -> Wang2023:
+    def for_problem(
+        cls, problem: Any, delay: int, path_exponent: float = 0.0, **parameters: Any
+    ) -> Wang2023:
         """alpha = T^((1 - V_x) / 2), gamma = 1 and eta = L^2 / 2, L Lipschitz for the vector g.
 
         That eta makes up for the change of g from a decision to the next; alpha and gamma are those
@@ -142,13 +144,15 @@ class Wang2023(Learner):
         """
         if not 0.0 <= path_exponent <= 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+        known = ConstantsOf(problem, parameters)
         return cls(
             problem.domain,
             problem.horizon,
             delay,
             alpha=float(problem.horizon) ** ((1.0 - path_exponent) / 2.0),
-            eta=vector_lipschitz(problem) ** 2 / 2.0,
+            eta=known.vector_lipschitz**2 / 2.0,
             gamma=1.0,
+            **parameters,
         )
 
     def init(

@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, horizon_of
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
@@ -137,12 +138,12 @@ class Yi2021(Learner):
         >>> coldq.Yi2021.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
         10
         """
-        known = problem.constants
-        if "alpha" not in parameters:
-            parameters.setdefault("alpha0", known.diameter / known.gradient_bound)
-        if "gamma" not in parameters and "alpha0" in parameters:
+        known = ConstantsOf(problem, parameters)
+        if "alpha" not in parameters and "alpha0" not in parameters:
+            parameters["alpha0"] = known.diameter / known.gradient_bound
+        if not {"gamma", "gamma0"} & set(parameters) and "alpha0" in parameters:
             scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
-            parameters.setdefault("gamma0", 1.0 / scale)
+            parameters["gamma0"] = 1.0 / scale
         return cls(problem.domain, problem.horizon, **parameters)
 
     def init(

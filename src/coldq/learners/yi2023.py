@@ -15,6 +15,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 
@@ -128,10 +129,11 @@ class Yi2023(Learner):
         >>> learner.gamma.scale.round(6)
         np.float64(2.0)
         """
-        known = problem.constants
-        parameters.setdefault("a", known.diameter / known.gradient_bound)
-        for name in "bg":
-            parameters.setdefault(name, known.constraint_lipschitz**-2)
+        known = ConstantsOf(problem, parameters)
+        if "a" not in parameters:
+            parameters["a"] = known.diameter / known.gradient_bound
+        for name in {"b", "g"} - set(parameters):
+            parameters[name] = known.constraint_lipschitz**-2
         return cls.from_exponents(problem.domain, **parameters)
 
     def init(

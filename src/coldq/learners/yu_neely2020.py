@@ -13,6 +13,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
 from coldq.schedules import Constant, Schedule, as_schedule
 from coldq.step import solve
@@ -108,8 +109,9 @@ class YuNeely2020(DualLearner):
         >>> coldq.YuNeely2020.for_problem(coldq.problems.OnlineLinear(horizon=16)).alpha.level
         array(5.)
         """
-        if "alpha" not in parameters:
-            parameters.setdefault("lipschitz", vector_lipschitz(problem))
+        known = ConstantsOf(problem, parameters)
+        if "alpha" not in parameters and "lipschitz" not in parameters:
+            parameters["lipschitz"] = known.vector_lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
@@ -126,9 +128,3 @@ class YuNeely2020(DualLearner):
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)
-
-
-def vector_lipschitz(problem: Any) -> float:
-    """A Lipschitz constant of all of a problem's constraints as one vector."""
-    rows = np.sqrt(float(problem.n_constraints))
-    return float(rows * problem.constants.constraint_lipschitz)

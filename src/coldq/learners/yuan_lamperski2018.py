@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
 
 
@@ -81,7 +82,7 @@ class YuanLamperski2018(DualLearner):
         self._batch()
 
     @classmethod
-    def for_problem(cls, problem: Any, a: float = 0.5) -> YuanLamperski2018:
+    def for_problem(cls, problem: Any, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
         """eta = 1 / (L sqrt((m + 1) R T)) and sigma = (m + 1) L^2 / (2 (1 - a)), a in (0, 1).
 
         L is a common Lipschitz constant of f and g, and m the number of constraints.
@@ -93,11 +94,11 @@ class YuanLamperski2018(DualLearner):
         """
         if not 0.0 < a < 1.0:
             raise InvalidInput(f"a must lie strictly between 0 and 1, but is {a}")
-        known, m = problem.constants, problem.n_constraints
-        L = max(known.gradient_bound, known.constraint_lipschitz)
+        known, m = ConstantsOf(problem, parameters), problem.n_constraints
+        L = known.lipschitz
         eta = 1.0 / (L * np.sqrt((m + 1.0) * known.diameter * problem.horizon))
         sigma = (m + 1.0) * L**2 / (2.0 * (1.0 - a))
-        return cls(problem.domain, problem.horizon, eta=eta, sigma=sigma)
+        return cls(problem.domain, problem.horizon, eta=eta, sigma=sigma, **parameters)
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""

@@ -120,7 +120,8 @@ def solve(
     if type(constraint) not in SOLVERS:
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
-            f"one for {', '.join(kind.__name__ for kind in SOLVERS)}"
+            f"one for {', '.join(kind.__name__ for kind in SOLVERS)}. A convex constraint of your "
+            "own is a coldq.Convex(g.value, g.jacobian)"
         )
     if getattr(domain, "hard", None) is None:
         raise InvalidInput(
@@ -155,24 +156,27 @@ def penalised_step(
         floor = weights linear, floor = -weights an equality penalty, an infinite bound a hard
         row. A finite weight has no infeasible case: the multiplier just reaches it.
     constraint, domain
-        An :class:`~coldq.Affine` constraint or None, on a :class:`~coldq.Box`,
-        :class:`~coldq.Simplex`, :class:`~coldq.Polytope`, :class:`~coldq.Product` of these, or
-        :class:`~coldq.Ball`. A :class:`~coldq.LogCapacity` on bounds alone; it takes floor >= 0,
-        because it is convex one way only.
+        :class:`~coldq.Affine` rows or None, on a :class:`~coldq.Box`, :class:`~coldq.Simplex`,
+        :class:`~coldq.Polytope`, :class:`~coldq.Ball` or :class:`~coldq.Product` of these; as well
+        :class:`~coldq.SparseAffine`, :class:`~coldq.QuadraticConstraint`,
+        :class:`~coldq.MaxAffine`, :class:`~coldq.LogCapacity`, :class:`~coldq.Convex` and
+        :class:`~coldq.Stacked`. Which of these takes which domain, docs/which-pair-is-solved-how.md
+        says. A row that is not affine takes floor >= 0, because it is convex one way only.
 
     Returns
     -------
     Step
         The minimiser `x`, the `multipliers` in [floor, weights], and the relative KKT `residual`,
-        at most 1e-9, in which the domain's own rows count too. Leading axes of all arguments
-        broadcast.
+        in which the domain's own rows count too: at most 1e-9 for affine rows, max-affine rows and
+        a capacity, 1e-8 for other curved rows or a ball in a product. Without a hessian it is
+        a relative gap instead, at most 1e-6. Leading axes of all arguments broadcast.
 
     Raises
     ------
     Infeasible
         If hard rows have no common point in the domain.
     StepFailed
-        If no solver found an answer whose residual is at most 1e-9.
+        If no solver found an answer with such a residual.
 
     >>> import coldq
     >>> X, g = coldq.Box(0.0, 5.0, dim=1), coldq.Affine([[1.0]], [1.0])  # x <= 1

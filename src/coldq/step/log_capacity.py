@@ -32,7 +32,8 @@ def solve_log_capacity(
     if domain.hard:
         raise InvalidInput(
             f"the step solves a LogCapacity on bounds alone, but a {type(domain).__name__} is "
-            "more than that: use a Box around it, or a learner that only projects"
+            "more than that: wrap the capacity as coldq.Stacked(capacity), or use a learner that "
+            "only projects"
         )
     domain = domain.box
     if constraint.dim != domain.dim:

@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 def thread_count() -> int:
     """How many threads share a large batch: ``COLDQ_THREADS``, else the cores we may use."""
     given = os.environ.get("COLDQ_THREADS")
-    if given is not None:
+    if given:
         if not given.isdigit() or int(given) < 1:
             raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
         return int(given)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._tables import console, table
 from coldq._values import Array, whole_number
 from coldq.experiments.rates.growth import Growth, claimed, growth, verdict
 from coldq.experiments.rates.settings import (
@@ -135,13 +136,13 @@ def measure_tables(
 
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
     n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
-    out, console = Path(out), Console()
+    out, shown = Path(out), console()
     require_report()
     require_writable(out, MEGABYTES)
     whole = tasks(horizons, n_seeds)
     bar = Progress(
         TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True, disable=not console.is_terminal,
+        console=Console(stderr=True), transient=True, disable=not shown.is_terminal,
     )  # fmt: skip
     with bar:
         slots = bar.add_task("slots", total=sum(task.horizon for task in whole))
@@ -150,7 +151,7 @@ def measure_tables(
 
     found = cells(out, horizons, n_seeds)
     for line in report(found, out, horizons, n_seeds):
-        console.print(line)
+        shown.print(line)
     write(found, out)
     write_rates_page(found, difference_lines(found, out, horizons, n_seeds), out / "index.html")
     return found
@@ -179,20 +180,16 @@ def difference_lines(
 
 
 def _table(chosen: list[Cell], title: str) -> Any:
-    table = _plain_table(title)
-    for heading in ("algorithm", "measure", "claimed", "measured"):
-        table.add_column(heading, overflow="fold")
-    for heading in VERDICTS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = table(title, ("algorithm", "measure", "claimed", "measured"), VERDICTS)
     above: tuple[str, str] = ("", "")
     for losses, column, measure, group in grouped(chosen):
         if losses != above[0]:
-            table.add_row(f"[italic]{losses}")
+            rows.add_row(f"[italic]{losses}")
         rate = str(group[0].rate) + ("" if column.own else " *")
         name = column.title if (losses, column.title) != above else ""
-        table.add_row(name, measure, rate, measured(group), *counted(group))
+        rows.add_row(name, measure, rate, measured(group), *counted(group))
         above = (losses, column.title)
-    return table
+    return rows
 
 
 def grouped(chosen: list[Cell]) -> Iterator[tuple[str, Column, str, list[Cell]]]:
@@ -203,16 +200,6 @@ def grouped(chosen: list[Cell]) -> Iterator[tuple[str, Column, str, list[Cell]]]
                 group = [c for c in chosen if c.column.key == column.key and c.measure == measure]
                 if group:
                     yield losses, column, measure, group
-
-
-def _plain_table(title: str) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
-        show_edge=False,
-    )  # fmt: skip
 
 
 def measured(group: list[Cell]) -> str:
@@ -235,11 +222,12 @@ def counted(group: list[Cell]) -> list[str]:
 
 
 def _grid(found: list[Cell]) -> Any:
-    table = _plain_table("Convex losses, cell by cell: measured exponent / claim")
-    for heading in ("measure", "V_x", *(f"V_g = {vg:g}" for vg in GRID)):
-        table.add_column(heading, no_wrap=True)
+    rows = table(
+        "Convex losses, cell by cell: measured exponent / claim",
+        ("measure", "V_x", *(f"V_g = {vg:g}" for vg in GRID)),
+    )
     for title in ("COLDQ told V_x", "COLDQ-Expert"):
-        table.add_row(f"[italic]{title}")
+        rows.add_row(f"[italic]{title}")
         for measure in (DYNAMIC, VIOLATION):
             for vx in GRID:
                 row = [
@@ -247,8 +235,8 @@ def _grid(found: list[Cell]) -> Any:
                     if (c.column.title, c.column.losses, c.measure, c.path_exponent)
                     == (title, CONVEX, measure, vx)
                 ]  # fmt: skip
-                table.add_row(measure if vx == 0.0 else "", f"{vx:g}", *map(_shown, row))
-    return table
+                rows.add_row(measure if vx == 0.0 else "", f"{vx:g}", *map(_shown, row))
+    return rows
 
 
 def _shown(cell: Cell) -> str:

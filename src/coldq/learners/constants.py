@@ -1,0 +1,60 @@
+"""What a learner's theory needs to know of a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coldq._values import positive
+from coldq.errors import InvalidInput
+
+NAMES = (
+    "diameter",
+    "gradient_bound",
+    "constraint_bound",
+    "constraint_lipschitz",
+    "strong_convexity",
+)
+
+
+class ConstantsOf:
+    """The constants of a problem: those among the keywords of a ``for_problem``, else its own.
+
+    Those given are taken out of `parameters`. Each is looked up when it is asked for, so that a
+    problem need know no more than a learner needs.
+
+    >>> import coldq
+    >>> from coldq.learners.constants import ConstantsOf
+    >>> parameters = {"gradient_bound": 2.0, "b": 0.75}
+    >>> known = ConstantsOf(coldq.problems.OnlineLinear(), parameters)
+    >>> float(known.gradient_bound), known.constraint_bound, parameters
+    (2.0, 1.0, {'b': 0.75})
+    """
+
+    def __init__(self, problem: Any, parameters: dict[str, Any]) -> None:
+        self.problem = problem
+        self.given = {n: positive(n, parameters.pop(n)) for n in NAMES if n in parameters}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.given:
+            return self.given[name]
+        try:
+            return getattr(self.problem.constants, name)
+        except (AttributeError, NotImplementedError) as error:
+            if name == "diameter":
+                return self.problem.domain.diameter
+            raise InvalidInput(
+                f"{type(self.problem).__name__} does not say its {name}, which this learner needs: "
+                f"pass {name}= to for_problem, or give the problem constants with it"
+            ) from error
+
+    @property
+    def lipschitz(self) -> Any:
+        """A Lipschitz constant of f and of every row of g."""
+        return max(self.gradient_bound, self.constraint_lipschitz)
+
+    @property
+    def vector_lipschitz(self) -> float:
+        """A Lipschitz constant of all rows of g as one vector."""
+        return float(np.sqrt(float(self.problem.n_constraints)) * self.constraint_lipschitz)

@@ -1,0 +1,59 @@
+"""Tables show every word that they were given, in a terminal of any width and in a pipe."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from coldq.catalogue import print_catalogue, print_json, rows
+from coldq.experiments.compare import compare
+from coldq.experiments.terminal import interval, print_league
+
+COLUMNS = [None, "80", "100", "60"]
+
+
+@pytest.fixture(params=COLUMNS, ids=lambda width: f"columns {width}")
+def width(request, monkeypatch):
+    """A terminal of some width, or none."""
+    if request.param is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", request.param)
+        monkeypatch.setenv("FORCE_COLOR", "1")  # Rich then takes it for a terminal
+        monkeypatch.setenv("TERM", "xterm")
+
+
+def printed(capsys) -> str:
+    """What was printed, without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+
+
+def test_the_list_is_never_cut(width, capsys) -> None:
+    print_catalogue()
+    out = printed(capsys)
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 120
+    words = set(out.split())
+    for row in rows():
+        for word in " ".join(row).split():
+            assert word in words
+
+
+def test_the_list_for_programs(capsys) -> None:
+    print_json()
+    found = json.loads(capsys.readouterr().out)
+    assert [tuple(claim.values()) for claim in found] == rows()
+    assert found[0]["learner"] == "COLDQ"
+
+
+def test_a_league_is_never_cut(width, capsys) -> None:
+    league = compare("jobs", ["COLDQ", "RECOO"], seeds=range(2), horizon=40)
+    print_league(league)
+    out = printed(capsys)
+    assert "…" not in out
+    for one in league.standings:
+        shown = (one.loss, one.violation, one.soft_violation)
+        for word in " ".join([one.name, *map(interval, shown), "µs"]).split():
+            assert word in out.split()
