@@ -1,0 +1,90 @@
+"""Rows that cannot all be met, from inside: a primal-dual interior-point method in x.
+
+Where more rows pull than there are coordinates, most multipliers are at their weights, and methods
+that go from piece to piece meet very many pieces. With ``g(x) = u - v`` and u, v >= 0, at the
+optimum ``y - A'mu - x`` is normal to the box at x, and
+
+    (hi - mu) u = 0,    (mu - lo) v = 0,
+
+which treats hinge, equality and hard rows alike: an infinite bound has no u or v. Every Newton step
+is a system of p by p, and some ten tell which multipliers are at a bound. Multipliers are taken
+for rows of unit length, so that they, u, v and x have the same units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg.lapack import dposv, dpotrs  # type: ignore[attr-defined]
+
+from coldq._values import Array
+from coldq.step import inside_kernels as kernels
+from coldq.step.inside_kernels import G, HI, LO, MU, PULL, RIGHT, STIFF, U, V, WEIGHT, X, Y
+
+if TYPE_CHECKING:
+    from coldq.step.large import Problem
+
+STEPS = 40
+SHORT = 0.995  # of the way to the boundary
+CLEAR = (1e-5, 1e-8, 1e-11, 1e-14)  # of the first gap: where the rows that decide may be known
+
+
+def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
+    """Multipliers that get ever nearer; those that are at a bound are so exactly."""
+    from coldq.step.large import curvature
+
+    y, A, b, lo, hi, lower, upper = problem
+    begin, gap, weigh = kernels.begin(), kernels.gap(), kernels.weigh()
+    aim, direct, go = kernels.aim(), kernels.direct(), kernels.go()
+    length = np.sqrt(norms)
+    rows, columns = np.zeros((kernels.ROWS, b.size)), np.zeros((kernels.COLUMNS, y.size))
+    rows[LO], rows[HI] = lo * length, hi * length
+    columns[kernels.LOWER], columns[kernels.UPPER] = lower, upper
+    columns[Y], columns[X] = y, well_inside(y, lower, upper)
+    x, g = columns[X], rows[G]
+    g[:] = (A @ x - b) / length
+    begin(rows, columns)
+    first, clear = gap(rows, columns, 0.0), list(CLEAR)
+    for _ in range(STEPS):
+        now = gap(rows, columns, 0.0)
+        if now <= clear[0] * first:
+            yield snapped(rows, lo, hi, length)
+            while clear and now <= clear[0] * first:
+                del clear[0]
+            if not clear:
+                return
+        weigh(rows, columns)
+        M = curvature(problem, rows[WEIGHT] / norms)
+        M.ravel()[:: y.size + 1] += columns[STIFF]
+        # First aim at zero, to see how far that leads; then at as much as is left there.
+        factor, tau = None, 0.0
+        for _ in range(2):
+            aim(rows, columns, tau)
+            right = columns[RIGHT] - (rows[PULL] / length) @ A
+            if factor is None:
+                factor, d, info = dposv(M.T, right, lower=1)
+            else:
+                d, info = dpotrs(factor, right, lower=1)
+            if info != 0 or not np.isfinite(d).all():
+                return
+            t = min(SHORT * direct(rows, columns, tau, d, A @ d / length), 1.0)
+            if tau == 0.0:
+                tau = now * (gap(rows, columns, t) / now) ** 3
+        go(rows, columns, t)
+        g[:] = (A @ x - b) / length
+
+
+def well_inside(y: Array, lower: Array, upper: Array) -> Array:
+    """The nearest point to y that keeps away from the bounds."""
+    low, high = np.isfinite(lower), np.isfinite(upper)
+    width = np.where(low & high, upper - lower, 1.0 + np.abs(np.where(low, lower, upper)))
+    room = np.where(low | high, 0.1 * width, 0.0)
+    return np.minimum(np.maximum(y, lower + room), upper - room)
+
+
+def snapped(rows: Array, lo: Array, hi: Array, length: Array) -> Array:
+    """The multipliers, at a bound where that is nearer than the room that it would leave."""
+    mu = np.where(rows[U] > rows[HI] - rows[MU], hi, rows[MU] / length)
+    return np.where(rows[V] > rows[MU] - rows[LO], lo, mu)
