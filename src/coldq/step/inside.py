@@ -13,28 +13,40 @@ for rows of unit length, so that they, u, v and x have the same units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dpotrs  # type: ignore[attr-defined]
+from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.step import inside_kernels as kernels
-from coldq.step.inside_kernels import G, HI, LO, MU, PULL, RIGHT, STIFF, U, V, WEIGHT, X, Y
+from coldq.step.inside_kernels import (
+    G,
+    HI,
+    LO,
+    MU,
+    PULL,
+    RIGHT,
+    STIFF,
+    TINY,
+    U,
+    V,
+    WEIGHT,
+    X,
+    Y,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from coldq.step.large import Problem
 
 STEPS = 40
 SHORT = 0.995  # of the way to the boundary
-CLEAR = (1e-5, 1e-8, 1e-11, 1e-14)  # of the first gap: where the rows that decide may be known
+CLEAR = (1e-8, 1e-11, 1e-14)  # of the first gap: where the rows that decide may be known
 
 
 def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
     """Multipliers that get ever nearer; those that are at a bound are so exactly."""
-    from coldq.step.large import curvature
-
     y, A, b, lo, hi, lower, upper = problem
     begin, gap, weigh = kernels.begin(), kernels.gap(), kernels.weigh()
     aim, direct, go = kernels.aim(), kernels.direct(), kernels.go()
@@ -56,24 +68,35 @@ def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
             if not clear:
                 return
         weigh(rows, columns)
-        M = curvature(problem, rows[WEIGHT] / norms)
-        M.ravel()[:: y.size + 1] += columns[STIFF]
+        solve = factored(problem, rows[WEIGHT] / norms, 1.0 + columns[STIFF])
         # First aim at zero, to see how far that leads; then at as much as is left there.
-        factor, tau = None, 0.0
+        tau = 0.0
         for _ in range(2):
             aim(rows, columns, tau)
-            right = columns[RIGHT] - (rows[PULL] / length) @ A
-            if factor is None:
-                factor, d, info = dposv(M.T, right, lower=1)
-            else:
-                d, info = dpotrs(factor, right, lower=1)
-            if info != 0 or not np.isfinite(d).all():
+            d = solve(columns[RIGHT] - (rows[PULL] / length) @ A)
+            if not np.isfinite(d).all():
                 return
             t = min(SHORT * direct(rows, columns, tau, d, A @ d / length), 1.0)
             if tau == 0.0:
                 tau = now * (gap(rows, columns, t) / now) ** 3
         go(rows, columns, t)
         g[:] = (A @ x - b) / length
+
+
+def factored(problem: Problem, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+    """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
+    from coldq.step.large import curvature
+
+    A = problem.A
+    if len(stiff) <= len(weight):
+        factor, _ = dpotrf(curvature(problem, weight, stiff).T, lower=1)
+        return lambda right: dpotrs(factor, right, lower=1)[0]
+    dual, _ = dpotrf(curvature(problem._replace(A=A.T), 1.0 / stiff, 1.0 / (weight + TINY)).T, lower=1)
+
+    def solve(right: Array) -> Array:
+        return (right - dpotrs(dual, A @ (right / stiff), lower=1)[0] @ A) / stiff
+
+    return solve
 
 
 def well_inside(y: Array, lower: Array, upper: Array) -> Array:

@@ -29,6 +29,7 @@ from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
+from coldq.step.inside import from_inside
 from coldq.step.large_kernels import (
     ROW_TOLERANCE,
     X_FLOOR,
@@ -48,6 +49,8 @@ from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
+SOON = 20  # Newton steps in the rows, after which an interior-point method is tried
+ALL = 16  # times the rows in question: with no more, the interior-point method takes all
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
@@ -114,9 +117,33 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
             added = added[np.argpartition(depth, -count)[-count:]]
         chosen[added] = True
         part = problem.only(chosen, mu)
-        solve = newton_in_rows if part.b.size <= x.size else multipliers_method
-        x, mu[chosen] = solve(part, norms[chosen], mu[chosen])
+        answer = None
+        if part.b.size <= 2 * x.size:
+            answer = newton_soon(part, norms[chosen], mu[chosen])
+        if answer is None:
+            if n <= ALL * chosen.sum():
+                chosen = ~fixed
+                part = problem.only(chosen, mu)
+            answer = solve_part(part, norms[chosen], mu[chosen])
+        x, mu[chosen] = answer
         g = A @ x - b
+
+
+def newton_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """Newton's method in the rows; None if it does not end soon."""
+    x, mu = newton_in_rows(problem, norms, mu, SOON, pivot)
+    wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
+    return None if wrong.any() else (x, mu)
+
+
+def solve_part(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+    """x and mu of an instance of which many rows may matter."""
+    for guess in from_inside(problem, norms):
+        answer = finish(problem, norms, guess)
+        if answer is not None:
+            return answer
+    solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
+    return solve(problem, norms, mu)
 
 
 def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
@@ -137,9 +164,10 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Problem, norms: Array, mu: Array, steps: int = 300
+    problem: Problem, norms: Array, mu: Array, steps: int = 300, maximise: Any = None
 ) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
+    maximise = maximise or maximise_piece
     y, A, b, lo, hi, lower, upper = problem
     mu, length, turned = mu.copy(), np.sqrt(norms), A.T
     lines = np.zeros((COLUMNS, y.size))  # as the kernel keeps them
@@ -163,7 +191,9 @@ def newton_in_rows(
             leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
             H, combination = products(A, turned, moving, leaving.astype(float))
         H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
-        d = maximise_piece(H, gain, down, up)
+        d = maximise(H, gain, down, up)
+        if d is None:
+            break
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -342,16 +372,16 @@ def minimise_envelope(
     return x, A @ x - b
 
 
-def curvature(problem: Problem, weight: Array) -> Array:
-    """``I + A' weight A``; the dense rows without weight are left out."""
-    A, p = problem.A, problem.y.size
+def curvature(problem: Problem, weight: Array, stiff: Any = 1.0) -> Array:
+    """``stiff + A' weight A``; the dense rows without weight are left out."""
+    A, p = problem.A, problem.A.shape[1]
     if problem.sparse:
         B = A.squares(np.arange(p), p, weight)
     else:
         inner = np.flatnonzero(weight)
         rows = A[inner] * np.sqrt(weight[inner])[:, None]
         B = rows.T @ rows
-    B.ravel()[:: p + 1] += 1.0
+    B.ravel()[:: p + 1] += stiff
     return B
 
 
