@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 STEPS = 40
 SHORT = 0.995  # of the way to the boundary
-CLEAR = (1e-8, 1e-11, 1e-14)  # of the first gap: where the rows that decide may be known
+SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
+CLEAR = (1e-8, 1e-11, 1e-14, 1e-17, 1e-20)  # of the first gap: where the rows that decide may be known
 
 
 def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
@@ -57,17 +58,17 @@ def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
     columns[Y], columns[X] = y, well_inside(y, lower, upper)
     x, g = columns[X], rows[G]
     g[:] = (A @ x - b) / length
-    begin(rows, columns)
+    unit = begin(rows, columns)
     first, clear = gap(rows, columns, 0.0), list(CLEAR)
     for _ in range(STEPS):
         now = gap(rows, columns, 0.0)
         if now <= clear[0] * first:
-            yield snapped(rows, lo, hi, length)
+            yield snapped(rows, lo, hi, length, unit)
             while clear and now <= clear[0] * first:
                 del clear[0]
             if not clear:
                 return
-        weigh(rows, columns)
+        weigh(rows, columns, SOFT * unit)
         solve = factored(problem, rows[WEIGHT] / norms, 1.0 + columns[STIFF])
         # First aim at zero, to see how far that leads; then at as much as is left there.
         tau = 0.0
@@ -107,7 +108,8 @@ def well_inside(y: Array, lower: Array, upper: Array) -> Array:
     return np.minimum(np.maximum(y, lower + room), upper - room)
 
 
-def snapped(rows: Array, lo: Array, hi: Array, length: Array) -> Array:
-    """The multipliers, at a bound where that is nearer than the room that it would leave."""
-    mu = np.where(rows[U] > rows[HI] - rows[MU], hi, rows[MU] / length)
-    return np.where(rows[V] > rows[MU] - rows[LO], lo, mu)
+def snapped(rows: Array, lo: Array, hi: Array, length: Array, unit: float) -> Array:
+    """The multipliers, at a bound where they leave that less than it leaves them."""
+    mu = np.where(rows[U] > unit * (rows[HI] - rows[MU]), hi, rows[MU] / length)
+    mu = np.where(rows[V] > unit * (rows[MU] - rows[LO]), lo, mu)
+    return np.minimum(np.maximum(mu, lo), hi)

@@ -15,7 +15,6 @@ from coldq._compile import build_once, function
 
 LO, HI, MU, U, V, D_MU, D_U, D_V, G, WEIGHT, PULL, ROWS = range(12)
 LOWER, UPPER, Y, X, LOW, HIGH, D_X, D_LOW, D_HIGH, STIFF, RIGHT, COLUMNS = range(12)
-SOFT = 1e-10  # of a row without any slack: its weight is finite, and what that costs is corrected
 FIXED = 1e200  # the stiffness of a coordinate that cannot move
 TINY = 1e-300  # guards divisions
 
@@ -25,9 +24,12 @@ compiled = njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 @build_once
 def begin():
-    """Set multipliers, rooms and prices for the x and the g given, all well inside."""
+    """Set multipliers, rooms and prices for the x and the g given, all well inside.
 
-    @function(void(_matrix, _matrix))
+    Return how large rooms are in comparison with prices.
+    """
+
+    @function(float64(_matrix, _matrix))
     def kernel(rows, columns):
         n, p = rows.shape[1], columns.shape[1]
         reach = 0.0
@@ -49,6 +51,7 @@ def begin():
                     columns[LOW, i] = force
                 if columns[UPPER, i] < math.inf:
                     columns[HIGH, i] = force
+        return reach / force
 
     return kernel
 
@@ -88,12 +91,15 @@ def gap():
 
 @build_once
 def weigh():
-    """Set the weight of each row and the stiffness of each coordinate in a step's system."""
+    """Set the weight of each row and the stiffness of each coordinate in a step's system.
 
-    @function(void(_matrix, _matrix))
-    def kernel(rows, columns):
+    `soft` keeps the weight finite of a row without rooms; later steps correct what that costs.
+    """
+
+    @function(void(_matrix, _matrix, float64))
+    def kernel(rows, columns, soft):
         for k in range(rows.shape[1]):
-            give = SOFT
+            give = soft
             if rows[U, k] > 0.0:
                 give += rows[U, k] / (rows[HI, k] - rows[MU, k])
             if rows[V, k] > 0.0:

@@ -51,6 +51,7 @@ REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answe
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows, after which an interior-point method is tried
 ALL = 16  # times the rows in question: with no more, the interior-point method takes all
+SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
@@ -139,7 +140,8 @@ def newton_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array
 def solve_part(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
     """x and mu of an instance of which many rows may matter."""
     for guess in from_inside(problem, norms):
-        answer = finish(problem, norms, guess)
+        # Multipliers of duplicate rows share what one would have: more are between their bounds.
+        answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
         if answer is not None:
             return answer
     solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
@@ -319,7 +321,7 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
         if worst <= SETTLED:
             break
         if worst <= rough:
-            answer = finish(problem, norms, mu)
+            answer = finish(problem, norms, mu, most=y.size)
             if answer is not None:
                 return answer
             rough = ROUGH * worst
@@ -329,11 +331,11 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
     return polish(problem, x, mu), mu
 
 
-def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+def finish(problem: Problem, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
     """Newton's method for the rows between their bounds at mu; None if not these decide."""
     A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
     for _ in range(4):
-        if chosen.sum() > problem.y.size:
+        if chosen.sum() > most:
             return None
         part = problem.only(chosen, mu)
         x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
