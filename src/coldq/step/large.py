@@ -58,6 +58,9 @@ SETTLED = 1e-11  # the residual at which the method of multipliers ends
 START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
 
 
+Maximiser = Callable[[Array, Array, Array, Array], Array]
+
+
 class Problem(NamedTuple):
     """One instance, divided by 2 alpha: y = center - gradient / (2 alpha), bounds of mu."""
 
@@ -118,27 +121,37 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
             added = added[np.argpartition(depth, -count)[-count:]]
         chosen[added] = True
         part = problem.only(chosen, mu)
-        answer = None
-        if part.b.size <= 2 * x.size:
-            answer = newton_soon(part, norms[chosen], mu[chosen])
+        answer = solve_soon(part, norms[chosen], mu[chosen])
         if answer is None:
             if n <= ALL * chosen.sum():
                 chosen = ~fixed
                 part = problem.only(chosen, mu)
-            answer = solve_part(part, norms[chosen], mu[chosen])
+            answer = solve_surely(part, norms[chosen], mu[chosen])
         x, mu[chosen] = answer
         g = A @ x - b
 
 
-def newton_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
-    """Newton's method in the rows; None if it does not end soon."""
-    x, mu = newton_in_rows(problem, norms, mu, SOON, pivot)
+class DoesNotEnd(Exception):
+    """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
+
+
+def solve_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """x and mu from the methods that go from piece to piece; None if they do not end soon."""
+    try:
+        if problem.b.size <= 2 * problem.y.size:
+            x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
+        elif problem.sparse:
+            x, mu = multipliers_method(problem, norms, mu, pivot_or_stop)
+        else:
+            return None
+    except DoesNotEnd:
+        return None
     wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
     return None if wrong.any() else (x, mu)
 
 
-def solve_part(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
-    """x and mu of an instance of which many rows may matter."""
+def solve_surely(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+    """The same from inside; only if that fails, from piece to piece as long as it takes."""
     for guess in from_inside(problem, norms):
         # Multipliers of duplicate rows share what one would have: more are between their bounds.
         answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
@@ -166,7 +179,11 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Problem, norms: Array, mu: Array, steps: int = 300, maximise: Any = None
+    problem: Problem,
+    norms: Array,
+    mu: Array,
+    steps: int = 300,
+    maximise: Maximiser | None = None,
 ) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
     maximise = maximise or maximise_piece
@@ -194,8 +211,6 @@ def newton_in_rows(
             H, combination = products(A, turned, moving, leaving.astype(float))
         H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
         d = maximise(H, gain, down, up)
-        if d is None:
-            break
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -256,6 +271,14 @@ def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
     return np.minimum(np.maximum(gain / np.maximum(np.diag(H), 1e-300), down), up)
 
 
+def pivot_or_stop(H: Array, gain: Array, down: Array, up: Array) -> Array:
+    """The same by pivoting alone; raises if that does not end."""
+    d = pivot(H, gain, down, up)
+    if d is None:
+        raise DoesNotEnd
+    return d
+
+
 def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
     """Block principal pivoting; None if it does not end soon."""
     reduce, correct = reduced(), corrected()
@@ -300,8 +323,11 @@ def solve_definite(H: Array, right: Array) -> Array:
     return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
-def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+def multipliers_method(
+    problem: Problem, norms: Array, mu: Array, maximise: Maximiser | None = None
+) -> tuple[Array, Array]:
     """The method of multipliers, for more rows than coordinates."""
+    maximise = maximise or maximise_piece
     y, A, b, lo, hi, _, _ = problem
     x = problem.clip(y - mu @ A if mu.any() else y)
     g = A @ x - b
@@ -312,7 +338,7 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
     previous, rough = np.inf, ROUGH
     for _ in range(40):
         sigma = stiffness / norms
-        x, g = minimise_envelope(problem, x, g, mu, sigma)
+        x, g = minimise_envelope(problem, x, g, mu, sigma, maximise)
         shift = np.minimum(np.maximum(mu + sigma * g, lo), hi)
         # What the multipliers still move is what the rows between their bounds are off by.
         size = length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b)
@@ -349,7 +375,7 @@ def finish(problem: Problem, norms: Array, mu: Array, most: int) -> tuple[Array,
 
 
 def minimise_envelope(
-    problem: Problem, x: Array, g: Array, mu: Array, sigma: Array
+    problem: Problem, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
 ) -> tuple[Array, Array]:
     """x, and g(x), that minimise ``|x - y|^2 / 2 + envelope(g(x))`` over the box.
 
@@ -364,7 +390,7 @@ def minimise_envelope(
         if same_piece and t == 1.0:
             break
         slope = x - y + pull @ A
-        d = maximise_piece(curvature(problem, weight), -slope, lower - x, upper - x)
+        d = maximise(curvature(problem, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)
         if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
             break
