@@ -12,6 +12,10 @@ multipliers keeps every system in x, which has only p coordinates:
 
 each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
 Once these are clear, the first method finishes what the second would only approach.
+
+Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
+many multipliers are at their weights, :mod:`coldq.step.inside` finds which, and the first method
+finishes again.
 """
 
 from __future__ import annotations
@@ -28,8 +32,8 @@ from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
+from coldq.step.inside import curvature, from_inside
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
-from coldq.step.inside import from_inside
 from coldq.step.large_kernels import (
     ROW_TOLERANCE,
     X_FLOOR,
@@ -49,8 +53,8 @@ from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
-SOON = 20  # Newton steps in the rows, after which an interior-point method is tried
-ALL = 16  # times the rows in question: with no more, the interior-point method takes all
+SOON = 20  # Newton steps in the rows: later, it is tried from inside
+ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
@@ -96,6 +100,7 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
     those that their answer violates are added, as many at most as there are already. Sparse rows
     cost little: all that are violated are added at once, and all there are where these are more
     than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
+    Where few do not end soon, most rows are likely to matter, and all are taken unless far more.
     """
     y, A, b, lo, hi, _, _ = problem
     n = b.size
@@ -390,7 +395,7 @@ def minimise_envelope(
         if same_piece and t == 1.0:
             break
         slope = x - y + pull @ A
-        d = maximise(curvature(problem, weight), -slope, lower - x, upper - x)
+        d = maximise(curvature(A, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)
         if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
             break
@@ -398,19 +403,6 @@ def minimise_envelope(
         t = search(mu, sigma, g, w, lo, hi, float(d @ (x - y)), float(d @ d), start)
         x, g = problem.clip(x + t * d), g + t * w
     return x, A @ x - b
-
-
-def curvature(problem: Problem, weight: Array, stiff: Any = 1.0) -> Array:
-    """``stiff + A' weight A``; the dense rows without weight are left out."""
-    A, p = problem.A, problem.A.shape[1]
-    if problem.sparse:
-        B = A.squares(np.arange(p), p, weight)
-    else:
-        inner = np.flatnonzero(weight)
-        rows = A[inner] * np.sqrt(weight[inner])[:, None]
-        B = rows.T @ rows
-    B.ravel()[:: p + 1] += stiff
-    return B
 
 
 def polish(problem: Problem, x: Array, mu: Array) -> Array:
