@@ -23,7 +23,8 @@ from coldq.step.large_kernels import SparseRows
 clarabel: Any = import_module("clarabel")
 
 SIZES = (("dense", 50, 1000), ("dense", 100, 10_000), ("dense", 10_000, 100),
-         ("sparse", 50, 1000), ("sparse", 100, 10_000), ("sparse", 10_000, 100))  # fmt: skip
+         ("sparse", 50, 1000), ("sparse", 100, 10_000), ("sparse", 10_000, 100),
+         ("clashing", 200, 30))  # fmt: skip
 DENSITY = 0.01
 
 
@@ -40,6 +41,17 @@ def budgets(kind: str, N: int, p: int, count: int, seed: int = 0) -> list[Slot]:
         g = coldq.Affine(A, b) if kind == "dense" else coldq.SparseAffine(A, b)
         prices = rng.normal(0.0, 2.0, p)
         slots.append(Slot(rng.random(p), prices, np.array(1.0), np.full(N, 2500.0), g, domain))
+    return slots
+
+
+def clashing(N: int, p: int, count: int, seed: int = 0) -> list[Slot]:
+    """Steps with N rows that point anywhere and cannot all be met: more pull than p at the end."""
+    rng = np.random.default_rng(seed)
+    domain, slots = coldq.Box(0.0, 5.0, dim=p), []
+    for _ in range(count):
+        g = coldq.Affine(rng.normal(size=(N, p)), rng.uniform(-0.5, 1.0, N))
+        prices, weights = rng.normal(size=p), np.full(N, 25.0)
+        slots.append(Slot(domain.start(), prices, np.array(1.0), weights, g, domain))
     return slots
 
 
@@ -101,7 +113,8 @@ def measure(quick: bool) -> list[Large]:
     """All sizes: ours on several steps, the peers on the first one or two."""
     found = []
     for kind, N, p in SIZES:
-        slots = budgets(kind, N, p, 3 if quick else 8)
+        count = 3 if quick else 8
+        slots = clashing(N, p, count) if kind == "clashing" else budgets(kind, N, p, count)
         few = slots[: 1 if quick else 2]
         solve(*slots[0])
         ours = [timed(lambda s=slot: solve(*s)) for slot in slots]

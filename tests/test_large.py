@@ -127,7 +127,7 @@ def test_dense_and_sparse_rows_have_one_exact_answer(N: int, p: int, weights: fl
 
 def test_no_answer_is_worse_than_the_oracles() -> None:
     rng = np.random.default_rng(2)
-    for N, p, shift in ((70, 30, 0.0), (70, 30, 20.0), (80, 200, 0.0)):
+    for N, p, shift in ((80, 30, 0.0), (80, 30, 20.0), (80, 200, 0.0)):
         box = coldq.Box(0.0, 1.0, dim=p)
         A, b, (center, gradient, alpha) = plan(rng, N, p)
         rows = coldq.Affine(A, b - shift)
@@ -142,7 +142,7 @@ def test_no_answer_is_worse_than_the_oracles() -> None:
 
 def test_a_batch_gives_the_bits_of_one_by_one() -> None:
     rng = np.random.default_rng(3)
-    parts = [plan(rng, 70, 40) for _ in range(3)]
+    parts = [plan(rng, 80, 40) for _ in range(3)]
     box = coldq.Box(0.0, 1.0, dim=40)
     rows = coldq.Affine(np.stack([a for a, _, _ in parts]), np.stack([b for _, b, _ in parts]))
     center, gradient = (np.stack([part[2][k] for part in parts]) for k in (0, 1))
@@ -167,9 +167,9 @@ def test_memory_stays_within_a_small_multiple_of_the_data() -> None:
 
 
 def test_hard_rows_without_a_common_point_are_named() -> None:
-    A = np.ones((70, 5))
-    b = np.full((2, 70), 3.0)
-    b[1, 69] = -1.0
+    A = np.ones((80, 5))
+    b = np.full((2, 80), 3.0)
+    b[1, 79] = -1.0
     box = coldq.Box(0.0, 1.0, dim=5)
     with pytest.raises(coldq.Infeasible, match="in instance 1 of the batch") as caught:
         coldq.penalised_step(np.ones((2, 5)), np.zeros(5), 1.0, INF, coldq.Affine(A, b), box)
@@ -181,8 +181,8 @@ def test_hard_rows_without_a_common_point_are_named() -> None:
 
 
 def test_the_switch_is_a_stated_rule() -> None:
-    assert not is_large(64, 1000)
-    assert is_large(65, 1)
+    assert not is_large(72, 1000)
+    assert is_large(73, 1)
     assert is_large(50, 10_000)
     assert not is_large(16, 1_000_000)
 
@@ -222,8 +222,8 @@ def test_bad_data_gets_a_sentence(call, words: str) -> None:
 
 
 def test_a_nan_on_the_way_is_diagnosed() -> None:
-    rows, box = coldq.Affine(np.ones((70, 2)), np.ones(70)), coldq.Box(0.0, 1.0, dim=2)
+    rows, box = coldq.Affine(np.ones((80, 2)), np.ones(80)), coldq.Box(0.0, 1.0, dim=2)
     with pytest.raises(coldq.InvalidInput, match="came out as NaN"):
         coldq.step.solve(
-            np.zeros(2), np.array([np.nan, 0.0]), np.array(1.0), np.ones(70), rows, box
+            np.zeros(2), np.array([np.nan, 0.0]), np.array(1.0), np.ones(80), rows, box
         )

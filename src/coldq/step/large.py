@@ -12,6 +12,10 @@ multipliers keeps every system in x, which has only p coordinates:
 
 each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
 Once these are clear, the first method finishes what the second would only approach.
+
+Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
+many multipliers are at their weights, :mod:`coldq.step.inside` finds which, and the first method
+finishes again.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
+from coldq.step.inside import curvature, from_inside
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
 from coldq.step.large_kernels import (
     ROW_TOLERANCE,
@@ -48,10 +53,16 @@ from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
+SOON = 20  # Newton steps in the rows: later, it is tried from inside
+ALL = 16  # times the rows chosen: with no more, all are taken from inside
+SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
 START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
+
+
+Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
 class Problem(NamedTuple):
@@ -89,6 +100,7 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
     those that their answer violates are added, as many at most as there are already. Sparse rows
     cost little: all that are violated are added at once, and all there are where these are more
     than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
+    Where few do not end soon, most rows are likely to matter, and all are taken unless far more.
     """
     y, A, b, lo, hi, _, _ = problem
     n = b.size
@@ -115,9 +127,44 @@ def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
             added = added[np.argpartition(depth, -count)[-count:]]
         chosen[added] = True
         part = problem.only(chosen, mu)
-        solve = newton_in_rows if part.b.size <= x.size else multipliers_method
-        x, mu[chosen] = solve(part, norms[chosen], mu[chosen])
+        answer = solve_soon(part, norms[chosen], mu[chosen])
+        if answer is None:
+            if n <= ALL * chosen.sum():
+                chosen = ~fixed
+                part = problem.only(chosen, mu)
+            answer = solve_surely(part, norms[chosen], mu[chosen])
+        x, mu[chosen] = answer
         g = A @ x - b
+
+
+class DoesNotEnd(Exception):
+    """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
+
+
+def solve_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """x and mu from the methods that go from piece to piece; None if they do not end soon."""
+    try:
+        if problem.b.size <= 2 * problem.y.size:
+            x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
+        elif problem.sparse:
+            x, mu = multipliers_method(problem, norms, mu, pivot_or_stop)
+        else:
+            return None
+    except DoesNotEnd:
+        return None
+    wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
+    return None if wrong.any() else (x, mu)
+
+
+def solve_surely(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+    """The same from inside; only if that fails, from piece to piece as long as it takes."""
+    for guess in from_inside(problem, norms):
+        # Multipliers of duplicate rows share what one would have: more are between their bounds.
+        answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
+        if answer is not None:
+            return answer
+    solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
+    return solve(problem, norms, mu)
 
 
 def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
@@ -138,9 +185,14 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Problem, norms: Array, mu: Array, steps: int = 300
+    problem: Problem,
+    norms: Array,
+    mu: Array,
+    steps: int = 300,
+    maximise: Maximiser | None = None,
 ) -> tuple[Array, Array]:
     """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
+    maximise = maximise or maximise_piece
     y, A, b, lo, hi, lower, upper = problem
     mu, length, turned = mu.copy(), np.sqrt(norms), A.T
     lines = np.zeros((COLUMNS, y.size))  # as the kernel keeps them
@@ -164,7 +216,7 @@ def newton_in_rows(
             leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
             H, combination = products(A, turned, moving, leaving.astype(float))
         H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
-        d = maximise_piece(H, gain, down, up)
+        d = maximise(H, gain, down, up)
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -225,6 +277,14 @@ def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
     return np.minimum(np.maximum(gain / np.maximum(np.diag(H), 1e-300), down), up)
 
 
+def pivot_or_stop(H: Array, gain: Array, down: Array, up: Array) -> Array:
+    """The same by pivoting alone; raises if that does not end."""
+    d = pivot(H, gain, down, up)
+    if d is None:
+        raise DoesNotEnd
+    return d
+
+
 def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
     """Block principal pivoting; None if it does not end soon."""
     reduce, correct = reduced(), corrected()
@@ -269,8 +329,11 @@ def solve_definite(H: Array, right: Array) -> Array:
     return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
-def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+def multipliers_method(
+    problem: Problem, norms: Array, mu: Array, maximise: Maximiser | None = None
+) -> tuple[Array, Array]:
     """The method of multipliers, for more rows than coordinates."""
+    maximise = maximise or maximise_piece
     y, A, b, lo, hi, _, _ = problem
     x = problem.clip(y - mu @ A if mu.any() else y)
     g = A @ x - b
@@ -281,7 +344,7 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
     previous, rough = np.inf, ROUGH
     for _ in range(40):
         sigma = stiffness / norms
-        x, g = minimise_envelope(problem, x, g, mu, sigma)
+        x, g = minimise_envelope(problem, x, g, mu, sigma, maximise)
         shift = np.minimum(np.maximum(mu + sigma * g, lo), hi)
         # What the multipliers still move is what the rows between their bounds are off by.
         size = length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b)
@@ -290,7 +353,7 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
         if worst <= SETTLED:
             break
         if worst <= rough:
-            answer = finish(problem, norms, mu)
+            answer = finish(problem, norms, mu, most=y.size)
             if answer is not None:
                 return answer
             rough = ROUGH * worst
@@ -300,11 +363,11 @@ def multipliers_method(problem: Problem, norms: Array, mu: Array) -> tuple[Array
     return polish(problem, x, mu), mu
 
 
-def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+def finish(problem: Problem, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
     """Newton's method for the rows between their bounds at mu; None if not these decide."""
     A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
     for _ in range(4):
-        if chosen.sum() > problem.y.size:
+        if chosen.sum() > most:
             return None
         part = problem.only(chosen, mu)
         x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
@@ -318,7 +381,7 @@ def finish(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | N
 
 
 def minimise_envelope(
-    problem: Problem, x: Array, g: Array, mu: Array, sigma: Array
+    problem: Problem, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
 ) -> tuple[Array, Array]:
     """x, and g(x), that minimise ``|x - y|^2 / 2 + envelope(g(x))`` over the box.
 
@@ -333,7 +396,7 @@ def minimise_envelope(
         if same_piece and t == 1.0:
             break
         slope = x - y + pull @ A
-        d = maximise_piece(curvature(problem, weight), -slope, lower - x, upper - x)
+        d = maximise(curvature(A, weight), -slope, lower - x, upper - x)
         start = -float(slope @ d)
         if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
             break
@@ -341,19 +404,6 @@ def minimise_envelope(
         t = search(mu, sigma, g, w, lo, hi, float(d @ (x - y)), float(d @ d), start)
         x, g = problem.clip(x + t * d), g + t * w
     return x, A @ x - b
-
-
-def curvature(problem: Problem, weight: Array) -> Array:
-    """``I + A' weight A``; the dense rows without weight are left out."""
-    A, p = problem.A, problem.y.size
-    if problem.sparse:
-        B = A.squares(np.arange(p), p, weight)
-    else:
-        inner = np.flatnonzero(weight)
-        rows = A[inner] * np.sqrt(weight[inner])[:, None]
-        B = rows.T @ rows
-    B.ravel()[:: p + 1] += 1.0
-    return B
 
 
 def polish(problem: Problem, x: Array, mu: Array) -> Array:
