@@ -12,14 +12,8 @@ from coldq.step.inside import factored, from_inside
 from coldq.step.large import Problem, row_norms
 from coldq.step.large_kernels import SparseRows
 from coldq.step.reference import reference_step
-from tests.instances import (
-    CATEGORIES,
-    Instance,
-    OnDomain,
-    make_instance,
-    residual_of,
-    residual_on_domain,
-)
+from tests import pairs
+from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
 INF = np.inf
 
@@ -98,10 +92,12 @@ def test_every_kind_of_degenerate_rows_is_solved_in_few_coordinates(category: st
 def test_on_a_simplex_too(N: int) -> None:
     rng = np.random.default_rng(N)
     for _ in range(5):
-        instance, domain = clashing(rng, N, 20), coldq.Simplex(20)
-        problem = OnDomain(instance._replace(center=domain.start()), domain)
-        step = problem.solve()
-        assert residual_on_domain(problem, step.x, step.multipliers) <= TOLERANCE
+        one, domain = clashing(rng, N, 20), coldq.Simplex(20)
+        problem = pairs.Problem(
+            "clashing", domain.start(), one.gradient, 1.0, one.floor, one.weights,
+            pairs.affine_rows(one.A, one.b), domain,
+        )  # fmt: skip
+        assert pairs.residual(problem, problem.solve(), TOLERANCE) <= TOLERANCE
 
 
 @pytest.mark.parametrize("kind", ["hinges", "equality penalties", "hard rows", "hard equalities"])
