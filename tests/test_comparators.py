@@ -149,6 +149,49 @@ def test_smooth_losses_and_capacities_have_comparators_too() -> None:
     np.testing.assert_allclose(static.x[0, 0], expected, atol=1e-5)
 
 
+SQUARE = coldq.Box(-1.0, 1.0, dim=2)
+DIAMOND = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+NORMS = {  # <c, x> is least at minus r times the dual norm, in {x : |x| <= r}
+    "quadratic": lambda r: coldq.QuadraticConstraint(
+        np.broadcast_to(2.0 * np.eye(2), (len(r), 1, 2, 2)), [[0.0, 0.0]], r[:, None] ** 2
+    ),
+    "pieces": lambda r: coldq.MaxAffine(DIAMOND[None], np.repeat(r, 4).reshape(len(r), 1, 4)),
+    "stacked": lambda r: coldq.Stacked(
+        coldq.Affine(DIAMOND, np.repeat(r, 4).reshape(len(r), 4)),
+        coldq.MaxAffine(DIAMOND[None], np.ones((1, 4))),
+    ),
+}
+DUAL: dict[str, float] = {"quadratic": 2, "pieces": np.inf, "stacked": np.inf}
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_every_seed_has_the_comparator_of_its_own_constraint(kind: str) -> None:
+    costs = np.random.default_rng(0).standard_normal((4, 2))
+    radii = np.array([0.25, 0.5])
+    slots = [coldq.Feedback(coldq.Linear(c), NORMS[kind](radii)) for c in costs]
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    expected = -radii[:, None] * np.linalg.norm(costs, DUAL[kind], axis=1)
+    np.testing.assert_allclose(best.loss, expected, rtol=1e-6)
+    # One seed alone has an axis of length one, and the same bits.
+    first = coldq.dynamic_comparator(
+        Scripted(SQUARE, [coldq.Feedback(s.loss, NORMS[kind](radii[:1])) for s in slots]), [0]
+    )
+    assert first.x.tobytes() == best.x[:1].tobytes()
+
+
+def test_a_seed_without_a_feasible_decision_is_no_matter_to_the_others() -> None:
+    reach = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [[0.0, 0.0]], [[0.25], [-0.25]])
+    slots = [coldq.Feedback(coldq.Linear([3.0, 4.0]), reach)] * 2
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    assert best.feasible.tolist() == [[True, True], [False, False]]
+    np.testing.assert_allclose(best.loss[0], -2.5)
+    pieces = coldq.MaxAffine(DIAMOND[None], [[[0.5] * 4], [[-0.5] * 4]])
+    slots = [coldq.Feedback(coldq.Linear([3.0, 4.0]), pieces)] * 2
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    assert best.feasible.tolist() == [[True, True], [False, False]]
+    np.testing.assert_allclose(best.loss[0], -2.0)
+
+
 def capacity_slot(rng: np.random.Generator, p: int) -> tuple[coldq.Feedback, coldq.Box]:
     """Prices of any sign, ties, useless coordinates, fixed ones; slack, tight and unmet demands."""
     c = rng.choice([-1.0, 0.0, 1.0, 1.0, 1.0], p) * 10.0 ** rng.uniform(-3.0, 3.0, p)
@@ -277,6 +320,9 @@ def test_measured_constraints_have_no_comparator() -> None:
     g = coldq.Affine.from_measurement([0.0], [1.0], [[1.0]])
     with pytest.raises(coldq.InvalidInput, match="needs the whole constraint"):
         coldq.dynamic_comparator(Scripted(LINE, [coldq.Feedback(DOWN, g)] * 2), [0])
+    stack = coldq.Stacked(rows(1.0, 1.0), g)
+    with pytest.raises(coldq.InvalidInput, match="needs the whole constraint"):
+        coldq.dynamic_comparator(Scripted(LINE, [coldq.Feedback(DOWN, stack)] * 2, 2), [0])
 
 
 def test_answers_are_cached_and_do_not_depend_on_the_seeds_beside() -> None:

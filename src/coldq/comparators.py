@@ -28,6 +28,7 @@ from coldq.simulate import replay, seed_tuple
 from coldq.step import Step, penalised_step
 from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
+from coldq.step.convex import member_of
 from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
@@ -181,11 +182,14 @@ def on_rows(domain: Any) -> bool:
     return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
 
 
-def _require_whole(constraint: Affine) -> None:
-    if constraint.measured is not None:
-        raise InvalidInput(
-            "a comparator needs the whole constraint, but it was revealed as a measurement"
-        )
+def _require_whole(*constraints: Any) -> None:
+    """Raise if one of these, or a part of it, was only measured at a point."""
+    for g in constraints:
+        _require_whole(*getattr(g, "parts", ()))
+        if getattr(g, "measured", None) is not None:
+            raise InvalidInput(
+                "a comparator needs the whole constraint, but it was revealed as a measurement"
+            )
 
 
 def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
@@ -308,8 +312,9 @@ def minimise_smooth(
     """
     batch = near.shape[:-1]
     best, exists = np.array(near), np.ones(batch, bool)
+    _require_whole(constraint)
     for where in np.ndindex(*batch):
-        part = _member(constraint, where, batch)
+        part = member_of(constraint, where, batch)
 
         def at(function: Any, x: Array, where: Any = where) -> Array:
             whole = np.array(best)
@@ -323,22 +328,6 @@ def minimise_smooth(
         except Infeasible:
             exists[where] = False
     return best, exists
-
-
-def _member(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
-    """One instance of a batched constraint."""
-    if isinstance(constraint, Affine):
-        _require_whole(constraint)
-        A = np.broadcast_to(constraint.A, (*batch, *constraint.A.shape[-2:]))
-        return Affine(A[where], np.broadcast_to(constraint.b, (*batch, A.shape[-2]))[where])
-    if isinstance(constraint, LogCapacity):
-        p = constraint.dim
-        return LogCapacity(
-            np.broadcast_to(constraint.demand, batch)[where],
-            np.broadcast_to(constraint.scale, (*batch, p))[where],
-            np.broadcast_to(constraint.rate, (*batch, p))[where],
-        )
-    return constraint
 
 
 def _descend(value: Any, gradient: Any, constraint: Any, domain: Any, near: Array) -> Array:
@@ -437,8 +426,7 @@ def _static_on_rows(
     roots = np.sqrt(np.maximum(values, 0.0))
     H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
     rows = [g for g in constraints if isinstance(g, Affine)]
-    for g in rows:
-        _require_whole(g)
+    _require_whole(*rows)
     A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
     b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
     A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (
