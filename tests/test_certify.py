@@ -129,6 +129,26 @@ def test_other_learners_get_realised_values_without_bounds() -> None:
     )
 
 
+def test_what_was_not_compared_with_a_bound_is_not_certified() -> None:
+    problem = OnlineLinear(T)
+    for learner in (
+        coldq.OGD.for_problem(problem),
+        coldq.COLDQ.anytime(problem.domain),
+        coldq.COLDQDoubling(problem.domain),
+    ):
+        certificate = coldq.certify(run(learner, problem))
+        assert not certificate.holds
+        assert "COLDQ with constant eta and gamma" in str(certificate)
+        assert "nothing is certified" in str(certificate)
+    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
+    static = certificate.check("static regret")
+    unknown = replace(static, realised=np.array([np.nan, 0.0, 0.0]))
+    assert replace(certificate, checks=(static,)).holds
+    assert not replace(certificate, checks=(unknown,)).holds
+    assert "so nothing is certified" in str(replace(certificate, checks=(unknown,)))
+    assert "Every bound that is known holds" in str(replace(certificate, checks=(static, unknown)))
+
+
 def test_a_bound_that_is_too_small_is_seen_to_be_exceeded() -> None:
     problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([-1.0, -1.0]), LINE), horizon=3)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])

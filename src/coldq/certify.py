@@ -70,6 +70,11 @@ class Check:
         return self.bound - self.realised
 
     @property
+    def compared(self) -> bool:
+        """Whether both numbers are known for every seed."""
+        return not np.isnan(self.slack).any()
+
+    @property
     def exceeded(self) -> np.ndarray:
         """Whether what was realised is above the bound, by more than rounding."""
         return self.slack < -ROUNDING * (1.0 + np.abs(self.bound))
@@ -102,8 +107,8 @@ class Certificate:
 
     `checks` are the measures, `assumptions` what the theorems assume; `known` holds R, D, G, N,
     the moves of x*_t and the constraint variation that the bounds were computed from. ``holds`` is
-    True if no assumption fails and no bound is exceeded. ``to_dict()`` gives plain numbers,
-    ``print`` plain words.
+    True if a bound was compared with what was realised, none is exceeded and no assumption fails.
+    ``to_dict()`` gives plain numbers, ``print`` plain words.
 
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=50)
@@ -121,9 +126,10 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether no assumption fails and no bound is exceeded."""
+        """Whether something was certified: bounds compared, none exceeded, no assumption failed."""
         kept = all(assumption.verdict != FAILS for assumption in self.assumptions)
-        return kept and not any(check.exceeded.any() for check in self.checks)
+        exceeded = any(check.exceeded.any() for check in self.checks)
+        return kept and not exceeded and any(check.compared for check in self.checks)
 
     def check(self, measure: str) -> Check:
         """The first check of a measure, such as "dynamic regret".
@@ -167,13 +173,21 @@ class Certificate:
         lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
         if self.known is None:
-            lines.append("The theorems are about COLDQ and COLDQExpert: only realised values.")
+            lines.append(
+                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert: only "
+                "realised values, and nothing is certified."
+            )
         elif self.holds:
-            lines.append("Every bound holds, and nothing that it assumes was found to fail.")
+            which = "" if all(check.compared for check in self.checks) else " that is known"
+            lines.append(
+                f"Every bound{which} holds, and nothing that it assumes was found to fail."
+            )
         elif any(check.exceeded.any() for check in self.checks):
             lines.append("A bound is exceeded: look at the assumptions for the reason.")
-        else:
+        elif any(assumption.verdict == FAILS for assumption in self.assumptions):
             lines.append("An assumption fails, so that the bounds that need it are void.")
+        else:
+            lines.append("Nothing could be compared with its bound, so nothing is certified.")
         return "\n".join(lines)
 
     __repr__ = __str__
