@@ -175,6 +175,44 @@ def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
         assert "void" in str(certificate)
 
 
+@pytest.mark.parametrize(
+    ("domain", "largest", "exact"),
+    [
+        (coldq.Simplex(3), 0.5, True),  # 0.5 - 1 everywhere
+        (coldq.Ball(np.zeros(3), 1.0), np.sqrt(3.0) + 0.5, True),
+        (coldq.Product(coldq.Simplex(2), coldq.Ball([0.0], 1.0)), 1.5, True),
+        (coldq.Polytope([[1.0, 1.0, 1.0]], [1.0], lower=0.0), 0.5, False),
+    ],
+)
+def test_a_constraint_bound_is_refuted_only_by_a_value_in_the_domain(
+    domain, largest, exact
+) -> None:
+    revealed = coldq.Feedback(coldq.Linear([1.0, 2.0, 3.0]), coldq.Affine([[-1.0] * 3], [-0.5]))
+    problem = Scripted(lambda t, x: revealed, domain, horizon=5)
+    trace = coldq.simulate(coldq.COLDQ(domain, 5), problem, seeds=[0])
+    own = coldq.certify(trace, constraint_bound=largest)
+    assert verdicts(own)["|g_t| <= G"] == ("holds" if exact else "spot-checked")
+    assert own.holds
+    found = coldq.certify(trace)
+    bound = found.known.constraint_bound  # type: ignore[union-attr]
+    assert coldq.survey(problem, [0]).constraint_exact == exact
+    height = next(a.words for a in found.assumptions if a.name == "|g_t| <= G")
+    assert height.endswith("exact" if exact else "at least the largest")
+    if exact:
+        np.testing.assert_allclose(bound, largest, rtol=1e-12)
+        assert not coldq.certify(trace, constraint_bound=0.99 * largest).holds
+    assert (largest * (1.0 - 1e-12) <= bound).all() and (bound <= 6.0 * largest).all()
+
+
+def test_a_capacity_is_exact_on_a_box_alone() -> None:
+    g = coldq.LogCapacity(1.0, [1.0, 1.0], [1.0, 1.0])
+    assert g.largest(coldq.Box(0.0, 1.0, dim=2))[1]
+    bound, exact = g.largest(coldq.Simplex(2))
+    assert not exact
+    # 1 - log(1 + x) - log(2 - x) is largest in size at the corners, where it is 1 - log 2.
+    assert bound >= 1.0 - np.log(2.0)
+
+
 def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     smooth = coldq.Smooth(lambda x: float(x @ x), lambda x: 2.0 * x)
     reveal = lambda t, x: coldq.Feedback(smooth, LINE)  # noqa: E731

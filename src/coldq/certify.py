@@ -198,20 +198,21 @@ class Survey:
     """What the revealed functions say about the constants of the theorems, one number a seed.
 
     `gradient_bound` and `constraint_bound` bound |grad f_t| and |g_t| over the whole domain and all
-    slots, in closed form: None where a loss or constraint has none. `exact` says whether D is the
-    maximum or above it; G always is the maximum. `steepest` and `tallest` are the largest values at
-    the points that were looked at, and `bends` is how far convexity failed there, at most zero if
-    it did not, relative to the size of the functions.
+    slots, in closed form: None where a loss or constraint has none. `gradient_exact` and
+    `constraint_exact` say whether they are the maxima or may be above them. `steepest` and
+    `tallest` are the largest values at the points that were looked at, and `bends` is how far
+    convexity failed there, at most zero if it did not, relative to the size of the functions.
 
     >>> import coldq
     >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
-    >>> found.exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
+    >>> found.gradient_exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
     (True, (2,), True)
     """
 
     gradient_bound: Array | None
     constraint_bound: Array | None
-    exact: bool
+    gradient_exact: bool
+    constraint_exact: bool
     steepest: Array
     tallest: Array
     bends: Array
@@ -233,27 +234,27 @@ def survey(
     """
     seeds, domain = seed_tuple(seeds), problem.domain
     S, rng = len(seeds), np.random.default_rng(0)
-    D: Array | None = np.zeros(S)
-    G: Array | None = np.zeros(S)
-    steepest, tallest, bends, exact = np.zeros(S), np.zeros(S), np.full(S, -np.inf), True
+    D = G = (np.zeros(S), True)
+    steepest, tallest, bends = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
     spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
     for t, revealed in replay(problem, seeds, decisions):
         loss, constraint = revealed.loss, revealed.constraint
-        if D is not None and hasattr(loss, "gradient_bound"):
-            slope, sharp = loss.gradient_bound(domain)  # type: ignore[attr-defined]
-            D, exact = np.maximum(D, slope), exact and sharp
-        else:
-            D, exact = None, False
-        if G is not None and hasattr(constraint, "largest"):
-            G = np.maximum(G, constraint.largest(domain)[0])  # type: ignore[attr-defined]
-        else:
-            G = None
+        D = _larger(D, getattr(loss, "gradient_bound", None), domain)
+        G = _larger(G, getattr(constraint, "largest", None), domain)
         for _ in range(PAIRS if t in spots else 0):
             x, y = (_somewhere(domain, rng, S) for _ in range(2))
             steep, tall, bend = _look(loss, constraint, x, y, mu)
             steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
             bends = np.maximum(bends, bend)
-    return Survey(D, G, exact, steepest, tallest, bends)
+    return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
+
+
+def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Array | None, bool]:
+    """The larger of a bound and that of another slot, None where there is no closed form."""
+    if so_far[0] is None or of is None or not hasattr(domain, "ends"):
+        return None, False
+    bound, exact = of(domain)
+    return np.maximum(so_far[0], bound), so_far[1] and exact
 
 
 def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
@@ -325,12 +326,13 @@ def certify(
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
     D, slope = _bound_of(
-        "gradient_bound", gradient_bound, found.gradient_bound, found.exact, found.steepest,
-        constants,
+        "gradient_bound", gradient_bound, found.gradient_bound, found.gradient_exact,
+        found.steepest, constants,
     )  # fmt: skip
     G, height = _bound_of(
-        "constraint_bound", constraint_bound, found.constraint_bound, True, seen, constants
-    )
+        "constraint_bound", constraint_bound, found.constraint_bound, found.constraint_exact,
+        seen, constants,
+    )  # fmt: skip
     rules = (
         _bounded(problem.domain),
         _convex(found.bends, mu),

@@ -184,7 +184,7 @@ def _largest_slope(loss: Any, domain: Any) -> tuple[Array, bool]:
     coordinates get there at once if P is diagonal.
     """
     P, _, _ = loss.quadratic()
-    box = domain.box
+    box = domain.around
     centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower)
     slope = np.abs(loss.gradient(centre)) + matvec(np.abs(P), half)
     diagonal = not (P * (1.0 - np.eye(loss.dim))).any()
