@@ -229,6 +229,28 @@ def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     assert coldq.certify(trace).known.gradient_bound == 4.0  # type: ignore[union-attr]
 
 
+def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
+    def reveal(t, x):
+        g = coldq.Convex(
+            lambda x: [x @ x - 1.0 / t], lambda x: [2.0 * x], lambda x: [2 * np.eye(2)]
+        )
+        return coldq.Feedback(coldq.Linear([1.0, -1.0]), g)
+
+    problem = Scripted(reveal, horizon=5)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace, constraint_bound=2.0)
+    assert verdicts(certificate)["the constraint's variation"] == "unknown"
+    assert np.isnan(certificate.check("hard violation").bound).all()
+    np.testing.assert_array_equal(
+        certificate.check("hard violation").realised, coldq.hard_violation(trace)
+    )
+    # The best decisions are -sqrt(1 / (2 t)) (1, -1), of loss -sqrt(2 / t).
+    regret = (trace.loss[0] + np.sqrt(2.0 / np.arange(1.0, 6.0))).sum()
+    np.testing.assert_allclose(certificate.check("dynamic regret").realised, regret, atol=1e-6)
+    assert certificate.holds
+    assert "Every bound that is known holds" in str(certificate)
+
+
 def test_concave_losses_are_noticed() -> None:
     dome = coldq.Smooth(lambda x: -float(x @ x), lambda x: -2.0 * x)
     problem = Scripted(lambda t, x: coldq.Feedback(dome, LINE), horizon=10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
 from coldq.comparators import nearest_minimiser
@@ -190,6 +191,78 @@ def test_a_seed_without_a_feasible_decision_is_no_matter_to_the_others() -> None
     best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
     assert best.feasible.tolist() == [[True, True], [False, False]]
     np.testing.assert_allclose(best.loss[0], -2.0)
+
+
+ELLIPSE = np.array([[2.0, 0.5], [0.5, 1.0]])
+FIXED = {  # each made anew in every slot, and what it is to CVXPY
+    "quadratic": (
+        lambda: coldq.QuadraticConstraint(ELLIPSE[None], [[0.1, 0.0]], [0.2]),
+        lambda x: 0.5 * cp.quad_form(x, ELLIPSE) + 0.1 * x[0] - 0.2,
+    ),
+    "pieces": (lambda: coldq.MaxAffine(DIAMOND[None], [[0.3] * 4]), lambda x: cp.norm1(x) - 0.3),
+    "sparse": (
+        lambda: coldq.SparseAffine(sparse.csr_array([[1.0, 2.0], [0.0, -1.0]]), [0.2, 0.6]),
+        lambda x: cp.hstack([x[0] + 2.0 * x[1] - 0.2, -x[1] - 0.6]),
+    ),
+    "functions": (
+        lambda: coldq.Convex(EXP, EXP_SLOPE, EXP_HESSIAN),
+        lambda x: cp.sum(cp.exp(x)) - 1.5,
+    ),
+}
+
+
+def EXP(x):
+    return [np.exp(x).sum() - 1.5]
+
+
+def EXP_SLOPE(x):
+    return [np.exp(x)]
+
+
+def EXP_HESSIAN(x):
+    return [np.diag(np.exp(x))]
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_a_constraint_that_stays_has_a_static_comparator_and_no_variation(kind: str) -> None:
+    make, limit = FIXED[kind]
+    x, targets = cp.Variable(2), np.random.default_rng(3).standard_normal((5, 2))
+    for losses, total in (
+        ([coldq.Linear(y) for y in targets], targets.sum(axis=0) @ x),
+        (
+            [coldq.LeastSquares(np.eye(2), y) for y in targets],
+            sum(0.5 * cp.sum_squares(x - y) for y in targets),
+        ),
+    ):
+        n = make().n_constraints
+        problem = Scripted(SQUARE, [coldq.Feedback(loss, make()) for loss in losses], n)
+        best = coldq.static_comparator(problem, [0])
+        cvxpy = cp.Problem(cp.Minimize(total), [cp.abs(x) <= 1.0, limit(x) <= 0.0])  # type: ignore[list-item]
+        value = cvxpy.solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(best.loss.sum(), value, atol=1e-5)
+        variation = coldq.constraint_variation(problem, [0])
+        assert variation.exact
+        assert variation.total == 0.0
+
+
+def test_a_few_constraints_that_are_not_affine_have_a_static_comparator() -> None:
+    centers = np.array([[0.3, 0.0], [0.0, 0.3], [-0.2, -0.2]])
+    discs = [
+        coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [-2.0 * c], [0.25 - c @ c])
+        for c in centers
+    ]
+    slots = [coldq.Feedback(coldq.Linear([1.0, 2.0]), g) for g in discs * 3]
+    best = coldq.static_comparator(Scripted(SQUARE, slots), [0])
+    x = cp.Variable(2)
+    limits = [cp.norm(x - c) <= 0.5 for c in centers]
+    value = cp.Problem(cp.Minimize(x[0] + 2.0 * x[1]), limits).solve(solver=cp.CLARABEL)  # type: ignore[arg-type]
+    np.testing.assert_allclose(best.loss, value, atol=1e-6)
+    many = [
+        coldq.Feedback(DOWN, coldq.QuadraticConstraint([[[2.0]]], [[0.0]], [1.0 + k]))
+        for k in range(65)
+    ]
+    with pytest.raises(coldq.InvalidInput, match="at most 64 different ones: these are 65"):
+        coldq.static_comparator(Scripted(LINE, many), [0])
 
 
 def capacity_slot(rng: np.random.Generator, p: int) -> tuple[coldq.Feedback, coldq.Box]:

@@ -572,7 +572,7 @@ def _least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
 
 
 def _variation(value: ArrayLike) -> Array:
-    return _least_zero("constraint_variation", value)
+    return _least_zero("constraint_variation", value, finite=False)  # NaN where it is not known
 
 
 def _rows(n_constraints: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.bounds import Known, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.constraints import largest
 from coldq.errors import Error, InvalidInput
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import COLDQExpert
@@ -240,7 +242,7 @@ def survey(
     for t, revealed in replay(problem, seeds, decisions):
         loss, constraint = revealed.loss, revealed.constraint
         D = _larger(D, getattr(loss, "gradient_bound", None), domain)
-        G = _larger(G, getattr(constraint, "largest", None), domain)
+        G = _larger(G, partial(largest, constraint), domain)
         for _ in range(PAIRS if t in spots else 0):
             x, y = (_somewhere(domain, rng, S) for _ in range(2))
             steep, tall, bend = _look(loss, constraint, x, y, mu)
@@ -253,7 +255,10 @@ def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Ar
     """The larger of a bound and that of another slot, None where there is no closed form."""
     if so_far[0] is None or of is None or not hasattr(domain, "ends"):
         return None, False
-    bound, exact = of(domain)
+    try:
+        bound, exact = of(domain)
+    except InvalidInput:
+        return None, False
     return np.maximum(so_far[0], bound), so_far[1] and exact
 
 
@@ -341,6 +346,7 @@ def certify(
         _prompt(trace.delay),
         *_parameters(pool, trace.horizon),
     )
+    variation, moved = _variation(trace)
     void = any(assumption.verdict == FAILS for assumption in rules)
     known = Known(
         horizon=trace.horizon,
@@ -348,7 +354,7 @@ def certify(
         gradient_bound=D,
         constraint_bound=G,
         n_constraints=problem.n_constraints,
-        constraint_variation=constraint_variation(problem, trace.seeds, trace.decisions).total,
+        constraint_variation=variation,
         moves=_moves(dynamic, S, trace.horizon),
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
@@ -357,7 +363,7 @@ def certify(
     checks = tuple(
         Check(g.measure, g.source, realised[g.measure], g.bound + np.zeros(S)) for g in guarantees
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
-    assumptions = (*rules, *regrets, _queue(trace, pool, G))
+    assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
 
 
@@ -393,6 +399,18 @@ def _comparators(
             seeds = f"{lacking} of {len(trace.seeds)} seeds have none; their regret is undefined"
             words.append(Assumption(name, FAILS if not words else UNKNOWN, seeds))
     return found[0], found[1], tuple(words)
+
+
+def _variation(trace: Trace) -> tuple[Array, Assumption]:
+    """V, NaN where it is not known."""
+    name = "the constraint's variation"
+    try:
+        found = constraint_variation(trace.problem, trace.seeds, trace.decisions)
+    except Error as error:
+        words = f"not found, because {error}; nor are the bounds that need it"
+        return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
+    source = "exact" if found.exact else "an upper bound"
+    return found.total, Assumption(name, HOLDS, f"V = {_range(found.total)}, {source}")
 
 
 def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:

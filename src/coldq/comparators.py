@@ -25,8 +25,10 @@ from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.simulate import replay, seed_tuple
-from coldq.step import Step, penalised_step
-from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
+from coldq.step import SOLVERS, Step, penalised_step
+from coldq.step.affine import TOLERANCE, append, is_large, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
 from coldq.step.convex import member_of
 from coldq.step.log_capacity import run_log_capacity
@@ -34,6 +36,7 @@ from coldq.step.log_capacity import run_log_capacity
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
 FREE = 1e-40  # a price this far below the largest counts as none
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
+STACKED = 64  # different constraints that are not affine, put together for the static comparator
 CACHE_BYTES = 500_000_000
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 
@@ -314,7 +317,7 @@ def minimise_smooth(
     best, exists = np.array(near), np.ones(batch, bool)
     _require_whole(constraint)
     for where in np.ndindex(*batch):
-        part = member_of(constraint, where, batch)
+        part = member_of(constraint, where, batch) if type(constraint) in SOLVERS else constraint
 
         def at(function: Any, x: Array, where: Any = where) -> Array:
             whole = np.array(best)
@@ -366,6 +369,7 @@ def _solve_static(
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
+    constraints = _dense(constraints)
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
     if hasattr(problem, "best_fixed_decision"):
         best, exists = problem.best_fixed_decision(seeds), np.ones(S, bool)
@@ -389,6 +393,14 @@ def _solve_static(
     return np.where(feasible[..., None], x, np.nan), np.where(feasible, loss, np.nan), feasible
 
 
+def _dense(constraints: list[Any]) -> list[Any]:
+    """Sparse rows as dense ones, where the step would take them as such too."""
+    return [
+        Affine(g.A.toarray(), g.b) if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        for g in constraints
+    ]
+
+
 def _strictest(constraints: list[Any]) -> Any:
     """One constraint that stands for all slots, where there is one."""
     first = constraints[0]
@@ -400,17 +412,23 @@ def _strictest(constraints: list[Any]) -> Any:
     ):
         demand = np.maximum.reduce([g.demand for g in constraints])
         return LogCapacity(demand, first.scale, first.rate)
-    if all(isinstance(g, Unconstrained) for g in constraints):
-        return first
-    if all(isinstance(g, Affine) for g in constraints):
+    # Ours are equal by content; of a user's own we know only which object it is.
+    ours = type(first).__module__.startswith("coldq.")
+    different = list({g if ours else id(g): g for g in constraints}.values())
+    different = [g for g in different if not isinstance(g, Unconstrained)]
+    if different and all(isinstance(g, Affine) for g in different):
         return Affine(
-            np.concatenate([g.A for g in constraints], axis=-2),
-            np.concatenate([g.b for g in constraints], axis=-1),
+            np.concatenate([g.A for g in different], axis=-2),
+            np.concatenate([g.b for g in different], axis=-1),
         )
-    raise InvalidInput(
-        "the static comparator knows affine constraints, and capacities whose scale and rate stay "
-        f"the same, but the first slot's is a {type(first).__name__}"
-    )
+    if len(different) > STACKED:
+        kinds = sorted({type(g).__name__ for g in different})
+        raise InvalidInput(
+            "the static comparator takes any number of affine constraints, and capacities whose "
+            f"scale and rate stay the same, but of others at most {STACKED} different ones: these "
+            f"are {len(different)} of {', '.join(kinds)}"
+        )
+    return Stacked(*different) if len(different) > 1 else (different or [first])[0]
 
 
 def _static_on_rows(

@@ -6,7 +6,7 @@ Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(...,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,43 @@ class Constraint(Protocol):
     def jacobian(self, x: ArrayLike) -> Array:
         """The derivative of g at x, of shape ``(..., N, p)``."""
         ...
+
+
+def largest(g: Any, domain: Any) -> tuple[Array, bool]:
+    """``max over the domain of |g|``, all rows together, and whether it is exact or a bound.
+
+    >>> import coldq
+    >>> from coldq.constraints import largest
+    >>> largest(coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Simplex(2))
+    (np.float64(0.5), True)
+    """
+    if not hasattr(g, "largest") or not hasattr(domain, "ends"):
+        raise InvalidInput(
+            f"the largest {type(g).__name__} on a {type(domain).__name__} has no closed form"
+        )
+    return g.largest(domain)
+
+
+def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
+    """``max over the domain of |g - other|_2``, and whether it is exact or a bound.
+
+    >>> import coldq
+    >>> from coldq.constraints import difference
+    >>> old, new = coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Affine([[1.0, 2.0]], [0.5])
+    >>> difference(new, old, coldq.Box(0.0, 3.0, dim=2))
+    (array(3.), True)
+    """
+    if g is other:
+        return np.zeros(()), True
+    if type(g) is type(other):
+        if hasattr(g, "max_difference") and hasattr(domain, "ends"):
+            bound, exact = g.max_difference(other, domain)
+            return bound, exact or not bound.any()  # a bound of zero is reached
+        if type(g).__module__.startswith("coldq.") and g == other:  # by content, so it stayed
+            return np.zeros(()), True
+    raise InvalidInput(
+        f"the variation from a {type(other).__name__} to a {type(g).__name__} is not known"
+    )
 
 
 @dataclass(frozen=True)

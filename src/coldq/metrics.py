@@ -14,6 +14,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.constraints import difference
 from coldq.errors import InvalidInput
 from coldq.simulate import Trace, replay, require_trace, seed_tuple
 
@@ -154,8 +155,8 @@ def constraint_variation(
 ) -> ConstraintVariation:
     """``sum_t max over X of |g_t(x) - g_{t-1}(x)|_2``.
 
-    Exact for one constraint and, by vertices, for few coordinates; otherwise a safe upper bound,
-    and the answer says which.
+    Exact for one affine constraint and, by vertices, for few coordinates; otherwise a safe upper
+    bound, and the answer says which.
 
     >>> import coldq
     >>> coldq.constraint_variation(coldq.problems.TimeVarying(horizon=20), seeds=[0]).exact
@@ -167,13 +168,8 @@ def constraint_variation(
     previous = None
     for t, revealed in replay(problem, seeds, decisions):
         constraint = revealed.constraint
-        if previous is not None and problem.n_constraints > 0 and constraint is not previous:
-            if type(previous) is not type(constraint) or not hasattr(constraint, "max_difference"):
-                raise InvalidInput(
-                    f"the variation from a {type(previous).__name__} to a "
-                    f"{type(constraint).__name__} is not known"
-                )
-            steps[:, t - 1], sharp = constraint.max_difference(previous, problem.domain)
+        if previous is not None and problem.n_constraints > 0:
+            steps[:, t - 1], sharp = difference(constraint, previous, problem.domain)
             exact = exact and sharp
         previous = constraint
     return ConstraintVariation(steps, exact)
