@@ -251,6 +251,23 @@ def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
     assert "Every bound that is known holds" in str(certificate)
 
 
+@pytest.mark.parametrize("g", [LINE, coldq.QuadraticConstraint([np.eye(2)], [[0, 0]], [1.0])])
+def test_an_unbounded_domain_fails_and_the_realised_values_stand(g) -> None:
+    everywhere = coldq.Box(-np.inf, np.inf, dim=2)
+    pull = coldq.LeastSquares(np.eye(2), [1.0, 2.0])
+    problem = Scripted(lambda t, x: coldq.Feedback(pull, g), everywhere, horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace)
+    for name in ("bounded domain", "|grad f_t| <= D", "|g_t| <= G"):
+        assert verdicts(certificate)[name] == "fails"
+    assert not certificate.holds
+    for check in certificate.checks:
+        assert np.isfinite(check.realised).all()
+        assert np.isnan(check.bound).all()
+    words = next(a.words for a in certificate.assumptions if a.name.startswith("convex"))
+    assert words.endswith("4 pairs of points in 10 slots")
+
+
 def test_concave_losses_are_noticed() -> None:
     dome = coldq.Smooth(lambda x: -float(x @ x), lambda x: -2.0 * x)
     problem = Scripted(lambda t, x: coldq.Feedback(dome, LINE), horizon=10)
@@ -386,6 +403,12 @@ class TestPromises:
             learner.promise(1, variation_exponent=-0.1, **KNOWN)
         with pytest.raises(coldq.InvalidInput, match="pass horizon="):
             coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).promise(1, **KNOWN)
+        for wrong in ({"mu": -1.0}, {"mu": np.nan}, {"mu": [1.0]}):
+            with pytest.raises(coldq.InvalidInput, match="mu must"):
+                learner.promise(1, **KNOWN, **wrong)
+        for name in ("gradient_bound", "constraint_bound", "path_exponent"):
+            with pytest.raises(coldq.InvalidInput, match=f"{name} must be one number"):
+                learner.promise(1, **(KNOWN | {name: [0.5, 1.0]}))
         open_box = coldq.Box(0.0, np.inf, dim=1)
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
             coldq.COLDQ(open_box, 100).promise(1, **KNOWN)

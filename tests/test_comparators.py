@@ -193,6 +193,15 @@ def test_a_seed_without_a_feasible_decision_is_no_matter_to_the_others() -> None
     np.testing.assert_allclose(best.loss[0], -2.0)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-12])
+def test_static_comparators_meet_their_rows_in_any_unit(unit: float) -> None:
+    # The cheapest coordinate is full, the next has the rest.
+    box, g = coldq.Box(0.0, unit, dim=3), coldq.Affine([[-1.0, -1.0, -1.0]], [-1.5 * unit])
+    slots = [coldq.Feedback(coldq.Linear([1.0, 2.0, 3.0]), g)] * 3
+    best = coldq.static_comparator(Scripted(box, slots), [0])
+    np.testing.assert_allclose(best.x[0, 0], [unit, 0.5 * unit, 0.0], atol=1e-9 * unit)
+
+
 ELLIPSE = np.array([[2.0, 0.5], [0.5, 1.0]])
 FIXED = {  # each made anew in every slot, and what it is to CVXPY
     "quadratic": (

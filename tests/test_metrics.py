@@ -51,6 +51,26 @@ def test_dynamic_regret_is_never_below_static_regret() -> None:
     assert (coldq.dynamic_regret(TRACE) >= coldq.static_regret(TRACE) - 1e-7).all()
 
 
+def test_a_comparator_of_another_run_is_refused() -> None:
+    dynamic, static = (
+        find(PROBLEM, range(4)) for find in (coldq.dynamic_comparator, coldq.static_comparator)
+    )
+    np.testing.assert_array_equal(coldq.dynamic_regret(TRACE, dynamic), coldq.dynamic_regret(TRACE))
+    np.testing.assert_array_equal(coldq.static_regret(TRACE, static), coldq.static_regret(TRACE))
+    one, others = (coldq.dynamic_comparator(PROBLEM, seeds) for seeds in ([0], [1, 2, 3, 4]))
+    for measure, wrong, words in (
+        (coldq.dynamic_regret, static, "but got a static one"),
+        (coldq.static_regret, dynamic, "but got a dynamic one"),
+        (coldq.dynamic_regret, one, r"of shape \(1, 60\)"),
+        (coldq.dynamic_regret, others, r"with seeds \(1, 2, 3, 4\)"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=words):
+            measure(TRACE, wrong)
+    # One of your own says nothing of itself, and need only fit.
+    own = coldq.Comparator(dynamic.x, np.zeros((4, 60)), dynamic.feasible)
+    np.testing.assert_array_equal(coldq.static_regret(TRACE, own), coldq.accumulated_loss(TRACE))
+
+
 def test_path_length_is_the_sum_of_moves() -> None:
     best = coldq.dynamic_comparator(PROBLEM, range(4))
     moves = [sum(np.linalg.norm(b - a) for a, b in pairwise(x)) for x in best.x]

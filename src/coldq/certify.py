@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array, real_array
-from coldq.bounds import Known, queue_ceiling, steps_of
+from coldq.bounds import Known, one_number, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import largest
 from coldq.errors import Error, InvalidInput
@@ -264,7 +264,8 @@ def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Ar
 
 def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
     """Random points of a domain, inside and on its edge."""
-    spread = rng.random((count, 1)) * domain.diameter * rng.standard_normal((count, domain.dim))
+    width = domain.diameter if np.isfinite(domain.diameter) else 1.0
+    spread = rng.random((count, 1)) * width * rng.standard_normal((count, domain.dim))
     return domain.project(domain.start() + spread)
 
 
@@ -315,6 +316,7 @@ def certify(
     constants = _constants(problem)
     if mu is None:
         mu = float(getattr(constants, "strong_convexity", 0.0))
+    mu = one_number("mu", mu)
     dynamic, static, regrets = _comparators(trace)
     realised = {
         "dynamic regret": dynamic_regret(trace, dynamic) if dynamic else np.full(S, np.nan),
@@ -340,7 +342,7 @@ def certify(
     )  # fmt: skip
     rules = (
         _bounded(problem.domain),
-        _convex(found.bends, mu),
+        _convex(found.bends, mu, min(SPOTS, trace.horizon)),
         slope,
         height,
         _prompt(trace.delay),
@@ -440,6 +442,8 @@ def _bound_of(
             f"constants: pass {name}="
         )
     words = f"{title[-1]} = {_range(value)}, {source}"
+    if not np.isfinite(value).all():
+        return value, Assumption(title, FAILS, words)
     if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
         return value, Assumption(title, HOLDS, words)
     least = closed if closed is not None and exact else seen
@@ -453,12 +457,12 @@ def _bounded(domain: Any) -> Assumption:
     return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
 
 
-def _convex(bends: Array, mu: float) -> Assumption:
+def _convex(bends: Array, mu: float, spots: int) -> Assumption:
     name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
     if (bends > ROUNDING).any():
         return Assumption(name, FAILS, "a function lies below its tangent")
     return Assumption(
-        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {SPOTS} slots"
+        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {spots} slots"
     )
 
 

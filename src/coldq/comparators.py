@@ -20,7 +20,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Ball, Box, Domain
+from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -47,7 +47,7 @@ class Comparator:
 
     `feasible` (S, T) is False where a slot has no feasible decision (dynamic), or where no decision
     is feasible in every slot (static, for the whole seed). There x and loss are NaN, and so is any
-    regret against them.
+    regret against them. `kind` and `seeds` say what it is and of which seeds, where that is known.
 
     >>> import coldq
     >>> coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
@@ -57,6 +57,8 @@ class Comparator:
     x: Array
     loss: Array
     feasible: np.ndarray
+    kind: str | None = None
+    seeds: tuple[int, ...] | None = None
 
     def __repr__(self) -> str:
         seeds, slots = self.loss.shape
@@ -95,7 +97,7 @@ def _cached(
     """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
     # Only the library's problems are known to be values; others may change under the same hash.
     if not type(problem).__module__.startswith("coldq.") or problem.adaptive:
-        return Comparator(*solve(problem, seeds, decisions))
+        return Comparator(*solve(problem, seeds, decisions), kind=kind, seeds=seeds)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
     if missing:
@@ -104,7 +106,8 @@ def _cached(
             found[seed] = (x[k], loss[k], feasible[k])
             _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
     chosen = [found[seed] for seed in seeds]
-    return Comparator(*(np.stack(parts) for parts in zip(*chosen, strict=True)))  # type: ignore[arg-type]
+    x, loss, feasible = (np.stack(parts) for parts in zip(*chosen, strict=True))  # type: ignore[arg-type]
+    return Comparator(x, loss, feasible, kind, seeds)
 
 
 def dynamic_comparator(
@@ -460,13 +463,15 @@ def _add_violated_rows(
 ) -> tuple[Array, bool]:
     """Minimise over very many rows by solving for few of them, the worst violated ones."""
     y = np.zeros(H.shape[0])
+    # A coordinate at zero counts with a size of its own, which is small beside the domain's.
+    least = ORIGIN_SIZE * np.minimum(domain.diameter, 1.0)
     working = np.zeros(len(b), bool)
     while True:
         chosen = np.flatnonzero(working)
         x, exists = minimise_on_rows(H, y, c, A[chosen], b[chosen], domain, near)
         if not exists:
             return x, False
-        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), 1e-3)
+        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), least)
         excess = np.where(working, 0.0, (A @ x - b) / np.where(scale > 0.0, scale, 1.0))
         worst = np.argsort(-excess)[: max(8, near.size)]
         worst = worst[excess[worst] > TOLERANCE]

@@ -86,9 +86,7 @@ def dynamic_regret(
     >>> coldq.dynamic_regret(trace) > coldq.static_regret(trace)
     array([ True])
     """
-    run = require_trace(trace)
-    best = comparator or dynamic_comparator(run.problem, run.seeds, run.decisions)
-    return _totals(run.loss - best.loss, cumulative)
+    return _totals(_excess(require_trace(trace), comparator, "dynamic"), cumulative)
 
 
 def static_regret(
@@ -102,9 +100,21 @@ def static_regret(
     >>> coldq.static_regret(trace).shape
     (1,)
     """
-    run = require_trace(trace)
-    best = comparator or static_comparator(run.problem, run.seeds, run.decisions)
-    return _totals(run.loss - best.loss, cumulative)
+    return _totals(_excess(require_trace(trace), comparator, "static"), cumulative)
+
+
+def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
+    """What each slot cost more than the comparator, which must be that of this run."""
+    if comparator is None:
+        find = dynamic_comparator if kind == "dynamic" else static_comparator
+        comparator = find(trace.problem, trace.seeds, trace.decisions)
+    given = (comparator.kind or kind, comparator.seeds or trace.seeds, comparator.loss.shape)
+    if given != (kind, trace.seeds, trace.loss.shape):
+        raise InvalidInput(
+            f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
+            f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
+        )
+    return trace.loss - comparator.loss
 
 
 def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:
