@@ -202,6 +202,19 @@ def test_static_comparators_meet_their_rows_in_any_unit(unit: float) -> None:
     np.testing.assert_allclose(best.x[0, 0], [unit, 0.5 * unit, 0.0], atol=1e-9 * unit)
 
 
+@pytest.mark.parametrize("stiff", [1e4, 1e7, 1e10, 1e12])
+def test_losses_that_bend_far_more_in_one_direction_have_comparators(stiff: float) -> None:
+    loss = coldq.Quadratic(np.diag([stiff, 1.0]), [0.0, -0.5])
+    slots = [coldq.Feedback(loss, coldq.Affine([[1.0, 1.0]], [b])) for b in (1.0, 0.3)]
+    problem = Scripted(SQUARE, slots)
+    best = coldq.dynamic_comparator(problem, [0])
+    # x_1 = -lambda / stiff and x_2 = 1/2 - lambda; the second slot's row is met with equality.
+    price = 0.2 / (1.0 + 1.0 / stiff)
+    tight = [-price / stiff, 0.5 - price]
+    np.testing.assert_allclose(best.x[0], [[0.0, 0.5], tight], atol=1e-9)
+    np.testing.assert_allclose(coldq.static_comparator(problem, [0]).x[0, 0], tight, atol=1e-9)
+
+
 ELLIPSE = np.array([[2.0, 0.5], [0.5, 1.0]])
 FIXED = {  # each made anew in every slot, and what it is to CVXPY
     "quadratic": (

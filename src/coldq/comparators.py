@@ -35,6 +35,7 @@ from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
 FREE = 1e-40  # a price this far below the largest counts as none
+PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 CACHE_BYTES = 500_000_000
@@ -232,9 +233,9 @@ def minimise_on_rows(
     alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, near.shape)
 
-    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
+    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
         problem = (
-            x, slope[here], alpha[here], floor, weights, compliance,
+            x, slope[here], ease * alpha[here], floor, weights, compliance,
             np.ascontiguousarray(rows[here]), np.ascontiguousarray(targets[here]),
         )  # fmt: skip
         return _solve(problem, domain)
@@ -259,26 +260,28 @@ def minimise_cost(
     alpha, demand = (np.broadcast_to(a, batch) for a in (SMALL * size, capacity.demand))
     c, scale, rate = (np.broadcast_to(a, whole) for a in (c, capacity.scale, capacity.rate))
 
-    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
-        row = LogCapacity(demand[here], scale[here], rate[here])
-        answer = Step(*run_log_capacity(x, c[here], alpha[here], ZERO, INFINITE, row, domain))
+    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
+        row, near = LogCapacity(demand[here], scale[here], rate[here]), ease * alpha[here]
+        answer = Step(*run_log_capacity(x, c[here], near, ZERO, INFINITE, row, domain))
         return answer, np.isinf(answer.residual)
 
     return _repeat(step, near)
 
 
 def _repeat(
-    step: Callable[[Array, np.ndarray], tuple[Step, np.ndarray]], near: Array
+    step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]], near: Array
 ) -> tuple[Array, np.ndarray]:
     """Repeat a proximal step from its own answers until they stay, and where there is an answer.
 
-    `step` gets the points that still move and where they are in the batch; it says which have none.
+    `step` gets the points that still move, where they are in the batch and how much to ease alpha:
+    a loss that bends a million times less in one direction than in another creeps along it under
+    an alpha that suits the other. It says which instances have no answer.
     """
     batch = near.shape[:-1]
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
-    for _ in range(100):
+    for k in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
-        answer, clash = step(x[open_], open_)
+        answer, clash = step(x[open_], open_, max(0.1 ** max(k - PATIENCE, 0), EASIEST))
         if not (answer.residual <= TOLERANCE).all():
             raise_if_failed(
                 answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
@@ -292,7 +295,8 @@ def _repeat(
             return x, exists
     raise Error(
         f"no best decision was found, the search is at {x[open_][0]} and moving on: is the loss "
-        "unbounded from below on the domain?"
+        "unbounded from below on the domain, or does it bend 1e12 times more in one direction than "
+        "in another?"
     )
 
 
