@@ -71,6 +71,38 @@ def test_a_comparator_of_another_run_is_refused() -> None:
     np.testing.assert_array_equal(coldq.static_regret(TRACE, own), coldq.accumulated_loss(TRACE))
 
 
+class Unseeded:
+    """A problem of a user's own that draws anew each time it starts."""
+
+    domain, horizon, n_constraints = coldq.Box(-1.0, 1.0, dim=2), 5, 1
+
+    def __init__(self, moving: str) -> None:
+        self.rng, self.moving = np.random.default_rng(0), moving
+
+    def start(self, seeds):
+        return self
+
+    def reveal(self, t, x):
+        c, b = (
+            self.rng.random() if self.moving == name else 0.5 for name in ("loss", "constraint")
+        )
+        return coldq.Feedback(coldq.Linear([c, 1.0]), coldq.Affine([[1.0, 1.0]], [b]))
+
+
+@pytest.mark.parametrize("moving", ["loss", "constraint"])
+def test_a_problem_that_does_not_repeat_itself_is_noticed(moving: str) -> None:
+    for kind, noticed in ((moving, True), ("nothing", False)):
+        problem = Unseeded(kind)
+        learner = coldq.COLDQ(problem.domain, 5)
+        trace = coldq.simulate(learner, problem, [0, 1], keep=["decisions"])
+        for measure in (coldq.dynamic_regret, coldq.static_regret, coldq.certify):
+            if not noticed:
+                assert measure(trace) is not None
+                continue
+            with pytest.raises(coldq.InvalidInput, match=f"reveals another {moving} in slot"):
+                measure(trace)
+
+
 def test_path_length_is_the_sum_of_moves() -> None:
     best = coldq.dynamic_comparator(PROBLEM, range(4))
     moves = [sum(np.linalg.norm(b - a) for a, b in pairwise(x)) for x in best.x]

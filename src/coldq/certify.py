@@ -23,7 +23,7 @@ from coldq.metrics import (
     soft_violation,
     static_regret,
 )
-from coldq.simulate import Trace, replay, require_trace, seed_tuple
+from coldq.simulate import Trace, replay, require_same_again, require_trace, seed_tuple
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
 ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
@@ -311,7 +311,7 @@ def certify(
     >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
     True
     """
-    require_trace(trace)
+    require_same_again(require_trace(trace))
     problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
     constants = _constants(problem)
     if mu is None:

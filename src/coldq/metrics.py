@@ -16,7 +16,7 @@ from coldq._values import Array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput
-from coldq.simulate import Trace, replay, require_trace, seed_tuple
+from coldq.simulate import Trace, replay, require_same_again, require_trace, seed_tuple
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -106,6 +106,7 @@ def static_regret(
 def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
     """What each slot cost more than the comparator, which must be that of this run."""
     if comparator is None:
+        require_same_again(trace)
         find = dynamic_comparator if kind == "dynamic" else static_comparator
         comparator = find(trace.problem, trace.seeds, trace.decisions)
     given = (comparator.kind or kind, comparator.seeds or trace.seeds, comparator.loss.shape)
