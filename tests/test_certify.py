@@ -130,6 +130,26 @@ def test_other_learners_get_realised_values_without_bounds() -> None:
     )
 
 
+def test_what_was_not_compared_with_a_bound_is_not_certified() -> None:
+    problem = OnlineLinear(T)
+    for learner in (
+        coldq.OGD.for_problem(problem),
+        coldq.COLDQ.anytime(problem.domain),
+        coldq.COLDQDoubling(problem.domain),
+    ):
+        certificate = coldq.certify(run(learner, problem))
+        assert not certificate.holds
+        assert "COLDQ with constant eta and gamma" in str(certificate)
+        assert "nothing is certified" in str(certificate)
+    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
+    static = certificate.check("static regret")
+    unknown = replace(static, realised=np.array([np.nan, 0.0, 0.0]))
+    assert replace(certificate, checks=(static,)).holds
+    assert not replace(certificate, checks=(unknown,)).holds
+    assert "so nothing is certified" in str(replace(certificate, checks=(unknown,)))
+    assert "Every bound that is known holds" in str(replace(certificate, checks=(static, unknown)))
+
+
 def test_a_bound_that_is_too_small_is_seen_to_be_exceeded() -> None:
     problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([-1.0, -1.0]), LINE), horizon=3)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
@@ -156,6 +176,44 @@ def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
         assert "void" in str(certificate)
 
 
+@pytest.mark.parametrize(
+    ("domain", "largest", "exact"),
+    [
+        (coldq.Simplex(3), 0.5, True),  # 0.5 - 1 everywhere
+        (coldq.Ball(np.zeros(3), 1.0), np.sqrt(3.0) + 0.5, True),
+        (coldq.Product(coldq.Simplex(2), coldq.Ball([0.0], 1.0)), 1.5, True),
+        (coldq.Polytope([[1.0, 1.0, 1.0]], [1.0], lower=0.0), 0.5, False),
+    ],
+)
+def test_a_constraint_bound_is_refuted_only_by_a_value_in_the_domain(
+    domain, largest, exact
+) -> None:
+    revealed = coldq.Feedback(coldq.Linear([1.0, 2.0, 3.0]), coldq.Affine([[-1.0] * 3], [-0.5]))
+    problem = Scripted(lambda t, x: revealed, domain, horizon=5)
+    trace = coldq.simulate(coldq.COLDQ(domain, 5), problem, seeds=[0])
+    own = coldq.certify(trace, constraint_bound=largest)
+    assert verdicts(own)["|g_t| <= G"] == ("holds" if exact else "spot-checked")
+    assert own.holds
+    found = coldq.certify(trace)
+    bound = found.known.constraint_bound  # type: ignore[union-attr]
+    assert coldq.survey(problem, [0]).constraint_exact == exact
+    height = next(a.words for a in found.assumptions if a.name == "|g_t| <= G")
+    assert height.endswith("exact" if exact else "at least the largest")
+    if exact:
+        np.testing.assert_allclose(bound, largest, rtol=1e-12)
+        assert not coldq.certify(trace, constraint_bound=0.99 * largest).holds
+    assert (largest * (1.0 - 1e-12) <= bound).all() and (bound <= 6.0 * largest).all()
+
+
+def test_a_capacity_is_exact_on_a_box_alone() -> None:
+    g = coldq.LogCapacity(1.0, [1.0, 1.0], [1.0, 1.0])
+    assert g.largest(coldq.Box(0.0, 1.0, dim=2))[1]
+    bound, exact = g.largest(coldq.Simplex(2))
+    assert not exact
+    # 1 - log(1 + x) - log(2 - x) is largest in size at the corners, where it is 1 - log 2.
+    assert bound >= 1.0 - np.log(2.0)
+
+
 def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     smooth = coldq.Smooth(lambda x: float(x @ x), lambda x: 2.0 * x)
     reveal = lambda t, x: coldq.Feedback(smooth, LINE)  # noqa: E731
@@ -170,6 +228,45 @@ def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     problem = Scripted(reveal, horizon=10, constants=known)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
     assert coldq.certify(trace).known.gradient_bound == 4.0  # type: ignore[union-attr]
+
+
+def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
+    def reveal(t, x):
+        g = coldq.Convex(
+            lambda x: [x @ x - 1.0 / t], lambda x: [2.0 * x], lambda x: [2 * np.eye(2)]
+        )
+        return coldq.Feedback(coldq.Linear([1.0, -1.0]), g)
+
+    problem = Scripted(reveal, horizon=5)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace, constraint_bound=2.0)
+    assert verdicts(certificate)["the constraint's variation"] == "unknown"
+    assert np.isnan(certificate.check("hard violation").bound).all()
+    np.testing.assert_array_equal(
+        certificate.check("hard violation").realised, coldq.hard_violation(trace)
+    )
+    # The best decisions are -sqrt(1 / (2 t)) (1, -1), of loss -sqrt(2 / t).
+    regret = (trace.loss[0] + np.sqrt(2.0 / np.arange(1.0, 6.0))).sum()
+    np.testing.assert_allclose(certificate.check("dynamic regret").realised, regret, atol=1e-6)
+    assert certificate.holds
+    assert "Every bound that is known holds" in str(certificate)
+
+
+@pytest.mark.parametrize("g", [LINE, coldq.QuadraticConstraint([np.eye(2)], [[0, 0]], [1.0])])
+def test_an_unbounded_domain_fails_and_the_realised_values_stand(g) -> None:
+    everywhere = coldq.Box(-np.inf, np.inf, dim=2)
+    pull = coldq.LeastSquares(np.eye(2), [1.0, 2.0])
+    problem = Scripted(lambda t, x: coldq.Feedback(pull, g), everywhere, horizon=10)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+    certificate = coldq.certify(trace)
+    for name in ("bounded domain", "|grad f_t| <= D", "|g_t| <= G"):
+        assert verdicts(certificate)[name] == "fails"
+    assert not certificate.holds
+    for check in certificate.checks:
+        assert np.isfinite(check.realised).all()
+        assert np.isnan(check.bound).all()
+    words = next(a.words for a in certificate.assumptions if a.name.startswith("convex"))
+    assert words.endswith("4 pairs of points in 10 slots")
 
 
 def test_concave_losses_are_noticed() -> None:
@@ -307,6 +404,12 @@ class TestPromises:
             learner.promise(1, variation_exponent=-0.1, **KNOWN)
         with pytest.raises(coldq.InvalidInput, match="pass horizon="):
             coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).promise(1, **KNOWN)
+        for wrong in ({"mu": -1.0}, {"mu": np.nan}, {"mu": [1.0]}):
+            with pytest.raises(coldq.InvalidInput, match="mu must"):
+                learner.promise(1, **KNOWN, **wrong)
+        for name in ("gradient_bound", "constraint_bound", "path_exponent"):
+            with pytest.raises(coldq.InvalidInput, match=f"{name} must be one number"):
+                learner.promise(1, **(KNOWN | {name: [0.5, 1.0]}))
         open_box = coldq.Box(0.0, np.inf, dim=1)
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
             coldq.COLDQ(open_box, 100).promise(1, **KNOWN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
 from coldq.comparators import nearest_minimiser
@@ -149,6 +150,143 @@ def test_smooth_losses_and_capacities_have_comparators_too() -> None:
     np.testing.assert_allclose(static.x[0, 0], expected, atol=1e-5)
 
 
+SQUARE = coldq.Box(-1.0, 1.0, dim=2)
+DIAMOND = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+NORMS = {  # <c, x> is least at minus r times the dual norm, in {x : |x| <= r}
+    "quadratic": lambda r: coldq.QuadraticConstraint(
+        np.broadcast_to(2.0 * np.eye(2), (len(r), 1, 2, 2)), [[0.0, 0.0]], r[:, None] ** 2
+    ),
+    "pieces": lambda r: coldq.MaxAffine(DIAMOND[None], np.repeat(r, 4).reshape(len(r), 1, 4)),
+    "stacked": lambda r: coldq.Stacked(
+        coldq.Affine(DIAMOND, np.repeat(r, 4).reshape(len(r), 4)),
+        coldq.MaxAffine(DIAMOND[None], np.ones((1, 4))),
+    ),
+}
+DUAL: dict[str, float] = {"quadratic": 2, "pieces": np.inf, "stacked": np.inf}
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_every_seed_has_the_comparator_of_its_own_constraint(kind: str) -> None:
+    costs = np.random.default_rng(0).standard_normal((4, 2))
+    radii = np.array([0.25, 0.5])
+    slots = [coldq.Feedback(coldq.Linear(c), NORMS[kind](radii)) for c in costs]
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    expected = -radii[:, None] * np.linalg.norm(costs, DUAL[kind], axis=1)
+    np.testing.assert_allclose(best.loss, expected, rtol=1e-6)
+    # One seed alone has an axis of length one, and the same bits.
+    first = coldq.dynamic_comparator(
+        Scripted(SQUARE, [coldq.Feedback(s.loss, NORMS[kind](radii[:1])) for s in slots]), [0]
+    )
+    assert first.x.tobytes() == best.x[:1].tobytes()
+
+
+def test_a_seed_without_a_feasible_decision_is_no_matter_to_the_others() -> None:
+    reach = coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [[0.0, 0.0]], [[0.25], [-0.25]])
+    slots = [coldq.Feedback(coldq.Linear([3.0, 4.0]), reach)] * 2
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    assert best.feasible.tolist() == [[True, True], [False, False]]
+    np.testing.assert_allclose(best.loss[0], -2.5)
+    pieces = coldq.MaxAffine(DIAMOND[None], [[[0.5] * 4], [[-0.5] * 4]])
+    slots = [coldq.Feedback(coldq.Linear([3.0, 4.0]), pieces)] * 2
+    best = coldq.dynamic_comparator(Scripted(SQUARE, slots), [0, 1])
+    assert best.feasible.tolist() == [[True, True], [False, False]]
+    np.testing.assert_allclose(best.loss[0], -2.0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-12])
+def test_static_comparators_meet_their_rows_in_any_unit(unit: float) -> None:
+    # The cheapest coordinate is full, the next has the rest.
+    box, g = coldq.Box(0.0, unit, dim=3), coldq.Affine([[-1.0, -1.0, -1.0]], [-1.5 * unit])
+    slots = [coldq.Feedback(coldq.Linear([1.0, 2.0, 3.0]), g)] * 3
+    best = coldq.static_comparator(Scripted(box, slots), [0])
+    np.testing.assert_allclose(best.x[0, 0], [unit, 0.5 * unit, 0.0], atol=1e-9 * unit)
+
+
+@pytest.mark.parametrize("stiff", [1e4, 1e7, 1e10, 1e12])
+def test_losses_that_bend_far_more_in_one_direction_have_comparators(stiff: float) -> None:
+    loss = coldq.Quadratic(np.diag([stiff, 1.0]), [0.0, -0.5])
+    slots = [coldq.Feedback(loss, coldq.Affine([[1.0, 1.0]], [b])) for b in (1.0, 0.3)]
+    problem = Scripted(SQUARE, slots)
+    best = coldq.dynamic_comparator(problem, [0])
+    # x_1 = -lambda / stiff and x_2 = 1/2 - lambda; the second slot's row is met with equality.
+    price = 0.2 / (1.0 + 1.0 / stiff)
+    tight = [-price / stiff, 0.5 - price]
+    np.testing.assert_allclose(best.x[0], [[0.0, 0.5], tight], atol=1e-9)
+    np.testing.assert_allclose(coldq.static_comparator(problem, [0]).x[0, 0], tight, atol=1e-9)
+
+
+ELLIPSE = np.array([[2.0, 0.5], [0.5, 1.0]])
+FIXED = {  # each made anew in every slot, and what it is to CVXPY
+    "quadratic": (
+        lambda: coldq.QuadraticConstraint(ELLIPSE[None], [[0.1, 0.0]], [0.2]),
+        lambda x: 0.5 * cp.quad_form(x, ELLIPSE) + 0.1 * x[0] - 0.2,
+    ),
+    "pieces": (lambda: coldq.MaxAffine(DIAMOND[None], [[0.3] * 4]), lambda x: cp.norm1(x) - 0.3),
+    "sparse": (
+        lambda: coldq.SparseAffine(sparse.csr_array([[1.0, 2.0], [0.0, -1.0]]), [0.2, 0.6]),
+        lambda x: cp.hstack([x[0] + 2.0 * x[1] - 0.2, -x[1] - 0.6]),
+    ),
+    "functions": (
+        lambda: coldq.Convex(EXP, EXP_SLOPE, EXP_HESSIAN),
+        lambda x: cp.sum(cp.exp(x)) - 1.5,
+    ),
+}
+
+
+def EXP(x):
+    return [np.exp(x).sum() - 1.5]
+
+
+def EXP_SLOPE(x):
+    return [np.exp(x)]
+
+
+def EXP_HESSIAN(x):
+    return [np.diag(np.exp(x))]
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_a_constraint_that_stays_has_a_static_comparator_and_no_variation(kind: str) -> None:
+    make, limit = FIXED[kind]
+    x, targets = cp.Variable(2), np.random.default_rng(3).standard_normal((5, 2))
+    for losses, total in (
+        ([coldq.Linear(y) for y in targets], targets.sum(axis=0) @ x),
+        (
+            [coldq.LeastSquares(np.eye(2), y) for y in targets],
+            sum(0.5 * cp.sum_squares(x - y) for y in targets),
+        ),
+    ):
+        n = make().n_constraints
+        problem = Scripted(SQUARE, [coldq.Feedback(loss, make()) for loss in losses], n)
+        best = coldq.static_comparator(problem, [0])
+        cvxpy = cp.Problem(cp.Minimize(total), [cp.abs(x) <= 1.0, limit(x) <= 0.0])  # type: ignore[list-item]
+        value = cvxpy.solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(best.loss.sum(), value, atol=1e-5)
+        variation = coldq.constraint_variation(problem, [0])
+        assert variation.exact
+        assert variation.total == 0.0
+
+
+def test_a_few_constraints_that_are_not_affine_have_a_static_comparator() -> None:
+    centers = np.array([[0.3, 0.0], [0.0, 0.3], [-0.2, -0.2]])
+    discs = [
+        coldq.QuadraticConstraint(2.0 * np.eye(2)[None], [-2.0 * c], [0.25 - c @ c])
+        for c in centers
+    ]
+    slots = [coldq.Feedback(coldq.Linear([1.0, 2.0]), g) for g in discs * 3]
+    best = coldq.static_comparator(Scripted(SQUARE, slots), [0])
+    x = cp.Variable(2)
+    limits = [cp.norm(x - c) <= 0.5 for c in centers]
+    value = cp.Problem(cp.Minimize(x[0] + 2.0 * x[1]), limits).solve(solver=cp.CLARABEL)  # type: ignore[arg-type]
+    np.testing.assert_allclose(best.loss, value, atol=1e-6)
+    many = [
+        coldq.Feedback(DOWN, coldq.QuadraticConstraint([[[2.0]]], [[0.0]], [1.0 + k]))
+        for k in range(65)
+    ]
+    with pytest.raises(coldq.InvalidInput, match="at most 64 different ones: these are 65"):
+        coldq.static_comparator(Scripted(LINE, many), [0])
+
+
 def capacity_slot(rng: np.random.Generator, p: int) -> tuple[coldq.Feedback, coldq.Box]:
     """Prices of any sign, ties, useless coordinates, fixed ones; slack, tight and unmet demands."""
     c = rng.choice([-1.0, 0.0, 1.0, 1.0, 1.0], p) * 10.0 ** rng.uniform(-3.0, 3.0, p)
@@ -277,6 +415,9 @@ def test_measured_constraints_have_no_comparator() -> None:
     g = coldq.Affine.from_measurement([0.0], [1.0], [[1.0]])
     with pytest.raises(coldq.InvalidInput, match="needs the whole constraint"):
         coldq.dynamic_comparator(Scripted(LINE, [coldq.Feedback(DOWN, g)] * 2), [0])
+    stack = coldq.Stacked(rows(1.0, 1.0), g)
+    with pytest.raises(coldq.InvalidInput, match="needs the whole constraint"):
+        coldq.dynamic_comparator(Scripted(LINE, [coldq.Feedback(DOWN, stack)] * 2, 2), [0])
 
 
 def test_answers_are_cached_and_do_not_depend_on_the_seeds_beside() -> None:

@@ -298,6 +298,50 @@ def test_the_variation_of_a_constraint_over_other_domains() -> None:
         assert np.linalg.norm(difference.value(points), axis=-1).max() <= bound + 1e-9
 
 
+def limits_of(X, x) -> list:
+    """What a domain says of a CVXPY variable."""
+    match X:
+        case coldq.Simplex():
+            return [x >= 0.0, x <= float(min(X.cap, X.total)), cp.sum(x) == X.total]
+        case coldq.Ball():
+            return [cp.norm(x - X.center) <= X.radius]
+        case coldq.Product():
+            edges = np.cumsum([0, *(part.dim for part in X.domains)])
+            places = zip(X.domains, edges, edges[1:], strict=False)
+            return [limit for part, i, j in places for limit in limits_of(part, x[i:j])]
+        case coldq.Polytope():
+            return [x >= 0.0, X.rows.A @ x <= X.rows.b]
+    return [x >= X.lower, x <= X.upper]
+
+
+def test_the_ends_of_a_row_are_those_of_cvxpy() -> None:
+    rng, x = np.random.default_rng(16), cp.Variable(4)
+    A = rng.standard_normal((3, 4))
+    for X in (
+        coldq.Box(-1.0, [0.0, 1.0, 2.0, 3.0]),
+        coldq.Simplex(4, total=2.0),
+        coldq.Simplex(4, total=2.0, cap=0.7),
+        coldq.Simplex(4, total=2.0, cap=0.5),  # one point
+        coldq.Ball([1.0, 2.0, 3.0, 4.0], 0.5),
+        coldq.Product(coldq.Ball([1.0, -1.0], 2.0), coldq.Simplex(2, total=3.0)),
+        coldq.Product(coldq.Box(0.0, 1.0, dim=3), coldq.Polytope([[2.0]], [3.0], lower=0.0)),
+        coldq.Polytope([[1.0, 2.0, 3.0, 4.0]], [5.0], lower=0.0),
+    ):
+        least, greatest, exact = X.ends(A)
+        assert exact == X.diameter_exact
+        for k, a in enumerate(A):
+            low = cp.Problem(cp.Minimize(a @ x), limits_of(X, x)).solve(solver=cp.CLARABEL)
+            high = cp.Problem(cp.Maximize(a @ x), limits_of(X, x)).solve(solver=cp.CLARABEL)
+            if exact:
+                np.testing.assert_allclose([least[k], greatest[k]], [low, high], atol=1e-6)
+            else:  # the box around is bounded, although the polytope was given without
+                assert -20.0 < least[k] <= low + 1e-6
+                assert high - 1e-6 <= greatest[k] < 20.0
+    many = coldq.Simplex(4, total=[1.0, 2.0], cap=[0.3, np.inf])
+    for part, one in zip(many.ends(A)[:2], coldq.Simplex(4, 2.0).ends(A)[:2], strict=True):
+        assert part[1].tobytes() == one.tobytes()
+
+
 def test_problems_on_other_domains_keep_their_constants() -> None:
     for X in (coldq.Simplex(3, total=4.0), coldq.Ball(np.ones(3), 2.0)):
         problem = coldq.problems.TimeVarying(horizon=50, domain=X)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
+from coldq.constraints import difference
 
 PROBLEM = coldq.problems.TimeVarying(horizon=60, domain=coldq.Box(0.0, 2.0, dim=3), n_constraints=2)
 TRACE = coldq.simulate(coldq.COLDQ.for_problem(PROBLEM), PROBLEM, seeds=range(4))
@@ -48,6 +51,58 @@ def test_dynamic_regret_is_never_below_static_regret() -> None:
     assert (coldq.dynamic_regret(TRACE) >= coldq.static_regret(TRACE) - 1e-7).all()
 
 
+def test_a_comparator_of_another_run_is_refused() -> None:
+    dynamic, static = (
+        find(PROBLEM, range(4)) for find in (coldq.dynamic_comparator, coldq.static_comparator)
+    )
+    np.testing.assert_array_equal(coldq.dynamic_regret(TRACE, dynamic), coldq.dynamic_regret(TRACE))
+    np.testing.assert_array_equal(coldq.static_regret(TRACE, static), coldq.static_regret(TRACE))
+    one, others = (coldq.dynamic_comparator(PROBLEM, seeds) for seeds in ([0], [1, 2, 3, 4]))
+    for measure, wrong, words in (
+        (coldq.dynamic_regret, static, "but got a static one"),
+        (coldq.static_regret, dynamic, "but got a dynamic one"),
+        (coldq.dynamic_regret, one, r"of shape \(1, 60\)"),
+        (coldq.dynamic_regret, others, r"with seeds \(1, 2, 3, 4\)"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=words):
+            measure(TRACE, wrong)
+    # One of your own says nothing of itself, and need only fit.
+    own = coldq.Comparator(dynamic.x, np.zeros((4, 60)), dynamic.feasible)
+    np.testing.assert_array_equal(coldq.static_regret(TRACE, own), coldq.accumulated_loss(TRACE))
+
+
+class Unseeded:
+    """A problem of a user's own that draws anew each time it starts."""
+
+    domain, horizon, n_constraints = coldq.Box(-1.0, 1.0, dim=2), 5, 1
+
+    def __init__(self, moving: str) -> None:
+        self.rng, self.moving = np.random.default_rng(0), moving
+
+    def start(self, seeds):
+        return self
+
+    def reveal(self, t, x):
+        c, b = (
+            self.rng.random() if self.moving == name else 0.5 for name in ("loss", "constraint")
+        )
+        return coldq.Feedback(coldq.Linear([c, 1.0]), coldq.Affine([[1.0, 1.0]], [b]))
+
+
+@pytest.mark.parametrize("moving", ["loss", "constraint"])
+def test_a_problem_that_does_not_repeat_itself_is_noticed(moving: str) -> None:
+    for kind, noticed in ((moving, True), ("nothing", False)):
+        problem = Unseeded(kind)
+        learner = coldq.COLDQ(problem.domain, 5)
+        trace = coldq.simulate(learner, problem, [0, 1], keep=["decisions"])
+        for measure in (coldq.dynamic_regret, coldq.static_regret, coldq.certify):
+            if not noticed:
+                assert measure(trace) is not None
+                continue
+            with pytest.raises(coldq.InvalidInput, match=f"reveals another {moving} in slot"):
+                measure(trace)
+
+
 def test_path_length_is_the_sum_of_moves() -> None:
     best = coldq.dynamic_comparator(PROBLEM, range(4))
     moves = [sum(np.linalg.norm(b - a) for a, b in pairwise(x)) for x in best.x]
@@ -85,6 +140,53 @@ def test_constraint_variation_in_many_coordinates_is_a_safe_bound_and_says_so() 
     bottom = np.where(a > 0.0, -a, 3.0 * a).sum() - c
     assert exact
     np.testing.assert_allclose(row, max(abs(top), abs(bottom)))
+
+
+def some_constraint(kind: str, rng: np.random.Generator):
+    H, A, b = rng.standard_normal((2, 3, 3)), rng.standard_normal((2, 4, 3)), rng.standard_normal(2)
+    match kind:
+        case "affine":
+            return coldq.Affine(A[:, 0], b)
+        case "sparse":
+            return coldq.SparseAffine(sparse.csr_array(A[:, 0] * (A[:, 1] > 0.0)), b)
+        case "quadratic":
+            return coldq.QuadraticConstraint(H @ np.swapaxes(H, -1, -2), A[:, 0], b)
+        case "pieces":
+            return coldq.MaxAffine(A, rng.standard_normal((2, 4)))
+    return coldq.Stacked(some_constraint("quadratic", rng), some_constraint("sparse", rng))
+
+
+SHAPES = (
+    coldq.Box(-1.0, [0.5, 1.0, 2.0]),
+    coldq.Simplex(3, total=2.0, cap=1.2),
+    coldq.Ball([0.5, 0.0, -1.0], 1.5),
+    coldq.Product(coldq.Simplex(2), coldq.Box(0.0, 2.0, dim=1)),
+    coldq.Polytope([[1.0, 1.0, 1.0]], [2.0], lower=0.0),
+)
+
+
+@pytest.mark.parametrize("kind", ["affine", "sparse", "quadratic", "pieces", "stacked"])
+def test_bounds_on_constraints_and_their_variation_hold_at_every_point(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    for X in SHAPES:
+        x = X.project(4.0 * rng.standard_normal((2000, 3)))
+        for _ in range(5):
+            g, h = some_constraint(kind, rng), some_constraint(kind, rng)
+            tallest = np.abs(g.value(x)).max()
+            moved = np.linalg.norm(g.value(x) - h.value(x), axis=-1).max()
+            for seen, (bound, exact) in (
+                (tallest, g.largest(X)),
+                (moved, g.max_difference(h, X)),
+            ):
+                assert seen <= bound * (1.0 + 1e-9)
+                # An exact one is nearly reached, a bound is not absurd.
+                assert bound <= (1.1 if exact else 8.0) * seen
+            assert difference(copy(g), g, X) == (0.0, True)
+    one, two = (some_constraint("affine", rng) for _ in range(2))
+    dense = two.max_difference(one, SHAPES[0])
+    thin = [coldq.SparseAffine(sparse.csr_array(g.A), g.b) for g in (one, two)]
+    np.testing.assert_allclose(thin[1].max_difference(thin[0], SHAPES[0]), dense)
+    np.testing.assert_allclose(thin[1].largest(SHAPES[0]), two.largest(SHAPES[0]))
 
 
 def test_capacity_variation_is_exact() -> None:

@@ -92,7 +92,8 @@ def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike)
     >>> bounds.queue_ceiling(constraint_bound=0.3, eta=0.01, gamma=50.0)
     np.float64(50.0)
     """
-    G, eta, gamma = _least_zero("constraint_bound", constraint_bound), _rate(eta), _floor(gamma)
+    G = _least_zero("constraint_bound", constraint_bound, finite=False)
+    eta, gamma = _rate(eta), _floor(gamma)
     return np.maximum(G, eta * gamma) / eta
 
 
@@ -571,8 +572,16 @@ def _least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
     return array
 
 
+def one_number(name: str, value: Any, *, zero: bool = True) -> float:
+    """One number that is not negative, and positive unless `zero` is allowed."""
+    number = _least_zero(name, value) if zero else positive(name, value)
+    if number.ndim:
+        raise InvalidInput(f"{name} must be one number, but has shape {number.shape}")
+    return float(number)
+
+
 def _variation(value: ArrayLike) -> Array:
-    return _least_zero("constraint_variation", value)
+    return _least_zero("constraint_variation", value, finite=False)  # NaN where it is not known
 
 
 def _rows(n_constraints: Any) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array, real_array
-from coldq.bounds import Known, queue_ceiling, steps_of
+from coldq.bounds import Known, one_number, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.constraints import largest
 from coldq.errors import Error, InvalidInput
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import COLDQExpert
@@ -21,7 +23,7 @@ from coldq.metrics import (
     soft_violation,
     static_regret,
 )
-from coldq.simulate import Trace, replay, require_trace, seed_tuple
+from coldq.simulate import Trace, replay, require_same_again, require_trace, seed_tuple
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
 ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
@@ -70,6 +72,11 @@ class Check:
         return self.bound - self.realised
 
     @property
+    def compared(self) -> bool:
+        """Whether both numbers are known for every seed."""
+        return not np.isnan(self.slack).any()
+
+    @property
     def exceeded(self) -> np.ndarray:
         """Whether what was realised is above the bound, by more than rounding."""
         return self.slack < -ROUNDING * (1.0 + np.abs(self.bound))
@@ -102,8 +109,8 @@ class Certificate:
 
     `checks` are the measures, `assumptions` what the theorems assume; `known` holds R, D, G, N,
     the moves of x*_t and the constraint variation that the bounds were computed from. ``holds`` is
-    True if no assumption fails and no bound is exceeded. ``to_dict()`` gives plain numbers,
-    ``print`` plain words.
+    True if a bound was compared with what was realised, none is exceeded and no assumption fails.
+    ``to_dict()`` gives plain numbers, ``print`` plain words.
 
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=50)
@@ -121,9 +128,10 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether no assumption fails and no bound is exceeded."""
+        """Whether something was certified: bounds compared, none exceeded, no assumption failed."""
         kept = all(assumption.verdict != FAILS for assumption in self.assumptions)
-        return kept and not any(check.exceeded.any() for check in self.checks)
+        exceeded = any(check.exceeded.any() for check in self.checks)
+        return kept and not exceeded and any(check.compared for check in self.checks)
 
     def check(self, measure: str) -> Check:
         """The first check of a measure, such as "dynamic regret".
@@ -167,13 +175,21 @@ class Certificate:
         lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
         if self.known is None:
-            lines.append("The theorems are about COLDQ and COLDQExpert: only realised values.")
+            lines.append(
+                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert: only "
+                "realised values, and nothing is certified."
+            )
         elif self.holds:
-            lines.append("Every bound holds, and nothing that it assumes was found to fail.")
+            which = "" if all(check.compared for check in self.checks) else " that is known"
+            lines.append(
+                f"Every bound{which} holds, and nothing that it assumes was found to fail."
+            )
         elif any(check.exceeded.any() for check in self.checks):
             lines.append("A bound is exceeded: look at the assumptions for the reason.")
-        else:
+        elif any(assumption.verdict == FAILS for assumption in self.assumptions):
             lines.append("An assumption fails, so that the bounds that need it are void.")
+        else:
+            lines.append("Nothing could be compared with its bound, so nothing is certified.")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -184,20 +200,21 @@ class Survey:
     """What the revealed functions say about the constants of the theorems, one number a seed.
 
     `gradient_bound` and `constraint_bound` bound |grad f_t| and |g_t| over the whole domain and all
-    slots, in closed form: None where a loss or constraint has none. `exact` says whether D is the
-    maximum or above it; G always is the maximum. `steepest` and `tallest` are the largest values at
-    the points that were looked at, and `bends` is how far convexity failed there, at most zero if
-    it did not, relative to the size of the functions.
+    slots, in closed form: None where a loss or constraint has none. `gradient_exact` and
+    `constraint_exact` say whether they are the maxima or may be above them. `steepest` and
+    `tallest` are the largest values at the points that were looked at, and `bends` is how far
+    convexity failed there, at most zero if it did not, relative to the size of the functions.
 
     >>> import coldq
     >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
-    >>> found.exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
+    >>> found.gradient_exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
     (True, (2,), True)
     """
 
     gradient_bound: Array | None
     constraint_bound: Array | None
-    exact: bool
+    gradient_exact: bool
+    constraint_exact: bool
     steepest: Array
     tallest: Array
     bends: Array
@@ -219,32 +236,36 @@ def survey(
     """
     seeds, domain = seed_tuple(seeds), problem.domain
     S, rng = len(seeds), np.random.default_rng(0)
-    D: Array | None = np.zeros(S)
-    G: Array | None = np.zeros(S)
-    steepest, tallest, bends, exact = np.zeros(S), np.zeros(S), np.full(S, -np.inf), True
+    D = G = (np.zeros(S), True)
+    steepest, tallest, bends = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
     spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
     for t, revealed in replay(problem, seeds, decisions):
         loss, constraint = revealed.loss, revealed.constraint
-        if D is not None and hasattr(loss, "gradient_bound"):
-            slope, sharp = loss.gradient_bound(domain)  # type: ignore[attr-defined]
-            D, exact = np.maximum(D, slope), exact and sharp
-        else:
-            D, exact = None, False
-        if G is not None and hasattr(constraint, "largest"):
-            G = np.maximum(G, constraint.largest(domain)[0])  # type: ignore[attr-defined]
-        else:
-            G = None
+        D = _larger(D, getattr(loss, "gradient_bound", None), domain)
+        G = _larger(G, partial(largest, constraint), domain)
         for _ in range(PAIRS if t in spots else 0):
             x, y = (_somewhere(domain, rng, S) for _ in range(2))
             steep, tall, bend = _look(loss, constraint, x, y, mu)
             steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
             bends = np.maximum(bends, bend)
-    return Survey(D, G, exact, steepest, tallest, bends)
+    return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
+
+
+def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Array | None, bool]:
+    """The larger of a bound and that of another slot, None where there is no closed form."""
+    if so_far[0] is None or of is None or not hasattr(domain, "ends"):
+        return None, False
+    try:
+        bound, exact = of(domain)
+    except InvalidInput:
+        return None, False
+    return np.maximum(so_far[0], bound), so_far[1] and exact
 
 
 def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
     """Random points of a domain, inside and on its edge."""
-    spread = rng.random((count, 1)) * domain.diameter * rng.standard_normal((count, domain.dim))
+    width = domain.diameter if np.isfinite(domain.diameter) else 1.0
+    spread = rng.random((count, 1)) * width * rng.standard_normal((count, domain.dim))
     return domain.project(domain.start() + spread)
 
 
@@ -290,11 +311,12 @@ def certify(
     >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
     True
     """
-    require_trace(trace)
+    require_same_again(require_trace(trace))
     problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
     constants = _constants(problem)
     if mu is None:
         mu = float(getattr(constants, "strong_convexity", 0.0))
+    mu = one_number("mu", mu)
     dynamic, static, regrets = _comparators(trace)
     realised = {
         "dynamic regret": dynamic_regret(trace, dynamic) if dynamic else np.full(S, np.nan),
@@ -311,20 +333,22 @@ def certify(
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
     D, slope = _bound_of(
-        "gradient_bound", gradient_bound, found.gradient_bound, found.exact, found.steepest,
-        constants,
+        "gradient_bound", gradient_bound, found.gradient_bound, found.gradient_exact,
+        found.steepest, constants,
     )  # fmt: skip
     G, height = _bound_of(
-        "constraint_bound", constraint_bound, found.constraint_bound, True, seen, constants
-    )
+        "constraint_bound", constraint_bound, found.constraint_bound, found.constraint_exact,
+        seen, constants,
+    )  # fmt: skip
     rules = (
         _bounded(problem.domain),
-        _convex(found.bends, mu),
+        _convex(found.bends, mu, min(SPOTS, trace.horizon)),
         slope,
         height,
         _prompt(trace.delay),
         *_parameters(pool, trace.horizon),
     )
+    variation, moved = _variation(trace)
     void = any(assumption.verdict == FAILS for assumption in rules)
     known = Known(
         horizon=trace.horizon,
@@ -332,7 +356,7 @@ def certify(
         gradient_bound=D,
         constraint_bound=G,
         n_constraints=problem.n_constraints,
-        constraint_variation=constraint_variation(problem, trace.seeds, trace.decisions).total,
+        constraint_variation=variation,
         moves=_moves(dynamic, S, trace.horizon),
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
@@ -341,7 +365,7 @@ def certify(
     checks = tuple(
         Check(g.measure, g.source, realised[g.measure], g.bound + np.zeros(S)) for g in guarantees
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
-    assumptions = (*rules, *regrets, _queue(trace, pool, G))
+    assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
 
 
@@ -379,6 +403,18 @@ def _comparators(
     return found[0], found[1], tuple(words)
 
 
+def _variation(trace: Trace) -> tuple[Array, Assumption]:
+    """V, NaN where it is not known."""
+    name = "the constraint's variation"
+    try:
+        found = constraint_variation(trace.problem, trace.seeds, trace.decisions)
+    except Error as error:
+        words = f"not found, because {error}; nor are the bounds that need it"
+        return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
+    source = "exact" if found.exact else "an upper bound"
+    return found.total, Assumption(name, HOLDS, f"V = {_range(found.total)}, {source}")
+
+
 def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
     """|x*_t - x*_{t-1}| of every slot."""
     moves = np.full((seeds, horizon), np.nan)
@@ -406,6 +442,8 @@ def _bound_of(
             f"constants: pass {name}="
         )
     words = f"{title[-1]} = {_range(value)}, {source}"
+    if not np.isfinite(value).all():
+        return value, Assumption(title, FAILS, words)
     if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
         return value, Assumption(title, HOLDS, words)
     least = closed if closed is not None and exact else seen
@@ -419,12 +457,12 @@ def _bounded(domain: Any) -> Assumption:
     return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
 
 
-def _convex(bends: Array, mu: float) -> Assumption:
+def _convex(bends: Array, mu: float, spots: int) -> Assumption:
     name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
     if (bends > ROUNDING).any():
         return Assumption(name, FAILS, "a function lies below its tangent")
     return Assumption(
-        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {SPOTS} slots"
+        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {spots} slots"
     )
 
 

@@ -20,19 +20,24 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.domains import Ball, Box, Domain
+from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.simulate import replay, require_problem, seed_tuple
-from coldq.step import Step, penalised_step
-from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
+from coldq.sparse_affine import SparseAffine
+from coldq.stacked import Stacked
+from coldq.step import SOLVERS, Step, penalised_step
+from coldq.step.affine import TOLERANCE, append, is_large, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
+from coldq.step.convex import member_of
 from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
 FREE = 1e-40  # a price this far below the largest counts as none
+PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
+STACKED = 64  # different constraints that are not affine, put together for the static comparator
 CACHE_BYTES = 500_000_000
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 
@@ -43,7 +48,7 @@ class Comparator:
 
     `feasible` (S, T) is False where a slot has no feasible decision (dynamic), or where no decision
     is feasible in every slot (static, for the whole seed). There x and loss are NaN, and so is any
-    regret against them.
+    regret against them. `kind` and `seeds` say what it is and of which seeds, where that is known.
 
     >>> import coldq
     >>> coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
@@ -53,6 +58,8 @@ class Comparator:
     x: Array
     loss: Array
     feasible: np.ndarray
+    kind: str | None = None
+    seeds: tuple[int, ...] | None = None
 
     def __repr__(self) -> str:
         seeds, slots = self.loss.shape
@@ -92,7 +99,7 @@ def _cached(
     require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
     if not type(problem).__module__.startswith("coldq.") or problem.adaptive:
-        return Comparator(*solve(problem, seeds, decisions))
+        return Comparator(*solve(problem, seeds, decisions), kind=kind, seeds=seeds)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
     if missing:
@@ -101,7 +108,8 @@ def _cached(
             found[seed] = (x[k], loss[k], feasible[k])
             _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
     chosen = [found[seed] for seed in seeds]
-    return Comparator(*(np.stack(parts) for parts in zip(*chosen, strict=True)))  # type: ignore[arg-type]
+    x, loss, feasible = (np.stack(parts) for parts in zip(*chosen, strict=True))  # type: ignore[arg-type]
+    return Comparator(x, loss, feasible, kind, seeds)
 
 
 def dynamic_comparator(
@@ -182,11 +190,14 @@ def on_rows(domain: Any) -> bool:
     return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
 
 
-def _require_whole(constraint: Affine) -> None:
-    if constraint.measured is not None:
-        raise InvalidInput(
-            "a comparator needs the whole constraint, but it was revealed as a measurement"
-        )
+def _require_whole(*constraints: Any) -> None:
+    """Raise if one of these, or a part of it, was only measured at a point."""
+    for g in constraints:
+        _require_whole(*getattr(g, "parts", ()))
+        if getattr(g, "measured", None) is not None:
+            raise InvalidInput(
+                "a comparator needs the whole constraint, but it was revealed as a measurement"
+            )
 
 
 def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
@@ -223,9 +234,9 @@ def minimise_on_rows(
     alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, near.shape)
 
-    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
+    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
         problem = (
-            x, slope[here], alpha[here], floor, weights, compliance,
+            x, slope[here], ease * alpha[here], floor, weights, compliance,
             np.ascontiguousarray(rows[here]), np.ascontiguousarray(targets[here]),
         )  # fmt: skip
         return _solve(problem, domain)
@@ -250,26 +261,28 @@ def minimise_cost(
     alpha, demand = (np.broadcast_to(a, batch) for a in (SMALL * size, capacity.demand))
     c, scale, rate = (np.broadcast_to(a, whole) for a in (c, capacity.scale, capacity.rate))
 
-    def step(x: Array, here: np.ndarray) -> tuple[Step, np.ndarray]:
-        row = LogCapacity(demand[here], scale[here], rate[here])
-        answer = Step(*run_log_capacity(x, c[here], alpha[here], ZERO, INFINITE, row, domain))
+    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
+        row, near = LogCapacity(demand[here], scale[here], rate[here]), ease * alpha[here]
+        answer = Step(*run_log_capacity(x, c[here], near, ZERO, INFINITE, row, domain))
         return answer, np.isinf(answer.residual)
 
     return _repeat(step, near)
 
 
 def _repeat(
-    step: Callable[[Array, np.ndarray], tuple[Step, np.ndarray]], near: Array
+    step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]], near: Array
 ) -> tuple[Array, np.ndarray]:
     """Repeat a proximal step from its own answers until they stay, and where there is an answer.
 
-    `step` gets the points that still move and where they are in the batch; it says which have none.
+    `step` gets the points that still move, where they are in the batch and how much to ease alpha:
+    a loss that bends a million times less in one direction than in another creeps along it under
+    an alpha that suits the other. It says which instances have no answer.
     """
     batch = near.shape[:-1]
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
-    for _ in range(100):
+    for k in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
-        answer, clash = step(x[open_], open_)
+        answer, clash = step(x[open_], open_, max(0.1 ** max(k - PATIENCE, 0), EASIEST))
         if not (answer.residual <= TOLERANCE).all():
             raise_if_failed(
                 answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
@@ -283,7 +296,8 @@ def _repeat(
             return x, exists
     raise Error(
         f"no best decision was found, the search is at {x[open_][0]} and moving on: is the loss "
-        "unbounded from below on the domain?"
+        "unbounded from below on the domain, or does it bend 1e12 times more in one direction than "
+        "in another?"
     )
 
 
@@ -309,8 +323,9 @@ def minimise_smooth(
     """
     batch = near.shape[:-1]
     best, exists = np.array(near), np.ones(batch, bool)
+    _require_whole(constraint)
     for where in np.ndindex(*batch):
-        part = _member(constraint, where, batch)
+        part = member_of(constraint, where, batch) if type(constraint) in SOLVERS else constraint
 
         def at(function: Any, x: Array, where: Any = where) -> Array:
             whole = np.array(best)
@@ -324,22 +339,6 @@ def minimise_smooth(
         except Infeasible:
             exists[where] = False
     return best, exists
-
-
-def _member(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
-    """One instance of a batched constraint."""
-    if isinstance(constraint, Affine):
-        _require_whole(constraint)
-        A = np.broadcast_to(constraint.A, (*batch, *constraint.A.shape[-2:]))
-        return Affine(A[where], np.broadcast_to(constraint.b, (*batch, A.shape[-2]))[where])
-    if isinstance(constraint, LogCapacity):
-        p = constraint.dim
-        return LogCapacity(
-            np.broadcast_to(constraint.demand, batch)[where],
-            np.broadcast_to(constraint.scale, (*batch, p))[where],
-            np.broadcast_to(constraint.rate, (*batch, p))[where],
-        )
-    return constraint
 
 
 def _descend(value: Any, gradient: Any, constraint: Any, domain: Any, near: Array) -> Array:
@@ -378,6 +377,7 @@ def _solve_static(
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
+    constraints = _dense(constraints)
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
     if hasattr(problem, "best_fixed_decision"):
         best, exists = problem.best_fixed_decision(seeds), np.ones(S, bool)
@@ -401,6 +401,14 @@ def _solve_static(
     return np.where(feasible[..., None], x, np.nan), np.where(feasible, loss, np.nan), feasible
 
 
+def _dense(constraints: list[Any]) -> list[Any]:
+    """Sparse rows as dense ones, where the step would take them as such too."""
+    return [
+        Affine(g.A.toarray(), g.b) if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        for g in constraints
+    ]
+
+
 def _strictest(constraints: list[Any]) -> Any:
     """One constraint that stands for all slots, where there is one."""
     first = constraints[0]
@@ -412,17 +420,23 @@ def _strictest(constraints: list[Any]) -> Any:
     ):
         demand = np.maximum.reduce([g.demand for g in constraints])
         return LogCapacity(demand, first.scale, first.rate)
-    if all(isinstance(g, Unconstrained) for g in constraints):
-        return first
-    if all(isinstance(g, Affine) for g in constraints):
+    # Ours are equal by content; of a user's own we know only which object it is.
+    ours = type(first).__module__.startswith("coldq.")
+    different = list({g if ours else id(g): g for g in constraints}.values())
+    different = [g for g in different if not isinstance(g, Unconstrained)]
+    if different and all(isinstance(g, Affine) for g in different):
         return Affine(
-            np.concatenate([g.A for g in constraints], axis=-2),
-            np.concatenate([g.b for g in constraints], axis=-1),
+            np.concatenate([g.A for g in different], axis=-2),
+            np.concatenate([g.b for g in different], axis=-1),
         )
-    raise InvalidInput(
-        "the static comparator knows affine constraints, and capacities whose scale and rate stay "
-        f"the same, but the first slot's is a {type(first).__name__}"
-    )
+    if len(different) > STACKED:
+        kinds = sorted({type(g).__name__ for g in different})
+        raise InvalidInput(
+            "the static comparator takes any number of affine constraints, and capacities whose "
+            f"scale and rate stay the same, but of others at most {STACKED} different ones: these "
+            f"are {len(different)} of {', '.join(kinds)}"
+        )
+    return Stacked(*different) if len(different) > 1 else (different or [first])[0]
 
 
 def _static_on_rows(
@@ -438,8 +452,7 @@ def _static_on_rows(
     roots = np.sqrt(np.maximum(values, 0.0))
     H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
     rows = [g for g in constraints if isinstance(g, Affine)]
-    for g in rows:
-        _require_whole(g)
+    _require_whole(*rows)
     A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
     b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
     A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (
@@ -455,13 +468,15 @@ def _add_violated_rows(
 ) -> tuple[Array, bool]:
     """Minimise over very many rows by solving for few of them, the worst violated ones."""
     y = np.zeros(H.shape[0])
+    # A coordinate at zero counts with a size of its own, which is small beside the domain's.
+    least = ORIGIN_SIZE * np.minimum(domain.diameter, 1.0)
     working = np.zeros(len(b), bool)
     while True:
         chosen = np.flatnonzero(working)
         x, exists = minimise_on_rows(H, y, c, A[chosen], b[chosen], domain, near)
         if not exists:
             return x, False
-        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), 1e-3)
+        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), least)
         excess = np.where(working, 0.0, (A @ x - b) / np.where(scale > 0.0, scale, 1.0))
         worst = np.argsort(-excess)[: max(8, near.size)]
         worst = worst[excess[worst] > TOLERANCE]

@@ -34,6 +34,43 @@ class Constraint(Protocol):
         ...
 
 
+def largest(g: Any, domain: Any) -> tuple[Array, bool]:
+    """``max over the domain of |g|``, all rows together, and whether it is exact or a bound.
+
+    >>> import coldq
+    >>> from coldq.constraints import largest
+    >>> largest(coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Simplex(2))
+    (np.float64(0.5), True)
+    """
+    if not hasattr(g, "largest") or not hasattr(domain, "ends"):
+        raise InvalidInput(
+            f"the largest {type(g).__name__} on a {type(domain).__name__} has no closed form"
+        )
+    return g.largest(domain)
+
+
+def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
+    """``max over the domain of |g - other|_2``, and whether it is exact or a bound.
+
+    >>> import coldq
+    >>> from coldq.constraints import difference
+    >>> old, new = coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Affine([[1.0, 2.0]], [0.5])
+    >>> difference(new, old, coldq.Box(0.0, 3.0, dim=2))
+    (array(3.), True)
+    """
+    if g is other:
+        return np.zeros(()), True
+    if type(g) is type(other):
+        if hasattr(g, "max_difference") and hasattr(domain, "ends"):
+            bound, exact = g.max_difference(other, domain)
+            return bound, exact or not bound.any()  # a bound of zero is reached
+        if type(g).__module__.startswith("coldq.") and g == other:  # by content, so it stayed
+            return np.zeros(()), True
+    raise InvalidInput(
+        f"the variation from a {type(other).__name__} to a {type(g).__name__} is not known"
+    )
+
+
 @dataclass(frozen=True)
 class Unconstrained:
     """No constraint at all: N = 0.
@@ -213,43 +250,40 @@ class Affine(Value):
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
 
-        Exact on a simplex. On a box exact for one row, and by vertices while there are at most
-        2^12 of them; on any other domain the bound of the box around it.
+        Exact on a simplex, and on any domain but a polytope for one row. On a box also by vertices,
+        while there are at most 2^12 of them; else the rows' own maxima bound it.
         """
         A, b = self.A - other.A, self.b - other.b
         vertices = getattr(domain, "vertices", None)
         if vertices is not None:
             values = A @ np.swapaxes(vertices, -1, -2) - b[..., None]
             return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
-        box = domain.box
-        if box is not domain:
-            return self.max_difference(other, box)[0], False
-        rows = _largest_rows(A, b, box)
+        rows, exact = largest_rows(A, b, domain)
         n, p = A.shape[-2:]
         if n == 1:
-            return rows[..., 0], True
+            return rows[..., 0], exact
+        bound = np.sqrt(np.square(rows).sum(axis=-1))
+        box = domain.around
         moving = np.flatnonzero((A != 0.0).reshape(-1, p).any(axis=0))
         if moving.size > VERTEX_LIMIT or not np.isfinite(rows).all():
-            return np.sqrt(np.square(rows).sum(axis=-1)), not np.isfinite(rows).any()
+            return bound, exact and not np.isfinite(rows).any()
         corners = (np.arange(2**moving.size)[:, None] >> np.arange(moving.size)) & 1 == 1
         x = np.where(corners, box.upper[..., None, moving], box.lower[..., None, moving])
         values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
-        return np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), True
+        return np.minimum(
+            np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), bound
+        ), box is domain
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """``max over the domain and the rows of |g|``; exact on a box, else a bound."""
-        rows = _largest_rows(self.A, self.b, domain.box)
-        return rows.max(axis=-1, initial=0.0), domain.box is domain
+        """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
+        rows, exact = largest_rows(self.A, self.b, domain)
+        return rows.max(axis=-1, initial=0.0), exact
 
 
-def _largest_rows(A: Array, b: Array, box: Any) -> Array:
-    """``max over a box of |A x - b|``, row by row."""
-    low, high = box.lower[..., None, :], box.upper[..., None, :]
-    with np.errstate(invalid="ignore"):
-        ends = np.stack([A * low, A * high])
-    ends = np.where(A == 0.0, 0.0, ends)  # 0 times an infinite bound
-    top, bottom = ends.max(axis=0).sum(axis=-1) - b, ends.min(axis=0).sum(axis=-1) - b
-    return np.maximum(np.abs(top), np.abs(bottom))
+def largest_rows(A: Array, b: Array, domain: Domain) -> tuple[Array, bool]:
+    """``max over the domain of |A x - b|``, row by row, and whether that is exact."""
+    least, greatest, exact = domain.ends(A)
+    return np.maximum(np.abs(least - b), np.abs(greatest - b)), exact
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -322,9 +356,9 @@ class LogCapacity(Value):
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g|``; exact on a box, as g falls in every coordinate."""
-        box = domain.box
+        box = domain.around
         ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
-        return ends.max(axis=0), True
+        return ends.max(axis=0), box is domain
 
     def _defined(self, x: ArrayLike) -> Array:
         x = point(x, self.dim)
@@ -339,7 +373,7 @@ class LogCapacity(Value):
 
     def max_difference(self, other: LogCapacity, domain: Domain) -> tuple[Array, bool]:
         """``max over the box around a domain of |g - other|``, and whether that is exact."""
-        box = domain.box
+        box = domain.around
         # The difference of two capacities has at most one stationary point a coordinate.
         (s, r), (v, w) = (self.scale, self.rate), (other.scale, other.rate)
         s, r, v, w, low, high = np.broadcast_arrays(s, r, v, w, box.lower, box.upper)

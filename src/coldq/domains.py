@@ -5,7 +5,7 @@ step it also gives ``box``, a box around it, and ``hard``, what must hold beside
 rows and the floor of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``.
 """
 
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 # (Some domains store what others compute.)
 
 from __future__ import annotations
@@ -97,6 +97,26 @@ class Domain(Value):
             sizes = np.where(np.isfinite(array), np.abs(array), 0.0)
             limits = np.maximum(limits, sizes.max(axis=-1, initial=0.0))
         return limits
+
+    @property
+    def around(self) -> Box:
+        """The smallest box around the domain that is known; of a box, itself."""
+        return self.box
+
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row, and whether both are reached.
+
+        A has shape ``(..., N, p)``. If not said otherwise, this is over the box around the domain.
+
+        >>> import numpy as np, coldq
+        >>> coldq.Simplex(3).ends(np.array([[1.0, 2.0, 5.0]]))
+        (array([1.]), array([5.]), True)
+        """
+        box = self.around
+        with np.errstate(invalid="ignore"):
+            sides = np.stack([A * box.lower[..., None, :], A * box.upper[..., None, :]])
+        sides = np.where(A == 0.0, 0.0, sides)  # 0 times an infinite bound
+        return sides.min(axis=0).sum(axis=-1), sides.max(axis=0).sum(axis=-1), box is self
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""
@@ -260,6 +280,16 @@ class Simplex(Domain):
         """The leading axes; ``()`` for one simplex."""
         return np.broadcast_shapes(self.total.shape, self.cap.shape)
 
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row: the best coordinates, filled."""
+        cap = np.minimum(self.cap, self.total)[..., None]
+        amounts = np.clip(self.total[..., None] - cap * np.arange(self.dim), 0.0, cap)
+        up = np.sort(A, axis=-1)
+        least, greatest = (
+            (rows * amounts[..., None, :]).sum(axis=-1) for rows in (up, up[..., ::-1])
+        )
+        return least, greatest, True
+
     @property
     def vertices(self) -> Array | None:
         """The corners, of shape ``(..., p, p)``; None under a cap, where they are too many."""
@@ -349,8 +379,8 @@ class Polytope(Domain):
         return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.hard))
 
     @cached_property
-    def diameter(self) -> Array:
-        """A bound on R: the diagonal of the smallest box around the polytope; not below R.
+    def around(self) -> Box:
+        """The smallest box around the polytope, but for rounding.
 
         Two linear programs a coordinate, solved when it is first asked for.
         """
@@ -359,13 +389,16 @@ class Polytope(Domain):
         A, b, floor, *_ = self.rows
         A = np.broadcast_to(A, self.batch + A.shape[-2:])
         b = np.broadcast_to(b, self.batch + b.shape[-1:])
-        lower = np.broadcast_to(self.box.lower, (*self.batch, self.dim))
-        upper = np.broadcast_to(self.box.upper, (*self.batch, self.dim))
-        width = np.empty(lower.shape)
+        lower = np.array(np.broadcast_to(self.box.lower, (*self.batch, self.dim)))
+        upper = np.array(np.broadcast_to(self.box.upper, (*self.batch, self.dim)))
         for at in np.ndindex(*self.batch):
-            least, greatest = smallest_box(A[at], b[at], lower[at], upper[at], floor)
-            width[at] = greatest - least
-        return np.sqrt(np.square(width).sum(axis=-1))
+            lower[at], upper[at] = smallest_box(A[at], b[at], lower[at], upper[at], floor)
+        return Box(lower, upper)
+
+    @property
+    def diameter(self) -> Array:
+        """A bound on R: the diagonal of the smallest box around the polytope; not below R."""
+        return self.around.diameter
 
     def start(self) -> Array:
         """Where a learner starts unless told otherwise: the point nearest to the origin."""
@@ -431,6 +464,12 @@ class Ball(Domain):
         """R, twice the radius."""
         return 2.0 * np.broadcast_to(self.radius, self.batch)[()]
 
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row: a radius to either side of the center."""
+        middle = matvec(A, self.center)
+        reach = self.radius[..., None] * np.sqrt(np.square(A).sum(axis=-1))
+        return middle - reach, middle + reach, True
+
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the ball, on the ray from its center."""
         return into_ball(point(x, self.dim), self.center, self.radius)
@@ -461,14 +500,25 @@ class Product(Domain):
         for domain in domains:
             require_domain(domain)
         self._set(domains=domains)
-        batch = joint_batch(**{f"domain {k}": part.batch for k, part in enumerate(domains)})
-        lower, upper = (
-            np.concatenate(
-                [np.broadcast_to(getattr(d.box, side), (*batch, d.dim)) for d in domains], axis=-1
-            )
-            for side in ("lower", "upper")
-        )
-        self._set(box=Box(lower, upper), hard=self._placed())
+        joint_batch(**{f"domain {k}": part.batch for k, part in enumerate(domains)})
+        self._set(box=self._beside([part.box for part in domains]), hard=self._placed())
+
+    def _beside(self, boxes: list[Box]) -> Box:
+        """The product of boxes, which is a box."""
+        return Box(self._joined([b.lower for b in boxes]), self._joined([b.upper for b in boxes]))
+
+    @cached_property
+    def around(self) -> Box:
+        """The smallest box around the domain that is known, part by part."""
+        return self._beside([part.around for part in self.domains])
+
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row: the parts' added up."""
+        least, greatest, exact = np.zeros(()), np.zeros(()), True
+        for part, rows in self._parts(A):
+            low, high, sharp = part.ends(rows)
+            least, greatest, exact = least + low, greatest + high, exact and sharp
+        return least, greatest, exact
 
     def _placed(self) -> tuple[tuple[Any, float], ...] | None:
         """The parts' hard rows in the coordinates of the whole; None if one is unknown."""

@@ -184,8 +184,11 @@ def _largest_slope(loss: Any, domain: Any) -> tuple[Array, bool]:
     coordinates get there at once if P is diagonal.
     """
     P, _, _ = loss.quadratic()
-    box = domain.box
-    centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower)
+    box = domain.around
+    half = 0.5 * (box.upper - box.lower)
+    if not np.isfinite(half).all():
+        return np.full(P.shape[:-2], np.inf), False
+    centre = box.lower + half
     slope = np.abs(loss.gradient(centre)) + matvec(np.abs(P), half)
     diagonal = not (P * (1.0 - np.eye(loss.dim))).any()
     return np.sqrt(dot(slope, slope)), diagonal and box is domain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,9 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, Value, joint_batch, point, real_array
 from coldq.contractions import affine_value
 from coldq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from coldq.domains import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -70,3 +74,29 @@ class MaxAffine(Value):
         largest = self.pieces(x).argmax(axis=-1)[..., None, None]
         A = np.broadcast_to(self.A, (*largest.shape[:-2], *self.A.shape[-2:]))
         return np.take_along_axis(A, largest, axis=-2)[..., 0, :]
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain and the rows of |g|``; a bound where g may be far below zero."""
+        least, greatest, exact = _ends(self.A, self.b, domain)
+        # The greatest value is that of a piece; the least is at least that of every piece.
+        top, bottom = np.abs(greatest.max(axis=-1)), np.abs(least.max(axis=-1))
+        exact = exact and bool((top >= bottom).all())
+        return np.maximum(top, bottom).max(axis=-1, initial=0.0), exact
+
+    def max_difference(self, other: MaxAffine, domain: Domain) -> tuple[Array, bool]:
+        """At least ``max over the domain of |g - other|_2``: that of the pieces, one by one."""
+        if self.n_pieces != other.n_pieces:
+            raise InvalidInput(
+                f"the variation from {other.n_pieces} pieces to {self.n_pieces} is not known"
+            )
+        least, greatest, _ = _ends(self.A - other.A, self.b - other.b, domain)
+        rows = np.maximum(np.abs(least), np.abs(greatest)).max(axis=-1)
+        return np.sqrt(np.square(rows).sum(axis=-1)), False
+
+
+def _ends(A: Array, b: Array, domain: Domain) -> tuple[Array, Array, bool]:
+    """The least and the greatest ``<a_nk, x> - b_nk``, and whether both are exact."""
+    pieces = A.shape[-3:-1]
+    least, greatest, exact = domain.ends(A.reshape(*A.shape[:-3], -1, A.shape[-1]))
+    least, greatest = (ends.reshape(*ends.shape[:-1], *pieces) - b for ends in (least, greatest))
+    return least, greatest, exact

@@ -15,8 +15,16 @@ import numpy as np
 
 from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.constraints import difference
 from coldq.errors import InvalidInput
-from coldq.simulate import Trace, replay, require_problem, require_trace, seed_tuple
+from coldq.simulate import (
+    Trace,
+    replay,
+    require_problem,
+    require_same_again,
+    require_trace,
+    seed_tuple,
+)
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -86,9 +94,7 @@ def dynamic_regret(
     >>> coldq.dynamic_regret(trace) > coldq.static_regret(trace)
     array([ True])
     """
-    run = require_trace(trace)
-    best = comparator or dynamic_comparator(run.problem, run.seeds, run.decisions)
-    return _totals(run.loss - best.loss, cumulative)
+    return _totals(_excess(require_trace(trace), comparator, "dynamic"), cumulative)
 
 
 def static_regret(
@@ -102,9 +108,22 @@ def static_regret(
     >>> coldq.static_regret(trace).shape
     (1,)
     """
-    run = require_trace(trace)
-    best = comparator or static_comparator(run.problem, run.seeds, run.decisions)
-    return _totals(run.loss - best.loss, cumulative)
+    return _totals(_excess(require_trace(trace), comparator, "static"), cumulative)
+
+
+def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
+    """What each slot cost more than the comparator, which must be that of this run."""
+    if comparator is None:
+        require_same_again(trace)
+        find = dynamic_comparator if kind == "dynamic" else static_comparator
+        comparator = find(trace.problem, trace.seeds, trace.decisions)
+    given = (comparator.kind or kind, comparator.seeds or trace.seeds, comparator.loss.shape)
+    if given != (kind, trace.seeds, trace.loss.shape):
+        raise InvalidInput(
+            f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
+            f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
+        )
+    return trace.loss - comparator.loss
 
 
 def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:
@@ -160,8 +179,8 @@ def constraint_variation(
 ) -> ConstraintVariation:
     """``sum_t max over X of |g_t(x) - g_{t-1}(x)|_2``.
 
-    Exact for one constraint and, by vertices, for few coordinates; otherwise a safe upper bound,
-    and the answer says which.
+    Exact for one affine constraint and, by vertices, for few coordinates; otherwise a safe upper
+    bound, and the answer says which.
 
     >>> import coldq
     >>> coldq.constraint_variation(coldq.problems.TimeVarying(horizon=20), seeds=[0]).exact
@@ -174,13 +193,8 @@ def constraint_variation(
     previous = None
     for t, revealed in replay(problem, seeds, decisions):
         constraint = revealed.constraint
-        if previous is not None and problem.n_constraints > 0 and constraint is not previous:
-            if type(previous) is not type(constraint) or not hasattr(constraint, "max_difference"):
-                raise InvalidInput(
-                    f"the variation from a {type(previous).__name__} to a "
-                    f"{type(constraint).__name__} is not known"
-                )
-            steps[:, t - 1], sharp = constraint.max_difference(previous, problem.domain)
+        if previous is not None and problem.n_constraints > 0:
+            steps[:, t - 1], sharp = difference(constraint, previous, problem.domain)
             exact = exact and sharp
         previous = constraint
     return ConstraintVariation(steps, exact)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import positive, whole_number
-from coldq.bounds import Guarantee, Known, exponent
+from coldq.bounds import Guarantee, Known, exponent, one_number
 from coldq.errors import InvalidInput
 
 LONGEST = 2**20  # horizons are searched up to here
@@ -120,23 +120,24 @@ def promised(
     horizon = learner.horizon if horizon is None else horizon
     if horizon is None:
         raise InvalidInput("this learner has no horizon of its own: pass horizon=")
-    vx = exponent("path_exponent", path_exponent)
-    vg = exponent("variation_exponent", variation_exponent)
+    vx = one_number("path_exponent", exponent("path_exponent", path_exponent))
+    vg = one_number("variation_exponent", exponent("variation_exponent", variation_exponent))
     N = whole_number("n_constraints", n_constraints, 0)
-    D = positive("gradient_bound", gradient_bound)
-    G = positive("constraint_bound", constraint_bound)
+    D = one_number("gradient_bound", gradient_bound, zero=False)
+    G = one_number("constraint_bound", constraint_bound, zero=False)
+    mu = one_number("mu", mu)
 
     def known(T: int) -> Known:
         return Known(
             horizon=T,
             diameter=float(R),
-            gradient_bound=float(D),
-            constraint_bound=float(G),
+            gradient_bound=D,
+            constraint_bound=G,
             n_constraints=N,
             path_length=float(R * (T**vx - 1.0)),
             constraint_variation=float(2.0 * G * np.sqrt(N) * (T**vg - 1.0)),
             mu=mu,
-            common=float(vx) == 0.0,
+            common=vx == 0.0,
         )
 
     def useful(T: int) -> bool:
@@ -147,7 +148,7 @@ def promised(
     useful_from, longer = None, LONGEST
     while longer >= 4 and useful(longer):
         useful_from, longer = longer, longer // 2
-    return Promise(learner, known(T), float(vx), float(vg), at(T).guarantees(known(T)), useful_from)
+    return Promise(learner, known(T), vx, vg, at(T).guarantees(known(T)), useful_from)
 
 
 def _trivial(measure: str, known: Known) -> float:

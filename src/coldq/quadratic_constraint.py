@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,9 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
 from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from coldq.domains import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -83,3 +87,37 @@ class QuadraticConstraint(Value):
         """``P``."""
         batch = joint_batch(P=self.P.shape[:-3], x=point(x, self.dim).shape[:-1])
         return np.broadcast_to(self.P, batch + self.P.shape[-3:])
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """At least ``max over the domain and the rows of |g|``, and whether it is exact."""
+        rows, exact = _largest_rows(self.P, self.q, self.r, domain)
+        return rows.max(axis=-1, initial=0.0), exact
+
+    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
+        """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
+        rows, exact = _largest_rows(self.P - other.P, self.q - other.q, self.r - other.r, domain)
+        return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
+
+
+def _largest_rows(P: Array, q: Array, r: Array, domain: Domain) -> tuple[Array, bool]:
+    """At least ``max over the domain of |x'P x / 2 + <q, x> - r|``, row by row; P any symmetric.
+
+    Around the centre c of the box around the domain, x = c + d, the slope P c + q has its ends over
+    the domain, and d'P d / 2 lies between the extreme eigenvalues times |d|^2 / 2. Exact if P is 0.
+    """
+    box = domain.around
+    half = 0.5 * (box.upper - box.lower)
+    if not np.isfinite(half).all():
+        return np.full(np.broadcast_shapes(q.shape[:-1], r.shape), np.inf), False
+    c = (box.lower + half)[..., None, :]
+    bent = matvec(P, c)
+    least, greatest, exact = domain.ends(bent + q)
+    shift = -0.5 * dot(bent, c) - r
+    reach = np.asarray(getattr(domain, "radius", np.sqrt(np.square(half).sum(axis=-1))))[..., None]
+    half = half[..., None, :]
+    most = 0.5 * dot(matvec(np.abs(P), half), half)
+    curve = 0.5 * np.linalg.eigvalsh(P) * (reach * reach)[..., None]
+    below = np.maximum(np.minimum(curve[..., 0], 0.0), -most)
+    above = np.minimum(np.maximum(curve[..., -1], 0.0), most)
+    ends = np.abs(least + shift + below), np.abs(greatest + shift + above)
+    return np.maximum(*ends), exact and not P.any()

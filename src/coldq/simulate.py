@@ -247,7 +247,8 @@ def replay(
     stream = problem.start(seeds)
     agents = getattr(problem, "agents", None)
     lead = (len(seeds),) if agents is None else (len(seeds), agents)
-    # A problem that looks at x without saying so gets NaN, and no wrong measure comes of it.
+    # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
+    # from it. Not in a comparison, which is False: only kept decisions find that, see below.
     unseen = np.full((*lead, problem.domain.dim), np.nan)
     for t in range(1, problem.horizon + 1):
         try:
@@ -261,6 +262,31 @@ def replay(
                 "keep=['decisions']"
             ) from error
         yield t, revealed if agents is None else network_feedback(revealed, lead)
+
+
+def require_same_again(trace: Trace) -> None:
+    """Raise if a problem, shown the decisions kept, reveals other functions than in the run.
+
+    Its own generator without a seed, or an adversary that remembers, would make regret a number
+    about another run. The library's problems are values, and need no look.
+    """
+    problem, x = trace.problem, trace.decisions
+    network = getattr(problem, "agents", None) is not None
+    if x is None or network or type(problem).__module__.startswith("coldq."):
+        return
+    for t, revealed in replay(problem, trace.seeds, x):
+        for name, function, was in (
+            ("loss", revealed.loss, trace.loss),
+            ("constraint", revealed.constraint, trace.constraint),
+        ):
+            now, then = function.value(x[:, t - 1]), was[:, t - 1]
+            size = np.abs(then).max(initial=0.0)
+            if not np.allclose(now, then, rtol=1e-9, atol=1e-9 * size):
+                raise InvalidInput(
+                    f"{type(problem).__name__} reveals another {name} in slot {t} than in the run, "
+                    f"{now} at the decision that had {then}: start(seeds) must begin the same "
+                    "stream again, with random numbers from the seeds alone"
+                )
 
 
 def _recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, point, real_array
+from coldq.constraints import VERTEX_LIMIT, Affine, largest_rows
 from coldq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from coldq.domains import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -79,3 +83,30 @@ class SparseAffine(Value):
         """``A``, dense."""
         batch = point(x, self.dim).shape[:-1]
         return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
+        rows, exact = _largest_rows(self.A, self.b, domain)
+        return rows.max(axis=-1, initial=0.0), exact
+
+    def max_difference(self, other: SparseAffine, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain of |g - other|_2``, exact where that of an Affine is."""
+        A, b, box = self.A - other.A, self.b - other.b, domain.around
+        moving = np.unique(A.nonzero()[1])
+        if box is domain:
+            if moving.size > VERTEX_LIMIT:
+                rows, _ = _largest_rows(A, b, domain)
+                return np.sqrt(np.square(rows).sum(axis=-1)), len(b) == 1
+            some = moving if moving.size else [0]
+            A, domain = A[:, some], type(box)(box.lower[..., some], box.upper[..., some])
+        still = Affine(np.zeros(A.shape), np.zeros(len(b)))
+        return Affine(A.toarray(), b).max_difference(still, domain)
+
+
+def _largest_rows(A: Any, b: Array, domain: Domain) -> tuple[Array, bool]:
+    """``max over the domain of |A x - b|``, row by row; at the cost of A's nonzeros on a box."""
+    if domain.around is not domain or domain.batch:
+        return largest_rows(A.toarray(), b, domain)
+    up, down = A.maximum(0.0), A.minimum(0.0)
+    low, high = domain.box.lower, domain.box.upper
+    return np.maximum(np.abs(up @ low + down @ high - b), np.abs(up @ high + down @ low - b)), True

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch
+from coldq.constraints import difference, largest
 from coldq.errors import InvalidInput
 
 
@@ -74,3 +75,19 @@ class Stacked:
         batch = np.broadcast_shapes(*(a.shape[:-core] for a in arrays))
         spread = [np.broadcast_to(a, batch + a.shape[-core:]) for a in arrays]
         return np.concatenate(spread, axis=len(batch))
+
+    def largest(self, domain: Any) -> tuple[Array, bool]:
+        """``max over the domain and all rows of |g|``, and whether it is exact."""
+        heights, exact = zip(*(largest(part, domain) for part in self.parts), strict=True)
+        return np.max(np.broadcast_arrays(*heights), axis=0), all(exact)
+
+    def max_difference(self, other: Stacked, domain: Any) -> tuple[Array, bool]:
+        """At least ``max over the domain of |g - other|_2``; exact if one part alone moves."""
+        if len(self.parts) != len(other.parts):
+            raise InvalidInput(
+                f"the variation from {len(other.parts)} parts to {len(self.parts)} is not known"
+            )
+        pairs = zip(self.parts, other.parts, strict=True)
+        moves, exact = zip(*(difference(new, old, domain) for new, old in pairs), strict=True)
+        total = np.sqrt(sum(np.square(move) for move in moves))
+        return total, all(exact) and sum(bool(move.any()) for move in moves) <= 1
