@@ -63,6 +63,8 @@ def measure(repeats: int) -> list[StartUp]:
 def _wall_time(arguments: list[str], cache: str) -> float:
     environment = {k: v for k, v in os.environ.items() if k not in SINGLE_THREAD}
     environment["NUMBA_CACHE_DIR"] = cache
+    # pip compiles what it installs: bytecode from the first run on is what a user has.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begun = perf_counter()
     done = subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, check=True)
     if FIRST_DECISION in arguments:
