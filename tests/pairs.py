@@ -193,21 +193,27 @@ class Problem(NamedTuple):
 # The judge.
 
 
-def normals_at(domain: Any, x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-    """The outward normals of length 1 of all that holds x, and how far the domain goes in each."""
+def normals_at(
+    domain: Any, x: np.ndarray, room: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The outward normals of length 1 of all that holds x, how far the domain goes in each, and the
+    sizes of the terms that their entries are made of: of a sphere's, x and its center."""
     eye, near = np.eye(x.size), room * (1.0 + np.abs(x))
     lower, upper = domain.box.lower, domain.box.upper
     high, low = x >= upper - near, x <= lower + near
     normals, limits = [eye[high], -eye[low]], [upper[high], -lower[low]]
+    terms = [eye[high], eye[low]]
     for part, floor in domain.hard:
         if isinstance(part, coldq.Affine):
             size = np.abs(part.b) + np.abs(part.A) @ at_least(x)
             held = part.b - part.A @ x <= room * size
             normals.append(part.A[held])
             limits.append(part.b[held])
+            terms.append(np.abs(part.A[held]))
             if floor == -INF:
                 normals.append(-part.A)
                 limits.append(-part.b)
+                terms.append(np.abs(part.A))
         else:
             own = slice(part.first, part.first + part.center.size)
             ray = np.zeros((1, x.size))
@@ -216,10 +222,13 @@ def normals_at(domain: Any, x: np.ndarray, room: float) -> tuple[np.ndarray, np.
             if length >= part.radius - room * size:
                 normals.append(ray)
                 limits.append(ray[:, own] @ part.center + part.radius * length)
-    B, limit = np.concatenate(normals), np.concatenate(limits)
+                terms.append(np.zeros((1, x.size)))
+                terms[-1][0, own] = np.abs(x[own]) + np.abs(part.center)
+    B, limit, size = (np.concatenate(found) for found in (normals, limits, terms))
     length = np.linalg.norm(B, axis=1)
-    B, limit, length = B[length > 0.0], limit[length > 0.0], length[length > 0.0]
-    return B / length[:, None], limit / length
+    some = length > 0.0
+    length = length[some]
+    return B[some] / length[:, None], limit[some] / length, size[some] / length[:, None]
 
 
 def shares_of(problem: Problem, x: np.ndarray, lam: np.ndarray, room: float) -> tuple[Any, ...]:
@@ -228,7 +237,7 @@ def shares_of(problem: Problem, x: np.ndarray, lam: np.ndarray, room: float) -> 
     half = 0.5 / problem.alpha
     y, mu = problem.center - problem.gradient * half, lam * half
     owner, S, _ = problem.rows.slopes(x, room)
-    B, limit = normals_at(problem.domain, x, room)
+    B, limit, size = normals_at(problem.domain, x, room)
     scale = 1.0 + np.abs(y) + np.abs(S * mu[owner, None]).sum(axis=0)
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
@@ -244,7 +253,7 @@ def shares_of(problem: Problem, x: np.ndarray, lam: np.ndarray, room: float) -> 
         c, t = found[: len(B)], found[len(B) :]
         total = sums.T @ (sums @ t)
         share[open_] = t / np.where(total > 0.0, total, 1.0)
-        off = np.abs(y - x - S.T @ (share * mu[owner]) - B.T @ c) / (scale + np.abs(B).T @ c)
+        off = np.abs(y - x - S.T @ (share * mu[owner]) - B.T @ c) / (scale + size.T @ c)
         if off.max() < best[0]:
             best = float(off.max()), S, share * mu[owner], B, c, limit
         if best[0] <= 1e-10:

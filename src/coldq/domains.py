@@ -446,7 +446,7 @@ class Ball(Domain):
         reach = self.radius[..., None]
         self._set(
             box=Box(self.center - reach, self.center + reach),
-            hard=((InBall(self.center, self.radius), 0.0),),
+            hard=((InBall(self.center, self.radius), 0.0),) if self.dim > 1 else (),
         )
 
     @property

@@ -20,6 +20,7 @@ CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passe
 X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
+HUGE = 1e8  # beside such multipliers, of hard rows that tie, the kernel's residual says little
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -145,7 +146,7 @@ def solve_parts(
     except ValueError:
         raise misfit(center, gradient, weights, constraint, domain) from None
     clash = np.zeros(residual.shape, bool)
-    if residual.size and not residual.max() <= SHARP:
+    if residual.size and not (residual.max() <= SHARP and np.abs(found).max(initial=0.0) <= HUGE):
         x, found, residual = (np.array(a) for a in (x, found, residual))
         clash = again(problem, x, found, residual)
     multipliers = np.empty_like(found)
@@ -185,10 +186,12 @@ def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> 
     ]
     clash = np.zeros(batch, bool)
     for where in np.ndindex(*batch):
-        if residual[where] <= SHARP or np.isnan(residual[where]):
+        huge = bool(np.abs(found[where]).max(initial=0.0) > HUGE)
+        if (residual[where] <= SHARP and not huge) or np.isnan(residual[where]):
             continue
         one = tuple(np.array(a[where]) for a in spread)
-        best = polish(one, x[where], found[where], float(residual[where]))
+        worst = residual_of(one, x[where], found[where]) if huge else float(residual[where])
+        best = polish(one, x[where], found[where], worst)
         if not best[2] <= CURVED_TOLERANCE:
             clash[where] = hard_rows_clash(one)
             best = best if clash[where] else restart(one, *best)
