@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coldq
-from tests.pairs import KINDS, PAIRS, draw
+from tests.pairs import KINDS, PAIRS, draw, residual, tolerance_of
 from tests.stress import stress_pair
 
 TWO_EACH = [(rows, domain) for rows, kind in KINDS.items() for domain in kind.domains[:2]]
@@ -16,6 +16,22 @@ TWO_EACH = [(rows, domain) for rows, kind in KINDS.items() for domain in kind.do
 def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) -> None:
     found = stress_pair(rows, domain, 24, seed=5)
     assert not found.failed
+
+
+@pytest.mark.parametrize(
+    ("rows", "domain", "k"),
+    [
+        ("sparse", "polytope", 1718),  # hard rows tie with the domain's: multipliers of 3e10
+        ("sparse", "ball product", 2812),  # the domain's own rows tie: 1e11, and x off by 1e-6
+        ("sparse", "ball product", 4106),  # a ball in one coordinate, and rows of very many scales
+        ("sparse", "ball", 2111),  # x holds fewer digits than a sphere's normal needs
+    ],
+)
+def test_steps_that_once_failed(rows: str, domain: str, k: int) -> None:
+    problem, allowed = draw(rows, domain, k), tolerance_of(rows, domain)
+    step = problem.solve()
+    assert residual(problem, step, allowed) <= allowed
+    assert np.abs(step.multipliers).max() < 1e5
 
 
 @pytest.mark.parametrize(("rows", "domain"), [*TWO_EACH, ("large", "polytope"), ("convex", "ball")])

@@ -6,6 +6,7 @@ It solves rows on a box. Hard rows of a polyhedral domain join those of the cons
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
+HUGE = 1e8  # a multiplier that says nothing: hard rows tie
 FAST, STRICT = np.array(0.0), np.array(1.0)
 HALF = np.array(0.5)  # alpha of a projection
 FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
@@ -145,22 +147,25 @@ def solve_beside(
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain.box)
     if p != domain.dim or weights.shape[-1:] != (n,):
         raise misfit(center, gradient, weights, constraint, domain)
-    if floor is not HINGE:
+    hinges = floor is HINGE
+    if not hinges:
         floor = append(floor, own.floor, 1)
     elif n in own.hinges:
         floor = own.hinges[n]
     else:
         floor = own.hinges[n] = append(_zeros(n), own.floor, 1)
     try:
-        step = solve_affine(
-            center,
-            gradient,
-            alpha,
-            append(weights, own.weights, 1),
-            floor,
-            Affine.unchecked(append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)),
-            domain.box,
-        )
+        weights = append(weights, own.weights, 1)
+        A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
+        rows, box = Affine.unchecked(A, b), domain.box
+        step = solve_affine(center, gradient, alpha, weights, floor, rows, box)
+        if (
+            not hinges
+            and maximum.reduce(np.abs(step.multipliers[..., :n]), None, initial=0.0) > HUGE
+        ):
+            zeros = _zeros(weights.shape[-1])
+            problem = (center, gradient, alpha, floor, weights, zeros, A, b, box.lower, box.upper)
+            step = explained(problem, step, n)
     except StepFailed as failed:
         if failed.step is not None:
             failed.step = failed.step._replace(multipliers=failed.step.multipliers[..., :n])
@@ -170,6 +175,40 @@ def solve_beside(
     except ValueError:
         raise misfit(center, gradient, weights, constraint, domain) from None
     return new_tuple(Step, (step[0], step[1][..., :n], step[2]))
+
+
+def explained(problem: tuple[Any, ...], answer: Step, n: int) -> Step:
+    """The same x with smaller multipliers of the first n rows, where they are huge.
+
+    Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
+    huge one is no price for anybody.
+    """
+    from coldq.step.rescue import explain, residual_of
+
+    x, multipliers, residual = (np.array(a) for a in answer)
+    for where, one in members(problem, residual.shape):
+        if not np.abs(multipliers[where][:n]).max() > HUGE:
+            continue
+        y = one[0] - one[1] / (2.0 * one[2])
+        for slack in (1e-10, 1e-8, 1e-6):
+            x_there, found = explain(one, y, x[where], slack)
+            worst = residual_of(one, x_there, found)
+            if worst <= TOLERANCE and np.abs(found[:n]).max() <= HUGE:
+                x[where], multipliers[where], residual[where] = x_there, found, worst
+                break
+    return Step(x, multipliers, residual if residual.ndim else residual[()])
+
+
+def members(
+    problem: tuple[Any, ...], batch: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """The instances of a batch one by one, each with its place."""
+    spread = [
+        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
+        for a, c in zip(problem, CORES[:-1], strict=True)
+    ]
+    for where in np.ndindex(*batch):
+        yield where, tuple(np.array(a[where]) for a in spread)
 
 
 def append(first: Array, second: Array, core: int) -> Array:
@@ -230,15 +269,10 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
 
     x, multipliers, residual = (np.array(a) for a in answer)
     batch = residual.shape
-    spread = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - c :])
-        for a, c in zip(problem, CORES[:-1], strict=True)
-    ]
     clash = np.zeros(batch, bool)
-    for where in np.ndindex(*batch):
+    for where, one in members(problem, batch):
         if residual[where] <= TOLERANCE or np.isnan(residual[where]):
             continue
-        one = tuple(np.array(a[where]) for a in spread)
         if np.isinf(residual[where]) and hard_rows_clash(one):
             clash[where] = True
             continue
