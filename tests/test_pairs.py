@@ -24,6 +24,8 @@ def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) ->
         ("sparse", "polytope", 1718),  # hard rows tie with the domain's: multipliers of 3e10
         ("sparse", "ball product", 2812),  # the domain's own rows tie: 1e11, and x off by 1e-6
         ("sparse", "ball product", 4106),  # a ball in one coordinate, and rows of very many scales
+        ("large", "polytope", 2804),  # rows of very many scales, more than can be met
+        ("large", "polytope", 3602),
         ("sparse", "ball", 2111),  # x holds fewer digits than a sphere's normal needs
     ],
 )

@@ -30,7 +30,7 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
-from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
+from coldq.step.affine import FAST, STRICT, TOLERANCE, misfit, raise_if_failed, run_affine
 from coldq.step.answer import Step
 from coldq.step.inside import curvature, from_inside
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
@@ -51,6 +51,7 @@ from coldq.step.large_kernels import (
 )
 from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
 
+FEW_ROWS = 200  # that the compiled kernel solves in a fraction of a second
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
@@ -489,13 +490,24 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
     found = residual(problem, x, mu)
     if not found <= TOLERANCE:
         found = np.inf if np.isnan(found) else found
-        for x_slow, slow in clarabel_answers(_dense(instance)):
+        for x_slow, slow in slow_answers(_dense(instance)):
             again = residual(problem, x_slow, slow * half)
             if again < found:
                 x, multipliers, found = x_slow, slow, again
             if found <= TOLERANCE:
                 break
     return x, multipliers, found
+
+
+def slow_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
+    """The kernel's, whom rows of many scales do not confuse, if they are few; then Clarabel's."""
+    if len(instance[7]) <= FEW_ROWS:
+        whole = tuple(np.array(part, order="C") for part in instance)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for strict in (FAST, STRICT):
+                x, multipliers, _ = run_affine(whole, strict)
+                yield x, multipliers
+    yield from clarabel_answers(instance)
 
 
 def _dense(instance: Instance) -> Instance:
