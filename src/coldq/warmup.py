@@ -15,7 +15,7 @@ def warmup(*, everything: bool = True) -> None:
     >>> coldq.warmup()
     """
     from coldq import contractions
-    from coldq.step import inside_kernels, kernels, large_kernels, max_affine_kernels
+    from coldq.step import interior_point_kernels, kernels, large_kernels, max_affine_kernels
 
     for contraction in contractions.ALL:
         contraction.build()
@@ -29,7 +29,7 @@ def warmup(*, everything: bool = True) -> None:
             max_affine_kernels.from_inside,
             max_affine_kernels.pieces_residual,
             *large_kernels.KERNELS,
-            *inside_kernels.KERNELS,
+            *interior_point_kernels.KERNELS,
         ]
     for build in builds:
         build()

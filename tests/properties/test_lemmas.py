@@ -113,25 +113,23 @@ class Run:
         self.vertices = self.domain.project(vertices)
 
 
-runs = st.builds(
-    Run,
-    seed=st.integers(0, 10**6),
-    T=st.integers(3, 15),
-    N=st.integers(1, 4),
-    p=st.integers(1, 4),
-    epsilon=st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 5.0]),
-    spread=st.sampled_from([0.0, 0.1, 1.0, 4.0]),
-)
-other_runs = st.builds(
-    Run,
-    seed=st.integers(0, 10**6),
-    T=st.integers(3, 8),
-    N=st.integers(1, 3),
-    p=st.integers(1, 3),
-    epsilon=st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 5.0]),
-    spread=st.sampled_from([0.0, 0.1, 1.0, 4.0]),
-    pair=st.sampled_from(SOLVED),
-)
+def drawn(
+    slots: int, rows: int, coordinates: int, **others: st.SearchStrategy
+) -> st.SearchStrategy:
+    return st.builds(
+        Run,
+        seed=st.integers(0, 10**6),
+        T=st.integers(3, slots),
+        N=st.integers(1, rows),
+        p=st.integers(1, coordinates),
+        epsilon=st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 5.0]),
+        spread=st.sampled_from([0.0, 0.1, 1.0, 4.0]),
+        **others,
+    )
+
+
+runs = drawn(15, 4, 4)
+other_runs = drawn(8, 3, 3, pair=st.sampled_from(SOLVED))
 some = settings(max_examples=150, deadline=None, derandomize=True)
 many = settings(some, max_examples=600)  # some ten for each pair
 any_run = runs | other_runs

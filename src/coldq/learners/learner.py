@@ -25,8 +25,8 @@ from coldq.feedback import Feedback
 from coldq.learners.card import Card
 
 FILL_UP = (
-    ": if their number changes, start for the largest and fill up with rows of zeros, 0'x <= 0, "
-    "which never act"
+    ": if their number changes, start for the largest and fill up with rows that always hold, "
+    "0'x <= b"
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64

@@ -22,7 +22,7 @@ from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
-HUGE = 1e8  # a multiplier that says nothing: hard rows tie
+HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 FAST, STRICT = np.array(0.0), np.array(1.0)
 HALF = np.array(0.5)  # alpha of a projection
 FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
@@ -147,8 +147,8 @@ def solve_beside(
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain.box)
     if p != domain.dim or weights.shape[-1:] != (n,):
         raise misfit(center, gradient, weights, constraint, domain)
-    hinges = floor is HINGE
-    if not hinges:
+    priced = floor is HINGE  # by weights, which bound the multipliers
+    if not priced:
         floor = append(floor, own.floor, 1)
     elif n in own.hinges:
         floor = own.hinges[n]
@@ -159,10 +159,7 @@ def solve_beside(
         A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
         rows, box = Affine.unchecked(A, b), domain.box
         step = solve_affine(center, gradient, alpha, weights, floor, rows, box)
-        if (
-            not hinges
-            and maximum.reduce(np.abs(step.multipliers[..., :n]), None, initial=0.0) > HUGE
-        ):
+        if not priced and np.abs(step.multipliers[..., :n]).max(initial=0.0) > HUGE:
             zeros = _zeros(weights.shape[-1])
             problem = (center, gradient, alpha, floor, weights, zeros, A, b, box.lower, box.upper)
             step = explained(problem, step, n)
@@ -186,9 +183,8 @@ def explained(problem: tuple[Any, ...], answer: Step, n: int) -> Step:
     from coldq.step.rescue import explain, residual_of
 
     x, multipliers, residual = (np.array(a) for a in answer)
-    for where, one in members(problem, residual.shape):
-        if not np.abs(multipliers[where][:n]).max() > HUGE:
-            continue
+    huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
+    for where, one in members(problem, CORES, huge):
         y = one[0] - one[1] / (2.0 * one[2])
         for slack in (1e-10, 1e-8, 1e-6):
             x_there, found = explain(one, y, x[where], slack)
@@ -200,15 +196,17 @@ def explained(problem: tuple[Any, ...], answer: Step, n: int) -> Step:
 
 
 def members(
-    problem: tuple[Any, ...], batch: tuple[int, ...]
+    problem: tuple[Any, ...], cores: tuple[int, ...], wanted: np.ndarray
 ) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """The instances of a batch one by one, each with its place."""
+    """The wanted instances of a batch, each with its place; `cores` as the kernel's."""
+    wanted = np.asarray(wanted)
     spread = [
-        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
-        for a, c in zip(problem, CORES[:-1], strict=True)
+        np.broadcast_to(a, wanted.shape + np.shape(a)[np.ndim(a) - c :])
+        for a, c in zip(problem, cores[: len(problem)], strict=True)
     ]
-    for where in np.ndindex(*batch):
-        yield where, tuple(np.array(a[where]) for a in spread)
+    for where in np.ndindex(*wanted.shape):
+        if wanted[where]:
+            yield where, tuple(np.array(a[where]) for a in spread)
 
 
 def append(first: Array, second: Array, core: int) -> Array:
@@ -268,11 +266,8 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     from coldq.step.rescue import hard_rows_clash, solve_slowly
 
     x, multipliers, residual = (np.array(a) for a in answer)
-    batch = residual.shape
-    clash = np.zeros(batch, bool)
-    for where, one in members(problem, batch):
-        if residual[where] <= TOLERANCE or np.isnan(residual[where]):
-            continue
+    clash = np.zeros(residual.shape, bool)
+    for where, one in members(problem, CORES, residual > TOLERANCE):
         if np.isinf(residual[where]) and hard_rows_clash(one):
             clash[where] = True
             continue

@@ -12,7 +12,7 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.quadratic_constraint import QuadraticConstraint
-from coldq.step.affine import HINGE, misfit, raise_if_failed
+from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
@@ -20,7 +20,6 @@ CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passe
 X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
-HUGE = 1e8  # beside such multipliers, of hard rows that tie, the kernel's residual says little
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -179,18 +178,10 @@ def run_curved(problem: tuple[Any, ...], start: Array) -> tuple[Array, Array, Ar
 def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> np.ndarray:
     """Polish what is not sharp, solve from other multipliers what is not solved; and say where
     hard rows clash."""
-    batch = residual.shape
-    spread = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - c :])
-        for a, c in zip(problem, CORES[:-1], strict=True)
-    ]
-    clash = np.zeros(batch, bool)
-    for where in np.ndindex(*batch):
-        huge = bool(np.abs(found[where]).max(initial=0.0) > HUGE)
-        if (residual[where] <= SHARP and not huge) or np.isnan(residual[where]):
-            continue
-        one = tuple(np.array(a[where]) for a in spread)
-        worst = residual_of(one, x[where], found[where]) if huge else float(residual[where])
+    clash = np.zeros(residual.shape, bool)
+    huge = np.abs(found).max(axis=-1, initial=0.0) > HUGE
+    for where, one in members(problem, CORES, (residual > SHARP) | (huge & ~np.isnan(residual))):
+        worst = residual_of(one, x[where], found[where]) if huge[where] else float(residual[where])
         best = polish(one, x[where], found[where], worst)
         if not best[2] <= CURVED_TOLERANCE:
             clash[where] = hard_rows_clash(one)

@@ -1013,12 +1013,12 @@ def ball_scratch_size(n: int, p: int) -> int:
 CURVED_TOLERANCE = 1e-13  # of a row's scale, as ROW_TOLERANCE
 CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
 C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
-PX, JAC, BACK = range(3)  # blocks of n by p: P x, the jacobian, the jacobian through the factor
+JAC, BACK = range(2)  # blocks of n by p: the jacobian, and that through the factor
 
 
 def curved_scratch_size(n: int, p: int) -> int:
     """As :func:`scratch_size`, for quadratic rows."""
-    return (CURVED_COLUMNS + 2 * p + 3 * n) * p + (HESSIAN + 2 * n) * n
+    return (CURVED_COLUMNS + 2 * p + 2 * n) * p + (HESSIAN + 2 * n) * n
 
 
 @compiled
@@ -1370,8 +1370,8 @@ def curved_memory(scratch, n, p):
     columns = carray(pointer_to(scratch, 0), (CURVED_COLUMNS, p))
     B = carray(pointer_to(scratch, end), (p, p))
     L = carray(pointer_to(scratch, end + p * p), (p, p))
-    blocks = carray(pointer_to(scratch, end + 2 * p * p), (3, n, p))
-    rows = carray(pointer_to(scratch, end + (2 * p + 3 * n) * p), (HESSIAN + 2 * n, n))
+    blocks = carray(pointer_to(scratch, end + 2 * p * p), (2, n, p))
+    rows = carray(pointer_to(scratch, end + (2 * p + 2 * n) * p), (HESSIAN + 2 * n, n))
     return columns, B, L, blocks, rows
 
 

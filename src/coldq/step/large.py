@@ -14,8 +14,8 @@ each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows bet
 Once these are clear, the first method finishes what the second would only approach.
 
 Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
-many multipliers are at their weights, :mod:`coldq.step.inside` finds which, and the first method
-finishes again.
+many multipliers are at their weights, :mod:`coldq.step.interior_point` finds which, and the first
+method finishes again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import FAST, STRICT, TOLERANCE, misfit, raise_if_failed, run_affine
 from coldq.step.answer import Step
-from coldq.step.inside import curvature, from_inside
+from coldq.step.interior_point import curvature, from_inside
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
 from coldq.step.large_kernels import (
     ROW_TOLERANCE,

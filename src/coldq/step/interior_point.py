@@ -20,8 +20,22 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from coldq._values import Array
-from coldq.step import inside_kernels as kernels
-from coldq.step.inside_kernels import HI, LO, MU, PULL, RIGHT, STIFF, TINY, WEIGHT, G, U, V, X, Y
+from coldq.step import interior_point_kernels as kernels
+from coldq.step.interior_point_kernels import (
+    HI,
+    LO,
+    MU,
+    PULL,
+    RIGHT,
+    STIFF,
+    TINY,
+    WEIGHT,
+    G,
+    U,
+    V,
+    X,
+    Y,
+)
 
 if TYPE_CHECKING:
     from coldq.step.large import Problem

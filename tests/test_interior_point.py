@@ -8,7 +8,7 @@ from scipy import sparse
 
 import coldq
 from coldq.step.affine import TOLERANCE
-from coldq.step.inside import factored, from_inside
+from coldq.step.interior_point import factored, from_inside
 from coldq.step.large import Problem, row_norms
 from coldq.step.large_kernels import SparseRows
 from coldq.step.reference import reference_step

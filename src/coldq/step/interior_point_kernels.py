@@ -1,4 +1,4 @@
-"""Compiled parts of the interior-point method, for :mod:`coldq.step.inside`.
+"""Compiled parts of the interior-point method, for :mod:`coldq.step.interior_point`.
 
 What it has for every row and every coordinate are the lines of two matrices, which have names. Rows
 have unit length here. A pair is a room and its price: u and ``hi - mu``, v and ``mu - lo``, and for
