@@ -219,7 +219,7 @@ def played() -> coldq.Trace:
         (lambda: coldq.OGD(X, eta=1.0).update(None, FEEDBACK), "update takes a state"),
         (lambda: PROX[0].update(with_clock(PROX[0], 2), FEEDBACK), "state.t must be an array"),
         (lambda: ANYTIME.update(with_clock(ANYTIME, 2), FEEDBACK), "state.t must be an array"),
-        (lambda: PROX[0].update(PROX[0].init(2), FEEDBACK), "largest and fill up with rows of z"),
+        (lambda: PROX[0].update(PROX[0].init(2), FEEDBACK), "fill up with rows that always hold"),
         (lambda: CLASP.update(CLASP.init(2), FEEDBACK), "fill up with rows that always hold"),
         (lambda: coldq.path_length(played()), "path_length takes a comparator, .* got Trace"),
         (lambda: coldq.constraint_variation(played(), [0]), "a problem needs domain"),
