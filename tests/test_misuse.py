@@ -240,6 +240,7 @@ def played() -> coldq.Trace:
         (lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK), "a State has no queue"),
         (lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK), "a QueueState has no experts"),
         (lambda: coldq.simulate(PROX[0], FEEDBACK), "a problem needs domain"),
+        (lambda: coldq.OGD.for_problem(FEEDBACK), "a problem needs domain"),
         (lambda: coldq.simulate(None, coldq.problems.TimeVarying(10)), "a learner needs domain"),
         (lambda: coldq.hard_violation(PROX[0].init(1)), "this takes a Trace"),
         (lambda: coldq.dynamic_regret(3), "this takes a Trace"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from coldq._values import positive
 from coldq.errors import InvalidInput
+from coldq.simulate import require_problem
 
 NAMES = (
     "diameter",
@@ -33,6 +34,7 @@ class ConstantsOf:
     """
 
     def __init__(self, problem: Any, parameters: dict[str, Any]) -> None:
+        require_problem(problem)
         self.problem = problem
         self.given = {n: positive(n, parameters.pop(n)) for n in NAMES if n in parameters}
 
