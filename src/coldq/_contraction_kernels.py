@@ -1,86 +1,186 @@
-"""The loops behind :mod:`coldq.contractions`: plain functions, compiled there."""
+"""The loops behind :mod:`coldq.contractions`."""
 
 import math
 
-from numba import float64, void
-
-_number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]
+from coldq.compiled import batch_kernel, matrix, vector
 
 
-def dot(a, b, out):
+@batch_kernel("(p),(p)->()")
+def dot(sizes, at):
+    a, b, out = vector(at[0], sizes[0]), vector(at[1], sizes[0]), vector(at[2], 1)
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
     out[0] = total
+    return 0.0
 
 
-def matvec(A, x, out):
-    for k in range(A.shape[0]):
+@batch_kernel("(n,p),(p)->(n)")
+def matvec(sizes, at):
+    n, p = sizes[0], sizes[1]
+    A, x, out = matrix(at[0], n, p), vector(at[1], p), vector(at[2], n)
+    for k in range(n):
         total = 0.0
-        for i in range(A.shape[1]):
+        for i in range(p):
             total += A[k, i] * x[i]
         out[k] = total
+    return 0.0
 
 
-def vecmat(A, v, out):
-    for i in range(A.shape[1]):
+@batch_kernel("(n,p),(n)->(p)")
+def vecmat(sizes, at):
+    n, p = sizes[0], sizes[1]
+    A, v, out = matrix(at[0], n, p), vector(at[1], n), vector(at[2], p)
+    for i in range(p):
         out[i] = 0.0
-    for k in range(A.shape[0]):
-        for i in range(A.shape[1]):
+    for k in range(n):
+        for i in range(p):
             out[i] += A[k, i] * v[k]
+    return 0.0
 
 
-def affine_value(A, x, b, out):
-    for k in range(A.shape[0]):
+@batch_kernel("(n,p),(p),(n)->(n)")
+def affine_value(sizes, at):
+    n, p = sizes[0], sizes[1]
+    A, x, b, out = matrix(at[0], n, p), vector(at[1], p), vector(at[2], n), vector(at[3], n)
+    for k in range(n):
         total = 0.0
-        for i in range(A.shape[1]):
+        for i in range(p):
             total += A[k, i] * x[i]
         out[k] = total - b[k]
+    return 0.0
 
 
-def least_squares_gradient(H, x, y, out):
-    for i in range(H.shape[1]):
+@batch_kernel("(m,p),(p),(m)->(p)")
+def least_squares_gradient(sizes, at):
+    m, p = sizes[0], sizes[1]
+    H, x, y, out = matrix(at[0], m, p), vector(at[1], p), vector(at[2], m), vector(at[3], p)
+    for i in range(p):
         out[i] = 0.0
-    for k in range(H.shape[0]):
+    for k in range(m):
         error = 0.0
-        for i in range(H.shape[1]):
+        for i in range(p):
             error += H[k, i] * x[i]
         error -= y[k]
-        for i in range(H.shape[1]):
+        for i in range(p):
             out[i] += H[k, i] * error
+    return 0.0
 
 
-def log_capacity(scale, rate, x, out):
+@batch_kernel("(p),(p),(p)->()")
+def log_capacity(sizes, at):
+    p = sizes[0]
+    scale, rate, x = vector(at[0], p), vector(at[1], p), vector(at[2], p)
     total = 0.0
-    for i in range(x.size):
+    for i in range(p):
         total += scale[i] * math.log1p(rate[i] * x[i])
-    out[0] = total
+    vector(at[3], 1)[0] = total
+    return 0.0
 
 
-def bounded_queue(queue, g, gain, eta, floor, out):
-    for k in range(queue.size):
+@batch_kernel("(n),(n),(),(),()->(n)")
+def bounded_queue(sizes, at):
+    n = sizes[0]
+    queue, g, out = vector(at[0], n), vector(at[1], n), vector(at[5], n)
+    gain, eta, floor = vector(at[2], 1)[0], vector(at[3], 1)[0], vector(at[4], 1)[0]
+    for k in range(n):
         out[k] = max((1.0 - eta) * queue[k] + gain * max(g[k], 0.0), floor)
+    return 0.0
 
 
-def hedge(log_weights, points, played, gradient, kappa, out):
+# The experts are a leading axis of their arrays, so that these see them with any step.
+
+
+@batch_kernel("(m*),(m*,p),(p),(p),()->(m)")
+def hedge(sizes, at):
+    m, p = sizes[0], sizes[1]
+    played, gradient, kappa = vector(at[2], p), vector(at[3], p), vector(at[4], 1)[0]
+    out = vector(at[5], m)
     largest = -math.inf
-    for m in range(log_weights.size):
+    for j in range(m):
+        point = vector(at[1] + 8 * j * sizes[3], p)
         surrogate = 0.0
-        for i in range(played.size):
-            surrogate += gradient[i] * (points[m, i] - played[i])
-        out[m] = log_weights[m] - kappa * surrogate
-        largest = max(largest, out[m])
-    for m in range(log_weights.size):
-        out[m] -= largest
+        for i in range(p):
+            surrogate += gradient[i] * (point[i] - played[i])
+        out[j] = vector(at[0] + 8 * j * sizes[2], 1)[0] - kappa * surrogate
+        largest = max(largest, out[j])
+    for j in range(m):
+        out[j] -= largest
+    return 0.0
 
 
-def implied(a, b, A, B, lower, upper, out):
+@batch_kernel("(m*),(m*,p)->(p)")
+def weighted_mean(sizes, at):
+    m, p = sizes[0], sizes[1]
+    out = vector(at[2], p)
+    total = 0.0
+    for i in range(p):
+        out[i] = 0.0
+    for j in range(m):
+        point = vector(at[1] + 8 * j * sizes[3], p)
+        weight = math.exp(vector(at[0] + 8 * j * sizes[2], 1)[0])
+        total += weight
+        for i in range(p):
+            out[i] += weight * point[i]
+    # Rounding must not take the mean out of a box that holds all points.
+    for i in range(p):
+        least, largest = math.inf, -math.inf
+        for j in range(m):
+            value = vector(at[1] + 8 * (j * sizes[3] + i), 1)[0]
+            least = min(least, value)
+            largest = max(largest, value)
+        out[i] = min(max(out[i] / total, least), largest)
+    return 0.0
+
+
+@batch_kernel("(n,n),(n,p)->(n,p)")
+def mix(sizes, at):
+    # Absent neighbours are not touched: with the identity every bit of x stays what it is.
+    n, p = sizes[0], sizes[1]
+    W, x, out = matrix(at[0], n, n), matrix(at[1], n, p), matrix(at[2], n, p)
+    for i in range(n):
+        begun = False
+        for j in range(n):
+            weight = W[i, j]
+            if weight != 0.0:
+                for k in range(p):
+                    term = weight * x[j, k]
+                    out[i, k] = out[i, k] + term if begun else term
+                begun = True
+    return 0.0
+
+
+@batch_kernel("(p),(p),()->(p)")
+def into_ball(sizes, at):
+    p = sizes[0]
+    x, center, out = vector(at[0], p), vector(at[1], p), vector(at[3], p)
+    radius = vector(at[2], 1)[0]
+    largest = 0.0
+    for i in range(p):
+        largest = max(largest, abs(x[i] - center[i]))
+        out[i] = x[i]
+    # Divided by the largest first: squares of huge numbers would overflow.
+    total = 0.0
+    if largest > 0.0:
+        for i in range(p):
+            total += ((x[i] - center[i]) / largest) ** 2
+    norm = math.sqrt(total)
+    if not (largest * norm <= radius):
+        for i in range(p):
+            out[i] = center[i] + (x[i] - center[i]) / largest / norm * radius
+    return 0.0
+
+
+@batch_kernel("(p),(),(n,p),(n),(p),(p)->()")
+def implied(sizes, at):
     # For any factor l >= 0, on X and where A[k] x <= B[k]:
     #     a x - b <= max over X of (a - l A[k]) x - (b - l B[k]).
     # The right side, with what rounding may add to it, is convex and piecewise linear in l, so that
     # Newton's method from l = 0 finds where it stops being positive, if it does. It goes a little
     # too far on purpose: at the very place rounding would decide.
-    p = a.size
+    p, n = sizes[0], sizes[1]
+    a, b, A, B = vector(at[0], p), vector(at[1], 1)[0], matrix(at[2], n, p), vector(at[3], n)
+    lower, upper, out = vector(at[4], p), vector(at[5], p), vector(at[6], 1)
     rounding = 4.0 * (p + 8) * 2.3e-16
     out[0] = 0.0
     for k in range(A.shape[0]):
@@ -109,77 +209,5 @@ def implied(a, b, A, B, lower, upper, out):
             factor += 1.000001 * top / fall
         if same or top <= 0.0:
             out[0] = 1.0
-            return
-
-
-def mix(W, x, out):
-    # Absent neighbours are not touched: with the identity every bit of x stays what it is.
-    for i in range(W.shape[0]):
-        begun = False
-        for j in range(W.shape[1]):
-            weight = W[i, j]
-            if weight != 0.0:
-                for k in range(x.shape[1]):
-                    term = weight * x[j, k]
-                    out[i, k] = out[i, k] + term if begun else term
-                begun = True
-
-
-def weighted_mean(log_weights, points, out):
-    total = 0.0
-    for i in range(points.shape[1]):
-        out[i] = 0.0
-    for m in range(log_weights.size):
-        weight = math.exp(log_weights[m])
-        total += weight
-        for i in range(points.shape[1]):
-            out[i] += weight * points[m, i]
-    # Rounding must not take the mean out of a box that holds all points.
-    for i in range(points.shape[1]):
-        least, largest = math.inf, -math.inf
-        for m in range(log_weights.size):
-            least = min(least, points[m, i])
-            largest = max(largest, points[m, i])
-        out[i] = min(max(out[i] / total, least), largest)
-
-
-def into_ball(x, center, radius, out):
-    largest = 0.0
-    for i in range(x.size):
-        largest = max(largest, abs(x[i] - center[i]))
-        out[i] = x[i]
-    # Divided by the largest first: squares of huge numbers would overflow.
-    total = 0.0
-    if largest > 0.0:
-        for i in range(x.size):
-            total += ((x[i] - center[i]) / largest) ** 2
-    norm = math.sqrt(total)
-    if not (largest * norm <= radius):
-        for i in range(x.size):
-            out[i] = center[i] + (x[i] - center[i]) / largest / norm * radius
-
-
-SIGNATURES = {
-    "dot": (void(_vector, _vector, _number), "(p),(p)->()"),
-    "matvec": (void(_matrix, _vector, _vector), "(n,p),(p)->(n)"),
-    "vecmat": (void(_matrix, _vector, _vector), "(n,p),(n)->(p)"),
-    "affine_value": (void(_matrix, _vector, _vector, _vector), "(n,p),(p),(n)->(n)"),
-    "least_squares_gradient": (void(_matrix, _vector, _vector, _vector), "(m,p),(p),(m)->(p)"),
-    "log_capacity": (void(_vector, _vector, _vector, _number), "(p),(p),(p)->()"),
-    "bounded_queue": (
-        void(_vector, _vector, float64, float64, float64, _vector),
-        "(n),(n),(),(),()->(n)",
-    ),
-    "implied": (
-        void(_vector, float64, _matrix, _vector, _vector, _vector, _number),
-        "(p),(),(n,p),(n),(p),(p)->()",
-    ),
-    "mix": (void(_matrix, _matrix, _matrix), "(n,n),(n,p)->(n,p)"),
-    "into_ball": (void(_vector, _vector, float64, _vector), "(p),(p),()->(p)"),
-    # The experts are a leading axis of their arrays, so that these see them with any strides.
-    "hedge": (
-        void(_number, float64[:, :], _vector, _vector, float64, _number),
-        "(m),(m,p),(p),(p),()->(m)",
-    ),
-    "weighted_mean": (void(_number, float64[:, :], _vector), "(m),(m,p)->(p)"),
-}
+            return 0.0
+    return 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from coldq.compiled import Kernel
+
 
 def warmup(*, everything: bool = True) -> None:
     """Compile the kernels, or load them from the cache.
@@ -14,22 +16,19 @@ def warmup(*, everything: bool = True) -> None:
     >>> import coldq
     >>> coldq.warmup()
     """
-    from coldq import contractions
-    from coldq.step import interior_point_kernels, kernels, large_kernels, max_affine_kernels
+    for kernel in kernels(everything):
+        kernel()
 
-    for contraction in contractions.ALL:
-        contraction.build()
-    builds = [kernels.affine_single, kernels.affine_step, kernels.capacity_step]
+
+def kernels(everything: bool = True) -> list[Kernel]:
+    """All kernels, or those of affine rows and capacities on a box."""
+    from coldq import contractions
+    from coldq.step import interior_point_kernels, large_kernels, max_affine_kernels
+    from coldq.step import kernels as step
+
+    found = [contraction.build for contraction in contractions.ALL]
+    found += [step.affine_step, step.capacity_step]
     if everything:
-        builds += [
-            kernels.affine_check,
-            kernels.ball_step,
-            kernels.curved_step,
-            kernels.dual_search,
-            max_affine_kernels.from_inside,
-            max_affine_kernels.pieces_residual,
-            *large_kernels.KERNELS,
-            *interior_point_kernels.KERNELS,
-        ]
-    for build in builds:
-        build()
+        modules = (step, max_affine_kernels, large_kernels, interior_point_kernels)
+        found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
+    return list(dict.fromkeys(found))

@@ -5,20 +5,21 @@ It solves rows on a box. Hard rows of a polyhedral domain join those of the cons
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy import empty, maximum
 
-from coldq._values import FLOAT, Array
+from coldq._values import Array
+from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
 from coldq.step.answer import Step
-from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
+from coldq.step.kernels import affine_step, scratch_size
+from coldq.step.threads import NONE, SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
@@ -34,13 +35,6 @@ new_tuple = tuple.__new__  # a named tuple without the call of its own construct
 
 
 @cache
-def _batch() -> Any:
-    from coldq.step.kernels import affine_step
-
-    return affine_step()
-
-
-@cache
 def _zeros(n: int) -> Array:
     zeros = np.zeros(n)
     zeros.flags.writeable = False
@@ -52,22 +46,17 @@ def is_large(n: int, p: int) -> bool:
     return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
 
 
-# By the shape of A, all that a single step takes besides its problem: the kernel, zeros, memory and
-# the shape. The kernel holds the GIL from end to end, so threads share its memory.
-_singles: dict[tuple[int, ...], tuple[Any, Array, Array, int, int]] = {}
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+# By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
+# its memory.
+_singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
 
 
 def prepare_single(shape: tuple[int, ...]) -> bool:
     """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
-    if is_large(*shape) or not HAS_GIL:
+    size = scratch_size(*shape)
+    if is_large(*shape) or 8 * size > SMALL_BLOCK:
         return False
-    from coldq.step.kernels import affine_single, single_size
-
-    n, p = shape
-    if 8 * single_size(n, p) > SMALL_BLOCK:
-        return False
-    _singles[shape] = affine_single(), _zeros(n), np.zeros(single_size(n, p)), n, p
+    _singles[shape] = affine_step(), _zeros(shape[0]), size
     return True
 
 
@@ -83,33 +72,27 @@ def solve_affine(
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
     if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here. The kernel checks
-        # lengths and strides itself; it must be given arrays of the right number of axes.
+        # A single decision costs mostly Python, so there is little of it here. The kernel itself
+        # refuses arrays that do not belong together.
         try:
-            kernel, zeros, memory, n, p = _singles[A.shape]
+            kernel, zeros, size = _singles[A.shape]
         except KeyError:
             if A.ndim != 2:
                 raise misfit(center, gradient, weights, constraint, domain) from None
             if prepare_single(A.shape):
                 return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
         else:
-            if not (
-                weights.ndim == gradient.ndim == b.ndim == 1
-                and (center.dtype is FLOAT or center.dtype == FLOAT)
-            ):
-                raise misfit(center, gradient, weights, constraint, domain)
-            x, multipliers = empty(p), empty(n)
+            x, multipliers = empty(center.shape), empty(b.shape)
             try:
                 residual = kernel(
-                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, A, b,
-                    domain.bounds, memory, x, multipliers,
+                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros,
+                    A, b, domain.lower, domain.upper, FAST,
+                    NONE if size <= STACK else scratch(size), x, multipliers, None,
                 )  # fmt: skip
-            except TypeError:  # alpha is not one number, or the domain not one box
+            except TypeError:
                 raise misfit(center, gradient, weights, constraint, domain) from None
-            if 0.0 <= residual <= TOLERANCE:
+            if residual <= TOLERANCE:
                 return new_tuple(Step, (x, multipliers, residual))
-            if residual < 0.0:
-                raise misfit(center, gradient, weights, constraint, domain)
     if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
         from coldq.step.large import solve_large
 
@@ -252,9 +235,8 @@ def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
     n, p = problem[6].shape[-2:]
-    cores = ((p,), (n,), ())
-    memory = partial(scratch, n, p)
-    return new_tuple(Step, run_batch(_batch(), (*problem, strict), CORES, cores, memory))
+    cores, size = ((p,), (n,), ()), scratch_size(n, p)
+    return new_tuple(Step, run_batch(affine_step(), (*problem, strict), CORES, cores, size))
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:

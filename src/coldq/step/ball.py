@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from coldq.domains import Ball
 from coldq.errors import InvalidInput
 from coldq.step.affine import FAST, HINGE, STRICT, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
-from coldq.step.threads import run_batch, scratch
+from coldq.step.kernels import ball_scratch_size, ball_step
+from coldq.step.threads import run_batch
 
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 
@@ -60,11 +60,6 @@ def run_ball(problem: tuple[Any, ...]) -> Step:
 
 
 def _run(problem: tuple[Any, ...], strict: Array) -> Step:
-    from coldq.step import kernels
-
     n, p = problem[6].shape[-2:]
-    memory = partial(scratch, n, p, kernels.ball_scratch_size)
-    x, multipliers, residual = run_batch(
-        kernels.ball_step(), (*problem, strict), CORES, ((p,), (n,), ()), memory
-    )
-    return Step(x, multipliers, np.asarray(residual))
+    cores, size = ((p,), (n,), ()), ball_scratch_size(n, p)
+    return Step(*run_batch(ball_step(), (*problem, strict), CORES, cores, size))

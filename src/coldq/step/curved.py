@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ from coldq.errors import InvalidInput
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
-from coldq.step.threads import run_batch, scratch
+from coldq.step.kernels import curved_scratch_size, curved_step
+from coldq.step.threads import run_batch
 
 CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passes silently
 X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
@@ -165,14 +165,9 @@ def one_way(kind: str, floor: Array) -> InvalidInput:
 
 def run_curved(problem: tuple[Any, ...], start: Array) -> tuple[Array, Array, Array]:
     """The kernel alone: answers whose residual may be large, infinite or NaN."""
-    from coldq.step.kernels import curved_scratch_size, curved_step
-
     n, p = problem[6].shape[-2:]
-    memory = partial(scratch, n, p, curved_scratch_size)
-    x, multipliers, residual = run_batch(
-        curved_step(), (*problem, start), CORES, ((p,), (n,), ()), memory
-    )
-    return x, multipliers, np.asarray(residual)
+    cores, size = ((p,), (n,), ()), curved_scratch_size(n, p)
+    return run_batch(curved_step(), (*problem, start), CORES, cores, size)  # type: ignore[return-value]
 
 
 def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> np.ndarray:

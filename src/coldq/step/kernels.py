@@ -15,26 +15,21 @@ closed form and the dual is a monotone root in one variable.
 The compliance c turns a row's penalty into a quadratic one where its multiplier is not at a bound:
 rows with infinite bounds and c = 1 / (2 alpha) add ``|A x - b|^2 / 2``, a least-squares loss.
 
-This module imports Numba, so it is imported where a kernel is first needed. All compiled callees of
-a kernel live here with it, because Numba's cache does not notice changes in other files.
 """
-
-# pyright: reportCallIssue=false, reportPrivateImportUsage=false
-# (Numba gives an intrinsic another signature than its definition has.)
 
 import math
 
-from numba import carray, float64, njit, types, void
-from numba.extending import intrinsic
-
-from coldq._compile import build_once, function, gufunc
-
-# Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
-# depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
-# keep their meaning: hard rows have infinite bounds.
-SAFE_FAST = {"reassoc", "contract", "nsz"}
-compiled = njit(fastmath=SAFE_FAST, error_model="numpy")
-inlined = njit(fastmath=SAFE_FAST, error_model="numpy", forceinline=True)
+from coldq.compiled import (
+    address_of,
+    batch_kernel,
+    compiled,
+    cube,
+    inlined,
+    kernel,
+    matrix,
+    vector,
+)
+from coldq.compiled.calls import STACK
 
 ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hundred roundings
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
@@ -56,11 +51,6 @@ CHOSEN, SIDE, OPEN, HESSIAN = range(14, 18)
 def scratch_size(n: int, p: int) -> int:
     """How many floats an instance needs to work in; instances solved in turn share them."""
     return COLUMNS * p + (HESSIAN + 2 * n) * n
-
-
-def single_size(n: int, p: int) -> int:
-    """The same for :func:`affine_single`, whose memory begins with zeros."""
-    return n + scratch_size(n, p)
 
 
 @inlined
@@ -388,30 +378,18 @@ def cut_back(A, columns, rows):
     return found
 
 
-@intrinsic
-def pointer_to(typingctx, array, offset):
-    """The address of an array's entry.
-
-    Passing some fifteen array descriptors by value costs several times the quiet path itself.
-    """
-
-    def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.gep(data, [args[1]])
-
-    return types.CPointer(array.dtype)(array, types.intp), codegen
-
-
 @compiled
 def solve_instance(
     n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, strict,
     columns_, rows_, x_, multipliers_,
 ):  # fmt: skip
-    center, gradient = carray(center_, p), carray(gradient_, p)
-    lower, upper, x = carray(lower_, p), carray(upper_, p), carray(x_, p)
-    floor, weights, compliance = carray(floor_, n), carray(weights_, n), carray(compliance_, n)
-    A, b, multipliers = carray(A_, (n, p)), carray(b_, n), carray(multipliers_, n)
-    columns, rows = carray(columns_, (COLUMNS, p)), carray(rows_, (HESSIAN + 2 * n, n))
+    # By their addresses: passing some fifteen descriptors of arrays costs several times the quiet
+    # path itself.
+    center, gradient = vector(center_, p), vector(gradient_, p)
+    lower, upper, x = vector(lower_, p), vector(upper_, p), vector(x_, p)
+    floor, weights, compliance = vector(floor_, n), vector(weights_, n), vector(compliance_, n)
+    A, b, multipliers = matrix(A_, n, p), vector(b_, n), vector(multipliers_, n)
+    columns, rows = matrix(columns_, COLUMNS, p), matrix(rows_, HESSIAN + 2 * n, n)
 
     half = 0.5 / alpha
     finite = 0.0
@@ -584,117 +562,66 @@ def solve_instance(
     return residual
 
 
-_number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]
+# Every kernel below works in memory that comes as its last input, or on the stack where that is
+# empty; `memory_of` says where, and 0 if there is too little.
 
 
-@build_once
-def affine_step():
-    """The gufunc for affine rows, compiled on the first call."""
+@inlined
+def memory_of(given, size, own, needed):
+    if size == 0 and needed <= STACK:
+        return own
+    return given if size >= needed else 0
 
-    @gufunc(
-        [
-            void(
-                _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector,
-                _vector, _vector, float64, _vector, _vector, _vector, _number,
-            )
-        ],
-        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()",
+
+@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?")
+def affine_step(sizes, at):
+    """Affine rows on a box: center, gradient, alpha, floor, weights, compliance, A, b, lower,
+    upper, strict, memory; x, multipliers, residual. The largest residual is returned."""
+    p, n, s = sizes[0], sizes[1], sizes[2]
+    memory = memory_of(at[11], s, at[15], COLUMNS * p + (HESSIAN + 2 * n) * n)
+    if memory == 0:
+        return math.nan
+    residual = solve_instance(
+        n, p, at[0], at[1], vector(at[2], 1)[0], at[3], at[4], at[5], at[6], at[7], at[8], at[9],
+        vector(at[10], 1)[0], memory, memory + 8 * COLUMNS * p, at[12], at[13],
     )  # fmt: skip
-    def kernel(
-        center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, strict, scratch,
-        x, multipliers, residual,
-    ):  # fmt: skip
-        n, p = A.shape
-        residual[0] = solve_instance(
-            n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
-            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(compliance, 0),
-            pointer_to(A, 0), pointer_to(b, 0), pointer_to(lower, 0), pointer_to(upper, 0), strict,
-            pointer_to(scratch, 0), pointer_to(scratch, COLUMNS * p),
-            pointer_to(x, 0), pointer_to(multipliers, 0),
-        )  # fmt: skip
-
-    return kernel.ufunc
+    if at[14] != 0:
+        vector(at[14], 1)[0] = residual
+    return residual
 
 
-@build_once
-def affine_single():
-    """The same solver for one instance: an ordinary call, a fraction of a gufunc's of 15 operands.
-
-    It returns the residual, or -1 if lengths or strides do not fit; it trusts the number of axes
-    and that all is float64. `bounds` holds the lower bounds of the box and then the upper ones;
-    `memory` begins with n zeros, the rows' compliance.
-    """
-    signature = float64(
-        _vector, _vector, float64, _vector, _vector, _matrix, _vector, _matrix,
-        _vector, _vector, _vector,
+@batch_kernel("(p),(n),(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(s)->()")
+def affine_check(sizes, at):
+    """The residual of any x and multipliers, which come first, for affine rows on a box."""
+    p, n, s = sizes[0], sizes[1], sizes[2]
+    memory = memory_of(at[12], s, at[14], COLUMNS * p + (HESSIAN + 2 * n) * n)
+    if memory == 0:
+        return math.nan
+    x, multipliers, center, gradient = (
+        vector(at[0], p), vector(at[1], n), vector(at[2], p), vector(at[3], p),
     )  # fmt: skip
-
-    @function(signature)
-    def kernel(center, gradient, alpha, floor, weights, A, b, bounds, memory, x, multipliers):
-        n, p = A.shape
-        if not (
-            center.size == gradient.size == x.size == p
-            and floor.size == weights.size == b.size == n
-            and bounds.shape[0] == 2
-            and bounds.shape[1] == p
-            and (p < 2 or center.strides[0] == gradient.strides[0] == 8)
-            and (n < 2 or weights.strides[0] == floor.strides[0] == 8)
-        ):
-            return -1.0
-        return solve_instance(
-            n, p, pointer_to(center, 0), pointer_to(gradient, 0), alpha,
-            pointer_to(floor, 0), pointer_to(weights, 0), pointer_to(memory, 0),
-            pointer_to(A, 0), pointer_to(b, 0), pointer_to(bounds, 0), pointer_to(bounds, p), 0.0,
-            pointer_to(memory, n), pointer_to(memory, n + COLUMNS * p),
-            pointer_to(x, 0), pointer_to(multipliers, 0),
-        )  # fmt: skip
-
-    return kernel
+    alpha = vector(at[4], 1)[0]
+    floor, weights, compliance = vector(at[5], n), vector(at[6], n), vector(at[7], n)
+    A, b, lower, upper = matrix(at[8], n, p), vector(at[9], n), vector(at[10], p), vector(at[11], p)
+    columns, rows = matrix(memory, COLUMNS, p), matrix(memory + 8 * COLUMNS * p, HESSIAN + 2 * n, n)
+    half = 0.5 / alpha
+    for i in range(p):
+        columns[Y, i] = center[i] - gradient[i] * half
+    for k in range(n):
+        rows[LO, k] = floor[k] * half
+        rows[HI, k] = weights[k] * half
+        rows[MU, k] = multipliers[k] * half
+        rows[SOFT, k] = compliance[k] * (2.0 * alpha)
+    set_row_values(A, b, x, rows)
+    residual = affine_residual(x, A, lower, upper, columns, rows)
+    vector(at[13], 1)[0] = residual
+    return residual
 
 
-@build_once
-def affine_check():
-    """The gufunc that gives the residual of any (x, multipliers) for affine rows."""
-
-    @gufunc(
-        [
-            void(
-                _vector, _vector, _vector, _vector, float64, _vector, _vector, _vector, _matrix,
-                _vector, _vector, _vector, _vector, _number,
-            )
-        ],
-        "(p),(n),(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(s)->()",
-    )  # fmt: skip
-    def kernel(
-        x, multipliers, center, gradient, alpha, floor, weights, compliance, A, b, lower, upper,
-        scratch, residual,
-    ):  # fmt: skip
-        n, p = A.shape
-        half = 0.5 / alpha
-        columns = carray(pointer_to(scratch, 0), (COLUMNS, p))
-        rows = carray(pointer_to(scratch, COLUMNS * p), (HESSIAN + 2 * n, n))
-        for i in range(p):
-            columns[Y, i] = center[i] - gradient[i] * half
-        for k in range(n):
-            rows[LO, k] = floor[k] * half
-            rows[HI, k] = weights[k] * half
-            rows[MU, k] = multipliers[k] * half
-            rows[SOFT, k] = compliance[k] * (2.0 * alpha)
-        set_row_values(A, b, x, rows)
-        residual[0] = affine_residual(x, A, lower, upper, columns, rows)
-
-    return kernel.ufunc
-
-
-@build_once
-def dual_search():
+@kernel("VVMfff")
+def dual_search(lower, upper, columns, start, offset, limit):
     """The line search alone, along columns[W] from columns[Z], for rows without compliance."""
-
-    @function(float64(_vector, _vector, _matrix, float64, float64, float64))
-    def kernel(lower, upper, columns, start, offset, limit):
-        return line_search(lower, upper, columns, start, offset, 0.0, limit)
-
-    return kernel
+    return line_search(lower, upper, columns, start, offset, 0.0, limit)
 
 
 # One capacity row. Its few numbers sit in the same named lines, for the same residual.
@@ -816,39 +743,30 @@ def capacity_residual(demand, scale, rate, lower, upper, columns, rows, x):
     return kkt_residual(1, x.size, x, lower, upper, columns, rows)
 
 
-@build_once
-def capacity_step():
-    """The gufunc for one capacity row, compiled on the first call."""
-
-    @gufunc(
-        [
-            void(
-                _vector, _vector, float64, float64, float64, float64, _vector, _vector,
-                _vector, _vector, _vector, _vector, _number, _number,
-            )
-        ],
-        "(p),(p),(),(),(),(),(p),(p),(p),(p),(s)->(p),(),()",
+@batch_kernel("(p),(p),(),(),(),(),(p),(p),(p),(p),(s)->(p),(),()")
+def capacity_step(sizes, at):
+    """One capacity row on a box: center, gradient, alpha, floor, weight, demand, scale, rate,
+    lower, upper, memory; x, multiplier, residual."""
+    p, s = sizes[0], sizes[1]
+    memory = memory_of(at[10], s, at[14], COLUMNS * p + HESSIAN + 2)
+    if memory == 0:
+        return math.nan
+    alpha, floor, weight = vector(at[2], 1)[0], vector(at[3], 1)[0], vector(at[4], 1)[0]
+    columns, rows = matrix(memory, COLUMNS, p), matrix(memory + 8 * COLUMNS * p, HESSIAN + 2, 1)
+    multiplier = vector(at[12], 1)
+    mu, residual = solve_capacity(
+        vector(at[0], p), vector(at[1], p), alpha, floor, weight, vector(at[5], 1)[0],
+        vector(at[6], p), vector(at[7], p), vector(at[8], p), vector(at[9], p), columns, rows,
+        vector(at[11], p),
     )  # fmt: skip
-    def kernel(
-        center, gradient, alpha, floor, weight, demand, scale, rate, lower, upper, scratch,
-        x, multiplier, residual,
-    ):  # fmt: skip
-        p = scale.size
-        columns = carray(pointer_to(scratch, 0), (COLUMNS, p))
-        rows = carray(pointer_to(scratch, COLUMNS * p), (HESSIAN + 2, 1))
-        mu, r = solve_capacity(
-            center, gradient, alpha, floor, weight, demand, scale, rate, lower, upper,
-            columns, rows, x,
-        )  # fmt: skip
-        if mu >= rows[HI, 0]:
-            multiplier[0] = weight
-        elif mu <= rows[LO, 0]:
-            multiplier[0] = floor
-        else:
-            multiplier[0] = min(max(mu * (2.0 * alpha), floor), weight)
-        residual[0] = r
-
-    return kernel.ufunc
+    if mu >= rows[HI, 0]:
+        multiplier[0] = weight
+    elif mu <= rows[LO, 0]:
+        multiplier[0] = floor
+    else:
+        multiplier[0] = min(max(mu * (2.0 * alpha), floor), weight)
+    vector(at[13], 1)[0] = residual
+    return residual
 
 
 # Affine rows in a ball. Its multiplier nu adds ``nu (|x - c|^2 - r^2)`` to the objective, which is
@@ -890,7 +808,7 @@ def to_sphere(point, s, other, t, middle, radius):
 @compiled
 def solve_ball(
     n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
-    scratch, x, multipliers,
+    scratch_, x, multipliers,
 ):  # fmt: skip
     """Set x and the multipliers; return the residual, infinite if hard rows miss the ball.
 
@@ -898,10 +816,10 @@ def solve_ball(
     outside, and where nu > 0 inside, relative to the radius and the size of the ball's center.
     """
     end = BALL_COLUMNS * p
-    work = carray(pointer_to(scratch, 0), (BALL_COLUMNS, p))
-    limits = carray(pointer_to(scratch, end), (2, n))
-    columns_ = pointer_to(scratch, end + 2 * n)
-    rows_ = pointer_to(scratch, end + 2 * n + COLUMNS * p)
+    work = matrix(scratch_, BALL_COLUMNS, p)
+    limits = matrix(scratch_ + 8 * end, 2, n)
+    columns_ = scratch_ + 8 * (end + 2 * n)
+    rows_ = scratch_ + 8 * (end + 2 * n + COLUMNS * p)
     size = radius
     for i in range(p):
         work[DESCENT, i] = gradient[i] + 2.0 * alpha * (middle[i] - center[i])
@@ -915,9 +833,9 @@ def solve_ball(
         limits[0, k] = -math.inf if floor[k] == -math.inf and stiff else 0.0
         limits[1, k] = math.inf if weights[k] == math.inf and stiff else 0.0
         hard = hard or limits[0, k] < limits[1, k]
-    middle_ = pointer_to(middle, 0)
-    descent_, least_ = pointer_to(scratch, DESCENT * p), pointer_to(scratch, LEAST * p)
-    most_, compliance_ = pointer_to(scratch, MOST * p), pointer_to(compliance, 0)
+    middle_ = address_of(middle, 0)
+    descent_, least_ = scratch_ + 8 * DESCENT * p, scratch_ + 8 * LEAST * p
+    most_, compliance_ = scratch_ + 8 * MOST * p, address_of(compliance, 0)
 
     s_inner, s_outer = 0.0, 1.0 / alpha
     s = s_outer
@@ -926,9 +844,9 @@ def solve_ball(
     residual = math.inf
     for iteration in range(120):
         residual = solve_instance(
-            n, p, middle_, descent_, 1.0 / s, pointer_to(floor, 0), pointer_to(weights, 0),
-            compliance_, A_, b_, least_, most_, strict, columns_, rows_, pointer_to(x, 0),
-            pointer_to(multipliers, 0),
+            n, p, middle_, descent_, 1.0 / s, address_of(floor, 0), address_of(weights, 0),
+            compliance_, A_, b_, least_, most_, strict, columns_, rows_, address_of(x, 0),
+            address_of(multipliers, 0),
         )  # fmt: skip
         reach = distance(x, middle)
         if not (residual < math.inf and reach < math.inf):
@@ -942,10 +860,10 @@ def solve_ball(
             if hard:
                 # Where nu grows for ever only hard rows count: the point of theirs nearest to c.
                 blocked = solve_instance(
-                    n, p, middle_, pointer_to(scratch, STILL * p), 0.5,
-                    pointer_to(scratch, end), pointer_to(scratch, end + n), compliance_,
+                    n, p, middle_, scratch_ + 8 * STILL * p, 0.5,
+                    scratch_ + 8 * end, scratch_ + 8 * (end + n), compliance_,
                     A_, b_, least_, most_, strict, columns_, rows_,
-                    pointer_to(scratch, INNER * p), pointer_to(multipliers, 0),
+                    scratch_ + 8 * INNER * p, address_of(multipliers, 0),
                 )  # fmt: skip
                 if distance(work[INNER], middle) > radius + 1e-9 * size:
                     return math.inf
@@ -976,30 +894,21 @@ def solve_ball(
     return max(residual, abs(reach - radius) / size)
 
 
-@build_once
-def ball_step():
-    """The gufunc for affine rows in a ball, compiled on the first call."""
-
-    @gufunc(
-        [
-            void(
-                _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector, _vector,
-                float64, float64, _vector, _vector, _vector, _number,
-            )
-        ],
-        "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),()",
+@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),()")
+def ball_step(sizes, at):
+    """Affine rows in a ball: as :func:`affine_step`, its center and radius for bounds."""
+    p, n, s = sizes[0], sizes[1], sizes[2]
+    needed = BALL_COLUMNS * p + 2 * n + COLUMNS * p + (HESSIAN + 2 * n) * n
+    memory = memory_of(at[11], s, at[15], needed)
+    if memory == 0:
+        return math.nan
+    residual = solve_ball(
+        n, p, vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
+        vector(at[4], n), vector(at[5], n), at[6], at[7], vector(at[8], p), vector(at[9], 1)[0],
+        vector(at[10], 1)[0], memory, vector(at[12], p), vector(at[13], n),
     )  # fmt: skip
-    def kernel(
-        center, gradient, alpha, floor, weights, compliance, A, b, middle, radius, strict, scratch,
-        x, multipliers, residual,
-    ):  # fmt: skip
-        n, p = A.shape
-        residual[0] = solve_ball(
-            n, p, center, gradient, alpha, floor, weights, compliance, pointer_to(A, 0),
-            pointer_to(b, 0), middle, radius, strict, scratch, x, multipliers,
-        )  # fmt: skip
-
-    return kernel.ufunc
+    vector(at[14], 1)[0] = residual
+    return residual
 
 
 def ball_scratch_size(n: int, p: int) -> int:
@@ -1363,43 +1272,24 @@ def solve_curved(
     return residual
 
 
-@inlined
-def curved_memory(scratch, n, p):
-    """The named blocks of a quadratic instance's scratch memory."""
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
+def curved_step(sizes, at):
+    """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
+    p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
     end = CURVED_COLUMNS * p
-    columns = carray(pointer_to(scratch, 0), (CURVED_COLUMNS, p))
-    B = carray(pointer_to(scratch, end), (p, p))
-    L = carray(pointer_to(scratch, end + p * p), (p, p))
-    blocks = carray(pointer_to(scratch, end + 2 * p * p), (2, n, p))
-    rows = carray(pointer_to(scratch, end + (2 * p + 2 * n) * p), (HESSIAN + 2 * n, n))
-    return columns, B, L, blocks, rows
-
-
-_cube = float64[:, :, ::1]
-
-
-@build_once
-def curved_step():
-    """The gufunc for quadratic rows: the first m of n have a P, all have a and b."""
-
-    @gufunc(
-        [
-            void(
-                _vector, _vector, float64, _vector, _vector, _cube, _matrix, _vector,
-                _vector, _vector, _vector, _vector, _vector, _vector, _number,
-            )
-        ],
-        "(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()",
+    needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
+    memory = memory_of(at[11], s, at[15], needed)
+    if memory == 0:
+        return math.nan
+    residual = solve_curved(
+        vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
+        vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
+        vector(at[8], p), vector(at[9], p), vector(at[10], n),
+        matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
+        matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
+        matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),
+        vector(at[12], p), vector(at[13], n),
     )  # fmt: skip
-    def kernel(
-        center, gradient, alpha, floor, weights, P, A, b, lower, upper, start, scratch,
-        x, multipliers, residual,
-    ):  # fmt: skip
-        n, p = A.shape
-        columns, B, L, blocks, rows = curved_memory(scratch, n, p)  # type: ignore[misc]
-        residual[0] = solve_curved(
-            center, gradient, alpha, floor, weights, P, A, b, lower, upper, start,
-            columns, B, L, blocks, rows, x, multipliers,
-        )  # fmt: skip
-
-    return kernel.ufunc
+    vector(at[14], 1)[0] = residual
+    return residual

@@ -10,113 +10,82 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, void
-from numba.types import UniTuple  # type: ignore[attr-defined]
 
-from coldq._compile import build_once, function
 from coldq._values import Array
+from coldq.compiled import compiled, kernel
 
-_vector, _matrix, _whole = float64[::1], float64[:, ::1], int64[::1]
-_sparse = (_vector, _whole, _whole)  # data, indices and pointers, line by line
 ROW_TOLERANCE = 1e-13  # of a row's scale: when its multiplier no longer moves
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0, as in the affine kernel
 SEARCH_TOLERANCE = 0.02  # of the slope at the start, as there
 TINY = 1e-300  # guards divisions
-# As in the other kernels: sums are vectorised, in an order that depends on their length alone.
-compiled = njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
-@build_once
-def times():
+@kernel("VIIVV")
+def times(data, indices, indptr, x, out):
     """Set `out` to A x."""
-
-    @function(void(*_sparse, _vector, _vector))
-    def kernel(data, indices, indptr, x, out):
-        for k in range(out.size):
-            value = 0.0
-            for e in range(indptr[k], indptr[k + 1]):
-                value += data[e] * x[indices[e]]
-            out[k] = value
-
-    return kernel
+    for k in range(out.size):
+        value = 0.0
+        for e in range(indptr[k], indptr[k + 1]):
+            value += data[e] * x[indices[e]]
+        out[k] = value
 
 
-@build_once
-def add_back():
+@kernel("VIIVV")
+def add_back(data, indices, indptr, mu, out):
     """Add A'mu to `out`."""
-
-    @function(void(*_sparse, _vector, _vector))
-    def kernel(data, indices, indptr, mu, out):
-        for k in range(mu.size):
-            if mu[k] != 0.0:
-                for e in range(indptr[k], indptr[k + 1]):
-                    out[indices[e]] += data[e] * mu[k]
-
-    return kernel
-
-
-@build_once
-def copy_lines():
-    """Fill the arrays of a matrix, of which the pointers are set, with the chosen lines."""
-
-    @function(void(*_sparse, _whole, *_sparse))
-    def kernel(data, indices, indptr, chosen, data_to, indices_to, indptr_to):
-        for a in range(chosen.size):
-            shift = indptr_to[a] - indptr[chosen[a]]
-            for e in range(indptr[chosen[a]], indptr[chosen[a] + 1]):
-                data_to[e + shift] = data[e]
-                indices_to[e + shift] = indices[e]
-
-    return kernel
-
-
-@build_once
-def turn():
-    """Fill the arrays of the transposed matrix; its pointers come as zeros."""
-
-    @function(void(*_sparse, *_sparse))
-    def kernel(data, indices, indptr, data_to, indices_to, indptr_to):
-        for e in range(data.size):
-            indptr_to[indices[e] + 1] += 1
-        for i in range(indptr_to.size - 1):
-            indptr_to[i + 1] += indptr_to[i]
-        for k in range(indptr.size - 1):
+    for k in range(mu.size):
+        if mu[k] != 0.0:
             for e in range(indptr[k], indptr[k + 1]):
-                to = indptr_to[indices[e]]
-                data_to[to] = data[e]
-                indices_to[to] = k
-                indptr_to[indices[e]] = to + 1
-        for i in range(indptr_to.size - 1, 0, -1):
-            indptr_to[i] = indptr_to[i - 1]
-        indptr_to[0] = 0
-
-    return kernel
+                out[indices[e]] += data[e] * mu[k]
 
 
-@build_once
-def add_squares():
+@kernel("VIIIVII")
+def copy_lines(data, indices, indptr, chosen, data_to, indices_to, indptr_to):
+    """Fill the arrays of a matrix, of which the pointers are set, with the chosen lines."""
+    for a in range(chosen.size):
+        shift = indptr_to[a] - indptr[chosen[a]]
+        for e in range(indptr[chosen[a]], indptr[chosen[a] + 1]):
+            data_to[e + shift] = data[e]
+            indices_to[e + shift] = indices[e]
+
+
+@kernel("VIIVII")
+def turn(data, indices, indptr, data_to, indices_to, indptr_to):
+    """Fill the arrays of the transposed matrix; its pointers come as zeros."""
+    for e in range(data.size):
+        indptr_to[indices[e] + 1] += 1
+    for i in range(indptr_to.size - 1):
+        indptr_to[i + 1] += indptr_to[i]
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            to = indptr_to[indices[e]]
+            data_to[to] = data[e]
+            indices_to[to] = k
+            indptr_to[indices[e]] = to + 1
+    for i in range(indptr_to.size - 1, 0, -1):
+        indptr_to[i] = indptr_to[i - 1]
+    indptr_to[0] = 0
+
+
+@kernel("VIIIVM")
+def add_squares(data, indices, indptr, place, weight, H):
     """Add to H, which is zero, each line's outer product with itself, times the line's weight.
 
     `place` gives every entry's position in H, or -1, and rises along a line.
     """
-
-    @function(void(*_sparse, _whole, _vector, _matrix))
-    def kernel(data, indices, indptr, place, weight, H):
-        for i in range(weight.size):
-            if weight[i] != 0.0:
-                for e in range(indptr[i], indptr[i + 1]):
-                    a = place[indices[e]]
-                    if a >= 0:
-                        entry = weight[i] * data[e]
-                        for f in range(e, indptr[i + 1]):
-                            c = place[indices[f]]
-                            if c >= 0:
-                                H[a, c] += entry * data[f]
-        for a in range(len(H)):
-            for c in range(a):
-                H[a, c] = H[c, a]
-
-    return kernel
+    for i in range(weight.size):
+        if weight[i] != 0.0:
+            for e in range(indptr[i], indptr[i + 1]):
+                a = place[indices[e]]
+                if a >= 0:
+                    entry = weight[i] * data[e]
+                    for f in range(e, indptr[i + 1]):
+                        c = place[indices[f]]
+                        if c >= 0:
+                            H[a, c] += entry * data[f]
+    for a in range(len(H)):
+        for c in range(a):
+            H[a, c] = H[c, a]
 
 
 @compiled
@@ -149,271 +118,213 @@ def stationarity(y, lower, upper, x, pull, size):
     return worst if broken - broken == 0.0 else math.nan
 
 
-@build_once
-def sparse_residual():
+@kernel("VIIVVVVVVVVVV")
+def sparse_residual(data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, pull, size):
     """The relative KKT residual, as the affine kernel defines it, in one pass over A by rows.
 
     `pull` and `size` come as zeros, for ``A'mu`` and ``|A|'|mu|``. NaN where anything is, or a
     multiplier is infinite.
     """
+    worst = 0.0
+    broken = 0.0
+    for k in range(mu.size):
+        value = -b[k]
+        scale = abs(b[k])
+        for e in range(indptr[k], indptr[k + 1]):
+            i = indices[e]
+            term = data[e] * mu[k]
+            pull[i] += term
+            size[i] += abs(term)
+            value += data[e] * x[i]
+            scale += abs(data[e]) * max(abs(x[i]), X_FLOOR)
+        worst = max(worst, row_residual(value, scale, mu[k], lo[k], hi[k]))
+        broken += value + 0.0 * mu[k]
+    off = stationarity(y, lower, upper, x, pull, size)
+    return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
 
-    @function(float64(*_sparse, *(10 * (_vector,))))
-    def kernel(data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, pull, size):
-        worst = 0.0
-        broken = 0.0
-        for k in range(mu.size):
-            value = -b[k]
-            scale = abs(b[k])
-            for e in range(indptr[k], indptr[k + 1]):
-                i = indices[e]
-                term = data[e] * mu[k]
+
+@kernel("MVVVVVVVVVV")
+def dense_residual(A, y, b, lo, hi, lower, upper, x, mu, pull, size):
+    """The same of a dense A."""
+    worst = 0.0
+    broken = 0.0
+    for k in range(mu.size):
+        value, scale = row_terms(A[k], x)
+        r = row_residual(value - b[k], scale + abs(b[k]), mu[k], lo[k], hi[k])
+        worst = max(worst, r)
+        broken += value - b[k] + 0.0 * mu[k]
+        if mu[k] != 0.0:
+            for i in range(x.size):
+                term = A[k, i] * mu[k]
                 pull[i] += term
                 size[i] += abs(term)
-                value += data[e] * x[i]
-                scale += abs(data[e]) * max(abs(x[i]), X_FLOOR)
-            worst = max(worst, row_residual(value, scale, mu[k], lo[k], hi[k]))
-            broken += value + 0.0 * mu[k]
-        off = stationarity(y, lower, upper, x, pull, size)
-        return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
-
-    return kernel
+    off = stationarity(y, lower, upper, x, pull, size)
+    return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
 
 
-@build_once
-def dense_residual():
-    """The same of a dense A."""
-
-    @function(float64(_matrix, *(10 * (_vector,))))
-    def kernel(A, y, b, lo, hi, lower, upper, x, mu, pull, size):
-        worst = 0.0
-        broken = 0.0
-        for k in range(mu.size):
-            value, scale = row_terms(A[k], x)
-            r = row_residual(value - b[k], scale + abs(b[k]), mu[k], lo[k], hi[k])
-            worst = max(worst, r)
-            broken += value - b[k] + 0.0 * mu[k]
-            if mu[k] != 0.0:
-                for i in range(x.size):
-                    term = A[k, i] * mu[k]
-                    pull[i] += term
-                    size[i] += abs(term)
-        off = stationarity(y, lower, upper, x, pull, size)
-        return max(worst, off) if (broken - broken) + (off - off) == 0.0 else math.nan
-
-    return kernel
-
-
-@build_once
-def advance():
+@kernel("VVfVVVV")
+def advance(z, w, t, lower, upper, x, free):
     """Move z by -t w; set x to its clip and `free` to 1 where that changes nothing; return |x|."""
-
-    @function(float64(_vector, _vector, float64, _vector, _vector, _vector, _vector))
-    def kernel(z, w, t, lower, upper, x, free):
-        total = 0.0
-        for i in range(z.size):
-            z[i] -= t * w[i]
-            x[i] = min(max(z[i], lower[i]), upper[i])
-            free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
-            total += x[i] * x[i]
-        return math.sqrt(total)
-
-    return kernel
+    total = 0.0
+    for i in range(z.size):
+        z[i] -= t * w[i]
+        x[i] = min(max(z[i], lower[i]), upper[i])
+        free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
+        total += x[i] * x[i]
+    return math.sqrt(total)
 
 
-@build_once
-def envelope():
+@kernel("VVVVVVV")
+def envelope(mu, sigma, g, lo, hi, pull, weight):
     """Set `pull` to the envelopes' slopes clip(mu + sigma g), and `weight` to their curvatures.
 
     Return whether these are still the same quadratic pieces.
     """
-
-    @function(int64(*(7 * (_vector,))))
-    def kernel(mu, sigma, g, lo, hi, pull, weight):
-        same = 1
-        for k in range(mu.size):
-            s = mu[k] + sigma[k] * g[k]
-            slope = min(max(s, lo[k]), hi[k])
-            bend = sigma[k] if lo[k] < s and s < hi[k] else 0.0
-            if weight[k] != bend or (bend == 0.0 and pull[k] != slope):
-                same = 0
-            pull[k] = slope
-            weight[k] = bend
-        return same
-
-    return kernel
+    same = 1
+    for k in range(mu.size):
+        s = mu[k] + sigma[k] * g[k]
+        slope = min(max(s, lo[k]), hi[k])
+        bend = sigma[k] if lo[k] < s and s < hi[k] else 0.0
+        if weight[k] != bend or (bend == 0.0 and pull[k] != slope):
+            same = 0
+        pull[k] = slope
+        weight[k] = bend
+    return same
 
 
-@build_once
-def envelope_search():
+@kernel("VVVVVVfff")
+def envelope_search(mu, sigma, g, w, lo, hi, first, bend, start):
     """How far to go along d, of which w = A d: where the slope has nearly vanished, at most 1.
 
     The slope at t is `first` + t `bend`, what ``|x - y|^2 / 2`` has, and that of the envelopes.
     """
-
-    @function(float64(*(6 * (_vector,)), float64, float64, float64))
-    def kernel(mu, sigma, g, w, lo, hi, first, bend, start):
-        left, right, t = 0.0, math.inf, 1.0
-        for _ in range(30):
-            slope = first + t * bend
-            curvature = bend
-            for k in range(mu.size):
-                s = mu[k] + sigma[k] * (g[k] + t * w[k])
-                v = min(max(s, lo[k]), hi[k])
-                slope += w[k] * v
-                curvature += sigma[k] * w[k] * w[k] if s == v else 0.0
-            if abs(slope) <= SEARCH_TOLERANCE * start:
+    left, right, t = 0.0, math.inf, 1.0
+    for _ in range(30):
+        slope = first + t * bend
+        curvature = bend
+        for k in range(mu.size):
+            s = mu[k] + sigma[k] * (g[k] + t * w[k])
+            v = min(max(s, lo[k]), hi[k])
+            slope += w[k] * v
+            curvature += sigma[k] * w[k] * w[k] if s == v else 0.0
+        if abs(slope) <= SEARCH_TOLERANCE * start:
+            break
+        if slope < 0.0:
+            if t >= 1.0:
                 break
-            if slope < 0.0:
-                if t >= 1.0:
-                    break
-                left = t
-            else:
-                right = t
-            t = t - slope / curvature
-            if not (left < t and t < min(right, 1.0 + 1e-12)):
-                t = 0.5 * (left + min(right, 1.0))
-        return t
-
-    return kernel
+            left = t
+        else:
+            right = t
+        t = t - slope / curvature
+        if not (left < t and t < min(right, 1.0 + 1e-12)):
+            t = 0.5 * (left + min(right, 1.0))
+    return t
 
 
-@build_once
-def to_move():
+@kernel("VVVVVVfIVVV")
+def to_move(mu, lo, hi, g, b, length, far, moving, gain, down, up):
     """List the rows that do not rest at a bound: their gain g and their room; return how many.
 
     None, if no g is left to be driven to zero.
     """
-
-    @function(int64(*(6 * (_vector,)), float64, _whole, *(3 * (_vector,))))
-    def kernel(mu, lo, hi, g, b, length, far, moving, gain, down, up):
-        count = 0
-        settled = True
-        for k in range(mu.size):
-            # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
-            tolerance = ROW_TOLERANCE * (length[k] * (far + X_FLOOR) + abs(b[k]))
-            if not (
-                (mu[k] <= lo[k] and g[k] <= tolerance) or (mu[k] >= hi[k] and g[k] >= -tolerance)
-            ):
-                moving[count] = k
-                gain[count] = g[k]
-                down[count] = lo[k] - mu[k]
-                up[count] = hi[k] - mu[k]
-                count += 1
-                settled = settled and not abs(g[k]) > tolerance
-        return 0 if settled else count
-
-    return kernel
+    count = 0
+    settled = True
+    for k in range(mu.size):
+        # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
+        tolerance = ROW_TOLERANCE * (length[k] * (far + X_FLOOR) + abs(b[k]))
+        if not ((mu[k] <= lo[k] and g[k] <= tolerance) or (mu[k] >= hi[k] and g[k] >= -tolerance)):
+            moving[count] = k
+            gain[count] = g[k]
+            down[count] = lo[k] - mu[k]
+            up[count] = hi[k] - mu[k]
+            count += 1
+            settled = settled and not abs(g[k]) > tolerance
+    return 0 if settled else count
 
 
-@build_once
-def how_far():
+@kernel("VIVVVV")
+def how_far(d, moving, b, gain, down, up):
     """The dual's slope along d, b's part of it, and how far the bounds let it go, at least 1."""
-
-    @function(UniTuple(float64, 3)(_vector, _whole, *(4 * (_vector,))))
-    def kernel(d, moving, b, gain, down, up):
-        slope = 0.0
-        offset = 0.0
-        limit = math.inf
-        for a in range(d.size):
-            slope += d[a] * gain[a]
-            offset += d[a] * b[moving[a]]
-            if d[a] > 0.0:
-                limit = min(limit, up[a] / d[a])
-            elif d[a] < 0.0:
-                limit = min(limit, down[a] / d[a])
-        return slope, offset, max(limit, 1.0)
-
-    return kernel
+    slope = 0.0
+    offset = 0.0
+    limit = math.inf
+    for a in range(d.size):
+        slope += d[a] * gain[a]
+        offset += d[a] * b[moving[a]]
+        if d[a] > 0.0:
+            limit = min(limit, up[a] / d[a])
+        elif d[a] < 0.0:
+            limit = min(limit, down[a] / d[a])
+    return slope, offset, max(limit, 1.0)
 
 
-@build_once
-def move():
+@kernel("VVVIVVVf")
+def move(mu, lo, hi, moving, down, up, d, t):
     """Add t d to the multipliers that move, none beyond a bound."""
-
-    @function(void(*(3 * (_vector,)), _whole, *(3 * (_vector,)), float64))
-    def kernel(mu, lo, hi, moving, down, up, d, t):
-        for a in range(d.size):
-            k = moving[a]
-            if t * d[a] >= up[a]:
-                mu[k] = hi[k]
-            elif t * d[a] <= down[a]:
-                mu[k] = lo[k]
-            else:
-                mu[k] += t * d[a]
-
-    return kernel
+    for a in range(d.size):
+        k = moving[a]
+        if t * d[a] >= up[a]:
+            mu[k] = hi[k]
+        elif t * d[a] <= down[a]:
+            mu[k] = lo[k]
+        else:
+            mu[k] += t * d[a]
 
 
-@build_once
-def reduced():
+@kernel("iMVVVIVVV")
+def reduced(first, H, gain, down, up, side, d, M, right):
     """Set up the system of the entries that are at no bound (side 0); return how many they are.
 
     d gets the bounds of the others, the first entries of M and `right` the system. At `first`, the
     entries are at a bound that have no room to go where they gain.
     """
-
-    @function(int64(int64, _matrix, *(3 * (_vector,)), _whole, *(3 * (_vector,))))
-    def kernel(first, H, gain, down, up, side, d, M, right):
-        n = gain.size
-        count = 0
-        for k in range(n):
-            if first:
-                side[k] = 1 if up[k] <= 0.0 and gain[k] > 0.0 else 0
-                side[k] = -1 if down[k] >= 0.0 and gain[k] < 0.0 else side[k]
-            d[k] = 0.0 if side[k] == 0 else (down[k] if side[k] < 0 else up[k])
-            count += 1 if side[k] == 0 else 0
-        a = 0
-        for k in range(n):
-            if side[k] == 0:
-                right[a] = gain[k]
-                c = 0
-                for j in range(n):
-                    if side[j] == 0:
-                        M[a * count + c] = H[k, j]
-                        c += 1
-                    else:
-                        right[a] -= H[k, j] * d[j]
-                a += 1
-        return count
-
-    return kernel
+    n = gain.size
+    count = 0
+    for k in range(n):
+        if first:
+            side[k] = 1 if up[k] <= 0.0 and gain[k] > 0.0 else 0
+            side[k] = -1 if down[k] >= 0.0 and gain[k] < 0.0 else side[k]
+        d[k] = 0.0 if side[k] == 0 else (down[k] if side[k] < 0 else up[k])
+        count += 1 if side[k] == 0 else 0
+    a = 0
+    for k in range(n):
+        if side[k] == 0:
+            right[a] = gain[k]
+            c = 0
+            for j in range(n):
+                if side[j] == 0:
+                    M[a * count + c] = H[k, j]
+                    c += 1
+                else:
+                    right[a] -= H[k, j] * d[j]
+            a += 1
+    return count
 
 
-@build_once
-def corrected():
+@kernel("MVVVVIV")
+def corrected(H, gain, down, up, answer, side, d):
     """Complete d by the system's answer and correct wrong sides; return whether none was."""
-
-    @function(int64(_matrix, _vector, _vector, _vector, _vector, _whole, _vector))
-    def kernel(H, gain, down, up, answer, side, d):
-        n = gain.size
-        a = 0
-        settled = 1
-        for k in range(n):
-            if side[k] == 0:
-                d[k] = answer[a]
-                a += 1
-        for k in range(n):
-            guess = side[k]
-            if guess == 0:
-                guess = -1 if d[k] < down[k] else (1 if d[k] > up[k] else 0)
-            else:
-                slope = gain[k]
-                for j in range(n):
-                    slope -= H[k, j] * d[j]
-                if guess * slope < 0.0:
-                    guess = 0
-            if guess != side[k]:
-                settled = 0
-                side[k] = guess
-        return settled
-
-    return kernel
-
-
-KERNELS = (
-    times, add_back, copy_lines, turn, add_squares, sparse_residual, dense_residual, advance,
-    envelope, envelope_search, to_move, how_far, move, reduced, corrected,
-)  # fmt: skip
+    n = gain.size
+    a = 0
+    settled = 1
+    for k in range(n):
+        if side[k] == 0:
+            d[k] = answer[a]
+            a += 1
+    for k in range(n):
+        guess = side[k]
+        if guess == 0:
+            guess = -1 if d[k] < down[k] else (1 if d[k] > up[k] else 0)
+        else:
+            slope = gain[k]
+            for j in range(n):
+                slope -= H[k, j] * d[j]
+            if guess * slope < 0.0:
+                guess = 0
+        if guess != side[k]:
+            settled = 0
+            side[k] = guess
+    return settled
 
 
 class SparseRows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
-from coldq.step.threads import run_batch, scratch
+from coldq.step.kernels import capacity_step, scratch_size
+from coldq.step.threads import run_batch
 
 NOWHERE = np.zeros((), bool)
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
@@ -68,8 +68,6 @@ def run_log_capacity(
     domain: Box,
 ) -> tuple[Array, Any, Any]:
     """The kernel alone; infinite residuals mean that a hard demand cannot be met."""
-    from coldq.step import kernels
-
     outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
     if outside.any():
         where = first_index(outside)
@@ -82,5 +80,5 @@ def run_log_capacity(
         center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
         constraint.rate, domain.lower, domain.upper,
     )  # fmt: skip
-    memory = partial(scratch, 1, p)
-    return run_batch(kernels.capacity_step(), inputs, CORES, ((p,), (), ()), memory)  # type: ignore[return-value]
+    size = scratch_size(1, p)
+    return run_batch(capacity_step(), inputs, CORES, ((p,), (), ()), size)  # type: ignore[return-value]

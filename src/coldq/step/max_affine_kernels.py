@@ -3,15 +3,12 @@
     min |x - y|^2 / 2 + <cost, s>  over  <a_r, x> - s_group(r) <= b_r, s >= 0, lower <= x <= upper
 
 An active-set method meets the pieces one by one; where no point satisfies the rows, dozens of them
-hold x. Fifteen Newton steps from inside find which they are, and nearly how much each pulls. All
-compiled callees live here, because Numba's cache does not notice changes in other files.
+hold x. Fifteen Newton steps from inside find which they are, and nearly how much each pulls.
 """
 
 import math
 
-from numba import float64, int64, njit, void
-
-from coldq._compile import build_once, function
+from coldq.compiled import compiled, kernel
 
 STEPS = 40
 LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leave
@@ -19,9 +16,6 @@ SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
 X_FLOOR = 1e-3  # of a coordinate in the size of a row's terms, as in the affine kernel
 ENOUGH = 1e-12  # the complementarity left, relative to the costs, at which the set is clear
-
-_vector, _matrix = float64[::1], float64[:, ::1]
-compiled = njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
 @compiled
@@ -241,22 +235,13 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
             s[k] = 0.0
 
 
-@build_once
-def from_inside():
+@kernel("VMVIVVVMMMMMVVVV")
+def from_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
     """Set x, s and mu to nearly an answer, and to a bound what is at one.
 
     The others are memory to work in; t gets the room that each row leaves.
     """
-    signature = void(
-        _vector, _matrix, _vector, int64[::1], _vector, _vector, _vector, _matrix, _matrix,
-        _matrix, _matrix, _matrix, _vector, _vector, _vector, _vector,
-    )  # fmt: skip
-
-    @function(signature)
-    def kernel(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
-        walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t)
-
-    return kernel
+    walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t)
 
 
 @compiled
@@ -325,23 +310,30 @@ def judge(
     return worst if broken - broken == 0.0 else math.nan
 
 
-@build_once
-def pieces_residual():
+@kernel("VMVIVVMVVVVVVVVMMMM")
+def pieces_residual(
+    y,
+    A,
+    b,
+    group,
+    low,
+    high,
+    plain,
+    limit,
+    lo,
+    hi,
+    lower,
+    upper,
+    x,
+    mu,
+    nu,
+    columns,
+    rows,
+    groups,
+    beside,
+):
     """The relative KKT residual of x, mu and nu; the last arguments are memory to work in."""
-
-    @function(
-        float64(
-            _vector, _matrix, _vector, int64[::1], _vector, _vector, _matrix, *(8 * (_vector,)),
-            *(4 * (_matrix,)),
-        )
-    )  # fmt: skip
-    def kernel(
+    return judge(
         y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
         columns, rows, groups, beside,
-    ):  # fmt: skip
-        return judge(
-            y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
-            columns, rows, groups, beside,
-        )  # fmt: skip
-
-    return kernel
+    )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.step.affine import STRICT, TOLERANCE, run_affine
+from coldq.step.kernels import affine_check, scratch_size
 from coldq.step.threads import scratch
 
 Instance = tuple[Any, ...]
@@ -31,9 +32,8 @@ def solve_slowly(instance: Instance) -> tuple[Array, Array, Array]:
 
 def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
     """The kernel's own residual, of an answer from anywhere."""
-    from coldq.step.kernels import affine_check
-
-    return affine_check()(x, multipliers, *instance, scratch(*instance[6].shape))
+    memory = scratch(scratch_size(*instance[6].shape))
+    return affine_check()(x, multipliers, *instance, memory, np.empty(()))
 
 
 def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:

@@ -1,20 +1,21 @@
-"""Run a generalised ufunc over a batch, split over threads where that pays.
+"""Run a kernel over a batch, split over threads where that pays.
 
-The kernels are serial and release the GIL, so every thread runs the same compiled code on its part
-of the batch and the answers have the same bits however they were split.
+Kernels are serial and let other threads run while they are at a large batch, so every thread runs
+the same compiled code on its part and the answers have the same bits however they were split.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array
+from coldq.compiled.calls import STACK
 from coldq.errors import InvalidInput
 
 LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
@@ -48,21 +49,21 @@ def thread_count() -> int:
     return os.cpu_count() or 1
 
 
-def scratch(n: int, p: int, size: Callable[[int, int], int] | None = None) -> Array:
-    """Memory of this thread's own for a kernel to work in, for n rows and p coordinates.
+NONE = np.empty(0)  # of scratch memory: so little is needed that the kernel takes it from its stack
 
-    `size` says how much, if it is not the affine kernel's.
-    """
+
+def scratch(size: int) -> Array:
+    """Memory of this thread's own for a kernel to work in."""
+    if size <= STACK:
+        return NONE
     try:
-        return _local.blocks[n, p, size]
+        return _local.blocks[size]
     except (AttributeError, KeyError):
-        from coldq.step.kernels import scratch_size
-
         if not hasattr(_local, "blocks"):
             _local.blocks = {}
-        block = np.empty((size or scratch_size)(n, p))
+        block = np.empty(size)
         if block.nbytes <= SMALL_BLOCK:
-            _local.blocks[n, p, size] = block
+            _local.blocks[size] = block
         return block
 
 
@@ -79,36 +80,52 @@ def run_batch(
     inputs: Sequence[Array],
     cores: Sequence[int],
     out_cores: Sequence[tuple[int, ...]],
-    memory: Callable[[], Array],
+    size: int,
 ) -> tuple[Array, ...]:
-    """``kernel(*inputs, memory())``, whose outputs have the core shapes `out_cores`.
+    """The outputs, of core shapes `out_cores`, of a kernel whose last input is its memory.
 
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
-    batch; the others broadcast to it. `memory` gives a thread its scratch memory.
+    batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
+    Raises ValueError if the inputs do not fit together.
     """
     *batch, p = inputs[0].shape
-    own = memory()
+    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
     # Scratch memory is about as large as the data of one instance.
-    parts = own.size * inputs[0].size // (max(p, 1) * LEAST_WORK)
+    parts = size * inputs[0].size // (max(p, 1) * LEAST_WORK)
     if parts > 1:
         parts = min(parts, max(batch, default=1), thread_count())
-    if parts < 2:
-        return kernel(*inputs, own)
-    batch = tuple(batch)
+    try:
+        if parts < 2:
+            kernel(*inputs, scratch(size), *outputs)
+        else:
+            _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
+    except TypeError:
+        shapes = " and ".join(str(np.shape(array)) for array in inputs)
+        raise ValueError(f"arrays of shapes {shapes} do not fit together") from None
+    return outputs
+
+
+def _split(
+    kernel: Any,
+    parts: int,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    batch: tuple[int, ...],
+    outputs: tuple[Array, ...],
+    size: int,
+) -> None:
     axis = int(np.argmax(batch))
     spread = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - c :])
+        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
         for a, c in zip(inputs, cores, strict=True)
     ]
-    outputs = tuple(np.empty(batch + core) for core in out_cores)
     edges = np.linspace(0, batch[axis], parts + 1).astype(int)
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(*(a[here] for a in spread), memory(), out=tuple(o[here] for o in outputs))
+        kernel(*(a[here] for a in spread), scratch(size), *(o[here] for o in outputs))
 
     futures = [_workers().submit(run, part) for part in range(1, parts)]
     run(0)
     for future in futures:
         future.result()
-    return outputs

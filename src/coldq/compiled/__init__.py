@@ -1,0 +1,37 @@
+"""Kernels: functions in Python's numbers and loops that run as machine code.
+
+A kernel is written as a plain function and marked; nothing is compiled, and Numba is not imported,
+until one is first called and no object code of it is found in the cache.
+
+- :mod:`~coldq.compiled.kernel`: the marks, and what a marked function becomes
+- :mod:`~coldq.compiled.cache`: object code on disk, whole and of this build, or absent
+- :mod:`~coldq.compiled.machine`: the processor, and object code made callable; needs only llvmlite
+- :mod:`~coldq.compiled.calls`: how a kernel reads its arguments, and the loop over a batch
+- :mod:`~coldq.compiled.compiler`: from marked functions to object code, by Numba
+"""
+
+from coldq.compiled.kernel import (
+    Kernel,
+    address_of,
+    batch_kernel,
+    compiled,
+    cube,
+    exact,
+    inlined,
+    kernel,
+    matrix,
+    vector,
+)
+
+__all__ = [
+    "Kernel",
+    "address_of",
+    "batch_kernel",
+    "compiled",
+    "cube",
+    "exact",
+    "inlined",
+    "kernel",
+    "matrix",
+    "vector",
+]

@@ -1,0 +1,249 @@
+"""Object code on disk: a file is whole and of this build, or it is as if it were absent.
+
+A file's name holds the kernel, a digest of what it is compiled from and one of what compiles it for
+which processor. Its content begins with a digest of the rest and of the name. It is written beside
+its place and moved there. So whoever reads a file, however many processes write, are killed or
+fill the disk meanwhile, gets code that fits or compiles.
+
+Folders, in this order: ``COLDQ_CACHE_DIR``, if set, and no other; else ``NUMBA_CACHE_DIR``, if set;
+else beside the package, for images that carry a warmed cache, and the user's own cache folder.
+Kernels are read from any of them and written to the first that can be written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coldq.compiled import machine
+from coldq.errors import warn
+
+if TYPE_CHECKING:
+    from coldq.compiled.kernel import Kernel
+
+MAGIC = b"coldq kernel 1\n"
+DIGEST = 32  # bytes
+UNUSED = 30 * 86400.0  # seconds without use after which another build's kernel may go
+ABANDONED = 3600.0  # the same of a file whose writer was killed
+PATIENCE = 120.0  # seconds that one process waits for another that compiles
+OWN = Path(__file__).parent.parent / "__pycache__" / "kernels"
+
+
+def load_or_compile(kernel: Kernel) -> Callable[..., Any]:
+    """The kernel's function: from the cache, from another process that compiles it, or compiled."""
+    file = file_name(kernel)
+    places = folders()
+    found = _load(kernel.name, file, places)
+    if found is not None:
+        return found
+    with _turn(places, file):
+        found = _load(kernel.name, file, places)  # by whoever had its turn before
+        if found is not None:
+            return found
+        from coldq.compiled.compiler import object_code
+
+        code, entry = object_code(kernel)
+        _store(file, seal(file, entry, code), places)
+    return machine.load(kernel.name, code, entry)
+
+
+def file_name(kernel: Kernel) -> str:
+    return f"{kernel.name}-{kernel.meaning().hex()}-{build()}.kernel"
+
+
+@cache
+def build() -> str:
+    """A digest of what turns a kernel's meaning into code, and of the processor it is for."""
+    here = Path(__file__).parent
+    parts = [
+        sys.version,
+        *(f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite")),
+        *machine.processor(),
+        *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k in SWITCHES),
+    ]
+    digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8)
+    for name in ("calls.py", "compiler.py", "machine.py"):
+        digest.update((here / name).read_bytes())
+    return digest.hexdigest()
+
+
+# What else changes the code that Numba makes.
+SWITCHES = frozenset(
+    f"NUMBA_{name}" for name in (
+        "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "BOUNDSCHECK", "DEBUG",
+        "FULL_TRACEBACKS", "DISABLE_INTEL_SVML", "LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS",
+    )
+)  # fmt: skip
+
+
+def folders() -> list[Path]:
+    """Where kernels may be, in the order in which they are looked for."""
+    for name, inner in (("COLDQ_CACHE_DIR", ""), ("NUMBA_CACHE_DIR", "coldq")):
+        given = os.environ.get(name)
+        if given:
+            return [Path(given) / inner]
+    places = [OWN]
+    with contextlib.suppress(RuntimeError):  # no home
+        places.append(_user_folder() / "coldq")
+    return places
+
+
+def _user_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def seal(file: str, entry: str, code: bytes) -> bytes:
+    """The content of a cache file."""
+    body = json.dumps({"entry": entry}).encode() + b"\n" + code
+    return MAGIC + _digest(file, body) + body
+
+
+def unseal(file: str, content: bytes) -> tuple[str, bytes] | None:
+    """The entry's name and the object code; None if the content is not what was sealed."""
+    start = len(MAGIC) + DIGEST
+    body = content[start:]
+    if content[:start] != MAGIC + _digest(file, body):
+        return None
+    header, _, code = body.partition(b"\n")
+    return json.loads(header)["entry"], code
+
+
+def _digest(file: str, body: bytes) -> bytes:
+    return hashlib.blake2b(
+        body, digest_size=DIGEST, key=hashlib.sha256(file.encode()).digest()
+    ).digest()
+
+
+def _load(name: str, file: str, places: list[Path]) -> Callable[..., Any] | None:
+    for place in places:
+        try:
+            content = (place / file).read_bytes()
+        except OSError:
+            continue
+        opened = unseal(file, content)
+        if opened is None:
+            continue
+        entry, code = opened
+        try:
+            function = machine.load(name, code, entry)
+        except RuntimeError:  # whole, but it needs what this process does not have
+            continue
+        _note_use(place / file)
+        return function
+    return None
+
+
+def _note_use(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > 86400.0:
+            os.utime(path)
+
+
+def _store(file: str, content: bytes, places: list[Path]) -> None:
+    """Write a file to the first folder that takes it; warn if none does."""
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(suffix=".tmp", prefix=f"{file}.", dir=place)
+        except OSError:
+            continue
+        beside = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(content)
+            beside.chmod(0o666 & ~_umask())  # mkstemp's is the owner's alone
+            beside.replace(place / file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            continue
+        _tidy(place, file)
+        return
+    _warn_uncached()
+
+
+@cache
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _tidy(place: Path, file: str) -> None:
+    """Remove what killed writers left, and other builds' kernels that nobody uses any more.
+
+    Beside the package only its own builds are, so there what it is no longer compiled from goes at
+    once. Other processors and versions that share a folder keep theirs.
+    """
+    now = time.time()
+    name, meaning, _ = file.removesuffix(".kernel").rsplit("-", 2)
+    for path in place.glob("*.kernel*"):
+        with contextlib.suppress(OSError):
+            age = now - path.stat().st_mtime
+            other = re.fullmatch(rf"{re.escape(name)}-([0-9a-f]+)-[0-9a-f]+\.kernel", path.name)
+            replaced = place == OWN and other is not None and other[1] != meaning
+            if age > ABANDONED if path.suffix == ".tmp" else replaced or age > UNUSED:
+                path.unlink()
+
+
+@cache
+def _warn_uncached() -> None:
+    warn(
+        "coldq found no writable folder for its compiled kernels, so they are compiled anew in "
+        "every process (some seconds). Set COLDQ_CACHE_DIR to a writable folder to keep them.",
+        RuntimeWarning,
+    )
+
+
+@contextlib.contextmanager
+def _turn(places: list[Path], file: str) -> Iterator[None]:
+    """Let one process compile while others that want the same wait for it, within reason.
+
+    The lock is that of the system on the folder: it ends with the process that holds it.
+    """
+    handle = _lock_of(places)
+    if handle is None:
+        yield
+        return
+    try:
+        fcntl = sys.modules["fcntl"]
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and not any((place / file).exists() for place in places):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError:  # a file system without locks
+                break
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock_of(places: list[Path]) -> int | None:
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return None
+    for place in places:
+        with contextlib.suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            if os.access(place, os.W_OK):
+                return os.open(place, os.O_RDONLY)
+    return None

@@ -1,0 +1,164 @@
+"""The marks of functions that are compiled, and what is compiled under which key.
+
+A marked function stays what it is. Its *meaning* is its code together with the values of all names
+that it uses, other marked functions included, and a kernel's key in the cache is a digest of that
+meaning: a change of a callee or of a constant is noticed wherever it lives, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from os import register_at_fork
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from coldq.compiled import cache
+
+# Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
+# depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
+# keep their meaning: hard rows have infinite bounds.
+SAFE_FAST = ("contract", "nsz", "reassoc")
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Mark a function that kernels call; its sums may be reordered."""
+    return _marked(function, fastmath=SAFE_FAST)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """The same, put into whatever calls it."""
+    return _marked(function, fastmath=SAFE_FAST, forceinline=True)
+
+
+def exact(function: Callable[..., Any]) -> Any:
+    """Mark a function that kernels call, whose sums keep their order."""
+    return _marked(function)
+
+
+def _marked(function: Callable[..., Any], **options: Any) -> Any:
+    function.compiled_with = options  # type: ignore[attr-defined]
+    return function
+
+
+class Special:
+    """What has a meaning in compiled code alone; :mod:`coldq.compiled.compiler` says which."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Special({self.name!r})"
+
+
+# Memory by its address, as arrays of numbers; and the address of an array's entry.
+vector: Any = Special("vector")  # vector(address, n)
+matrix: Any = Special("matrix")  # matrix(address, n, p)
+cube: Any = Special("cube")  # cube(address, m, n, p)
+address_of: Any = Special("address_of")  # address_of(array, offset)
+
+_building = threading.RLock()
+
+
+def _forget_lock() -> None:
+    """A forked child inherits a lock that a thread it does not have may hold."""
+    global _building
+    _building = threading.RLock()
+
+
+register_at_fork(after_in_child=_forget_lock)
+
+
+class Kernel:
+    """A function to be compiled; called without arguments, it gives the compiled one.
+
+    It has a `signature` if it is for one call, a `layout` if it is for a batch.
+    """
+
+    def __init__(self, function: Any, *, signature: str = "", layout: str = "") -> None:
+        self.function, self.signature, self.layout = function, signature, layout
+        self.name, self.__doc__ = function.__name__, function.__doc__
+        self._built: Any = None
+
+    def __call__(self) -> Callable[..., Any]:
+        if self._built is None:
+            with _building:
+                if self._built is None:
+                    self._built = cache.load_or_compile(self)
+        return self._built
+
+    def meaning(self) -> bytes:
+        """A digest of all that the kernel is compiled from."""
+        digest = hashlib.blake2b(repr((self.signature, self.layout)).encode(), digest_size=16)
+        for part in _meaning(self.function, set()):
+            digest.update(part)
+        return digest.digest()
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+
+def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel for one call.
+
+    `signature` has a letter for each argument: V a vector, M a matrix, I a vector of whole
+    numbers, all contiguous, f a number, i a whole number.
+    """
+    return lambda function: Kernel(exact(function), signature=signature)
+
+
+def batch_kernel(layout: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make ``body(sizes, at)`` a kernel that runs over the leading axes of its operands.
+
+    `layout` names the core axes of inputs and outputs, as in ``(n,p),(p)->(n)``. The body gets
+    their lengths in the order in which they are named first, and the address of each operand's
+    instance; it returns a number, of which the kernel returns the largest, or NaN. The first
+    output carries the whole batch; the other operands broadcast to it. Core axes are contiguous,
+    but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths.
+    An operand marked ``()?`` may be None; its address is then 0. Last comes the address of
+    `STACK` numbers to work in.
+    """
+    return lambda function: Kernel(exact(function), layout=layout)
+
+
+def names_of(code: CodeType) -> Iterator[str]:
+    """The names that a function may look up, inner functions included."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from names_of(const)
+
+
+def _meaning(function: FunctionType, seen: set[int]) -> Iterator[bytes]:
+    """The parts of a function's meaning, each function once."""
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    yield repr((function.__name__, sorted(function.compiled_with.items()))).encode()  # type: ignore[attr-defined]
+    yield from _code(function.__code__)
+    for name in names_of(function.__code__):
+        if name not in function.__globals__:
+            continue
+        value = function.__globals__[name]
+        yield name.encode()
+        if hasattr(value, "compiled_with"):
+            yield from _meaning(value, seen)
+        elif isinstance(value, np.ndarray):
+            yield value.dtype.str.encode() + repr(value.shape).encode() + value.tobytes()
+        elif isinstance(value, ModuleType):
+            yield value.__name__.encode()
+        else:
+            yield repr(value).encode()
+
+
+def _code(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)).encode()
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _code(const)
+        else:
+            yield repr(const).encode()

@@ -1,0 +1,131 @@
+"""Object code made callable: the processor it is for, and the way from bytes to a function.
+
+Only llvmlite is needed here, not Numba: a process that finds its kernels in the cache starts
+without the compiler. Every kernel is linked into a library of its own, so that no two can take each
+other's symbols, and becomes a built-in function that is called with the fast convention of
+CPython: ``kernel(self, arguments, count)``, where `self` is the type of NumPy's arrays, by which a
+kernel knows them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import platform
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from coldq.errors import Error
+
+METH_FASTCALL = 0x0080
+HEAD = object.__basicsize__ // 8  # words before an object's own; the last of them is its type
+
+
+class _Method(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@cache
+def llvm() -> Any:
+    """llvmlite, ready to make and to load code for this machine."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@cache
+def processor() -> tuple[str, str, str]:
+    """Triple, name and features of the processor that kernels are compiled for.
+
+    ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` count, as they do for Numba, which optimises.
+    """
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        try:
+            features = llvm().get_host_cpu_features().flatten()
+        except RuntimeError:  # LLVM does not know this system's
+            features = ""
+    return llvm().get_process_triple(), name or llvm().get_host_cpu_name(), features
+
+
+@cache
+def target() -> Any:
+    """What emits machine code; the options are those that code loaded anywhere in memory needs."""
+    triple, name, features = processor()
+    relocation = "static" if platform.machine().lower() in ("x86_64", "amd64") else "default"
+    return llvm().Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
+    )  # fmt: skip
+
+
+def emit(text: str) -> bytes:
+    """The object code of a module's text."""
+    module = llvm().parse_assembly(text)
+    module.verify()
+    return target().emit_object(module)
+
+
+@cache
+def _linker() -> Any:
+    require_layout()
+    return llvm().create_lljit_compiler()
+
+
+_count = itertools.count()  # libraries need names of their own
+_kept: list[Any] = []  # a function lives as long as the process, and so must what it is made of
+
+
+def load(name: str, code: bytes, entry: str) -> Callable[..., Any]:
+    """The function at `entry` of object code; raises RuntimeError if a name it needs is missing."""
+    builder = llvm().JITLibraryBuilder()
+    library = (
+        builder.add_object_img(code)
+        .add_current_process()
+        .export_symbol(entry)
+        .link(_linker(), f"{name}-{next(_count)}")
+    )
+    method = _Method(name.encode(), library[entry], METH_FASTCALL, b"A compiled kernel of coldq.")
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p),
+    )
+    function = make(ctypes.addressof(method), np.ndarray, None)
+    _kept.append((library, method))
+    return function
+
+
+@cache
+def require_layout() -> None:
+    """Raise if NumPy's arrays do not lie in memory as kernels read them."""
+    sample = np.arange(6.0).reshape(2, 3)
+    words = (ctypes.c_int64 * (HEAD + 7)).from_address(id(sample))
+    dims, steps = ((ctypes.c_int64 * 2).from_address(words[HEAD + k]) for k in (2, 3))
+    kind = (ctypes.c_int64 * (HEAD + 2)).from_address(words[HEAD + 5])[HEAD + 1]
+    known = (
+        words[HEAD - 1] == id(np.ndarray)
+        and words[HEAD] == sample.ctypes.data
+        and words[HEAD + 1] & 0xFFFFFFFF == 2
+        and (dims[0], dims[1], steps[0], steps[1]) == (2, 3, 24, 8)
+        and words[HEAD + 5] == id(sample.dtype)
+        and kind & 0xFFFFFF == 0x3D6466  # 'f', 'd' and '='
+        and kind >> 32 == sample.dtype.num
+        and words[HEAD + 6] & 0x0101 == 0x0101  # C-contiguous and aligned
+    )
+    if not (known and sys.byteorder == "little"):
+        raise Error(
+            f"coldq reads arrays as NumPy 1.26 to 2 lays them out on 64-bit little-endian systems, "
+            f"but NumPy {np.__version__} on this system does not do so"
+        )
