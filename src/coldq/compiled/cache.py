@@ -51,11 +51,17 @@ def load_or_compile(kernel: Kernel) -> Callable[..., Any]:
         found = _load(kernel.name, file, places)  # by whoever had its turn before
         if found is not None:
             return found
-        from coldq.compiled.compiler import object_code
+        from coldq.compiled import compiler
 
-        code, entry = object_code(kernel)
+        try:
+            code, entry = compiler.object_code(kernel)
+            function = machine.load(kernel.name, code, entry)
+        except (AttributeError, ImportError, KeyError, RuntimeError, TypeError) as error:
+            # A Numba or llvmlite to come that lacks what object code takes.
+            _warn_unknown(f"{type(error).__name__}: {error}")
+            return compiler.in_memory(kernel)
         _store(file, seal(file, entry, code), places)
-    return machine.load(kernel.name, code, entry)
+    return function
 
 
 def file_name(kernel: Kernel) -> str:
@@ -206,6 +212,16 @@ def _warn_uncached() -> None:
     warn(
         "coldq found no writable folder for its compiled kernels, so they are compiled anew in "
         "every process (some seconds). Set COLDQ_CACHE_DIR to a writable folder to keep them.",
+        RuntimeWarning,
+    )
+
+
+@cache
+def _warn_unknown(reason: str) -> None:
+    warn(
+        f"coldq cannot keep its compiled kernels with Numba {version('numba')} and llvmlite "
+        f"{version('llvmlite')}, so they are compiled anew in every process, which takes some "
+        f"seconds ({reason})",
         RuntimeWarning,
     )
 

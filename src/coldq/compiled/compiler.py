@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import cfunc, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -27,11 +29,10 @@ from coldq.compiled.kernel import Kernel, Special, names_of
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
-OPTIONS: dict[str, Any] = {
-    "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False,
-}  # fmt: skip
+SPARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 ENTRY = "coldq_kernel"
 WORD = ir.IntType(64)
+GATE_TYPE = types.intp(types.intp, types.intp, types.intp)
 
 GATE = """
 define i64 @{entry}(i64 %kind, i64 %args, i64 %count) {{
@@ -46,49 +47,73 @@ define i64 @{entry}(i64 %kind, i64 %args, i64 %count) {{
 
 def object_code(kernel: Kernel) -> tuple[bytes, str]:
     """A kernel's object code, and the name of its entry."""
-    collecting = gc.isenabled()
-    gc.disable()  # the compiler makes much and drops little
-    try:
-        enter = batch_entry(kernel) if kernel.layout else single_entry(kernel)
-        whole = types.intp(types.intp, types.intp, types.intp)
-        made = njit(whole, **OPTIONS)(enter)
+    with no_collection():
+        options: dict[str, Any] = {"error_model": "numpy", **SPARE}
+        made = njit(GATE_TYPE, **options)(Linker(options).entry(kernel))
         text = made.inspect_llvm(made.signatures[0])
         inner = made.overloads[made.signatures[0]].fndesc.llvm_func_name
         return machine.emit(text + GATE.format(entry=ENTRY, inner=inner)), ENTRY
+
+
+def in_memory(kernel: Kernel) -> Callable[..., Any]:
+    """The kernel's function by Numba's public means alone, which leave nothing to keep."""
+    with no_collection():
+        options: dict[str, Any] = {"error_model": "numpy"}
+        made = cfunc(GATE_TYPE, **options)(Linker(options).entry(kernel))
+        return machine.function_at(kernel.name, made.address or 0, made)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Without the garbage collector: the compiler makes much and drops little."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
 
 
-def linked(function: Any, **given: Any) -> FunctionType:
-    """The function with its callees compiled in place of the marked ones, and names `given`."""
-    namespace: dict[str, Any] = {"__name__": function.__module__, "__builtins__": __builtins__}
-    for name in names_of(function.__code__):
-        if name in function.__globals__:
-            namespace[name] = resolved(function.__globals__[name])
-    made = FunctionType(function.__code__, {**namespace, **given}, function.__name__)
-    made.__qualname__ = function.__qualname__
-    return made
+_shared: dict[Any, Any] = {}  # what several kernels call is compiled once in a process
 
 
-_resolved: dict[Any, Any] = {}  # what several kernels call is compiled once in a process
+class Linker:
+    """Puts compiled functions in the place of marked ones."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def entry(self, kernel: Kernel) -> FunctionType:
+        """Python's way into a kernel."""
+        return batch_entry(self, kernel) if kernel.layout else single_entry(self, kernel)
+
+    def linked(self, function: Any, **given: Any) -> FunctionType:
+        """The function with what its names stand for in compiled code, and the names `given`."""
+        namespace: dict[str, Any] = {"__name__": function.__module__, "__builtins__": __builtins__}
+        for name in names_of(function.__code__):
+            if name in function.__globals__:
+                namespace[name] = self.resolved(function.__globals__[name])
+        made = FunctionType(function.__code__, {**namespace, **given}, function.__name__)
+        made.__qualname__ = function.__qualname__
+        return made
+
+    def resolved(self, value: Any) -> Any:
+        """What a value becomes in compiled code."""
+        if isinstance(value, Special):
+            return SPECIALS.get(value.name)
+        if not hasattr(value, "compiled_with"):
+            return value
+        known = value, len(self.options)
+        if known not in _shared:
+            options = {**self.options, **value.compiled_with}
+            if "fastmath" in options:
+                options["fastmath"] = set(options["fastmath"])
+            _shared[known] = njit(**options)(self.linked(value))
+        return _shared[known]
 
 
-def resolved(value: Any) -> Any:
-    """What a name stands for in compiled code."""
-    if isinstance(value, Special):
-        return SPECIALS.get(value.name)
-    if not hasattr(value, "compiled_with"):
-        return value
-    if value not in _resolved:
-        options = {**OPTIONS, **value.compiled_with}
-        if "fastmath" in options:
-            options["fastmath"] = set(options["fastmath"])
-        _resolved[value] = njit(**options)(linked(value))
-    return _resolved[value]
-
-
-def batch_entry(kernel: Kernel) -> FunctionType:
+def batch_entry(linker: Linker, kernel: Kernel) -> FunctionType:
     """:func:`coldq.compiled.calls.enter_batch` for a kernel's layout."""
     lines, first_out, names = [], 0, dict[str, int]()
     inputs, outputs = kernel.layout.replace(" ", "").split("->")
@@ -108,21 +133,21 @@ def batch_entry(kernel: Kernel) -> FunctionType:
                 slots += 1
         lines.append(line)
     n = len(lines)
-    return linked(
-        calls.enter_batch, body=resolved(kernel.function), LAYOUT=np.array(lines, np.int64),
+    return linker.linked(
+        calls.enter_batch, body=linker.resolved(kernel.function), LAYOUT=np.array(lines, np.int64),
         OPERANDS=n, FIRST_OUT=first_out, DIMENSIONS=slots,
         stack=stack_of(calls.local_words(n, slots) + calls.STACK),
     )  # fmt: skip
 
 
-def single_entry(kernel: Kernel) -> FunctionType:
+def single_entry(linker: Linker, kernel: Kernel) -> FunctionType:
     """:func:`coldq.compiled.calls.enter_once` for a kernel's signature."""
-    n, parts = len(kernel.signature), {**SPECIALS, "body": resolved(kernel.function)}
+    n, parts = len(kernel.signature), {**SPECIALS, "body": linker.resolved(kernel.function)}
     values = ", ".join(ARGUMENTS[kind].format(o=o) for o, kind in enumerate(kernel.signature))
     exec(f"def call(table): return body({values})", parts)
     layout = [calls.KINDS[kind] for kind in kernel.signature]
-    return linked(
-        calls.enter_once, call=njit(**OPTIONS)(parts["call"]), OPERANDS=n,
+    return linker.linked(
+        calls.enter_once, call=njit(**linker.options)(parts["call"]), OPERANDS=n,
         LAYOUT=np.array(layout, np.int64), stack=stack_of(n * (calls.FIELDS + 1)),
     )  # fmt: skip
 

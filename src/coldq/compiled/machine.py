@@ -79,7 +79,6 @@ def emit(text: str) -> bytes:
 
 @cache
 def _linker() -> Any:
-    require_layout()
     return llvm().create_lljit_compiler()
 
 
@@ -96,15 +95,18 @@ def load(name: str, code: bytes, entry: str) -> Callable[..., Any]:
         .export_symbol(entry)
         .link(_linker(), f"{name}-{next(_count)}")
     )
-    method = _Method(name.encode(), library[entry], METH_FASTCALL, b"A compiled kernel of coldq.")
+    return function_at(name, library[entry], library)
+
+
+def function_at(name: str, address: int, owner: Any) -> Callable[..., Any]:
+    """What CPython calls at an address, which belongs to `owner`."""
+    require_layout()
+    method = _Method(name.encode(), address, METH_FASTCALL, b"A compiled kernel of coldq.")
     make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = (
-        ctypes.py_object,
-        (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p),
-    )
-    function = make(ctypes.addressof(method), np.ndarray, None)
-    _kept.append((library, method))
-    return function
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    _kept.append((owner, method))
+    return make(ctypes.addressof(method), np.ndarray, None)
 
 
 @cache
