@@ -21,6 +21,9 @@ import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import cgutils
+from numba.core.codegen import JITCPUCodegen
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
@@ -47,18 +50,36 @@ define i64 @{entry}(i64 %kind, i64 %args, i64 %count) {{
 
 def object_code(kernel: Kernel) -> tuple[bytes, str]:
     """A kernel's object code, and the name of its entry."""
-    with no_collection():
-        options: dict[str, Any] = {"error_model": "numpy", **SPARE}
+    options: dict[str, Any] = {"error_model": "numpy", **SPARE}
+    with no_collection(), global_compiler_lock, text_alone():
         made = njit(GATE_TYPE, **options)(Linker(options).entry(kernel))
-        text = made.inspect_llvm(made.signatures[0])
-        inner = made.overloads[made.signatures[0]].fndesc.llvm_func_name
-        return machine.emit(text + GATE.format(entry=ENTRY, inner=inner)), ENTRY
+        whole = made.overloads[made.signatures[0]]
+        whole.library.finalize()
+        text = whole.library.get_llvm_str()
+    return machine.emit(text + GATE.format(entry=ENTRY, inner=whole.fndesc.llvm_func_name)), ENTRY
+
+
+@contextmanager
+def text_alone() -> Iterator[None]:
+    """Keep Numba from making machine code of each of a kernel's parts, which nobody would run.
+
+    That would take almost half of the time. Its lock is held, so that nobody else is kept from it.
+    """
+    parts = ((JITCPUCodegen, "_add_module"), (CPUContext, "get_executable"))
+    before = [(kind, name, getattr(kind, name)) for kind, name in parts]
+    JITCPUCodegen._add_module = lambda self, module: None
+    CPUContext.get_executable = lambda self, library, fndesc, env: [].append  # any, but its own
+    try:
+        yield
+    finally:
+        for kind, name, own in before:
+            setattr(kind, name, own)
 
 
 def in_memory(kernel: Kernel) -> Callable[..., Any]:
     """The kernel's function by Numba's public means alone, which leave nothing to keep."""
+    options: dict[str, Any] = {"error_model": "numpy"}
     with no_collection():
-        options: dict[str, Any] = {"error_model": "numpy"}
         made = cfunc(GATE_TYPE, **options)(Linker(options).entry(kernel))
         return machine.function_at(kernel.name, made.address or 0, made)
 
