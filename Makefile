@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce rates test lint types unit stress growth test-browser test-adapters bench clean
+.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress growth test-browser \
+	test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -26,7 +27,17 @@ types: $(SETUP)
 	$(BIN)/pyright
 
 unit: $(SETUP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
+
+# What is compiled, for other processors than this one, as far as it executes their code.
+# `make test-cpus CPUS='generic x86-64-v3'` takes these alone.
+test-cpus: $(SETUP)
+	$(BIN)/python -m tests.cpus $(CPUS)
+
+# 50 rounds of eight processes that start at once on an empty kernel cache, some of them killed, and 3
+# with the kernels of the step.
+cold-starts: $(SETUP)
+	$(BIN)/python -m tests.compiled.cold_starts
 
 # The full count of random and degenerate steps, warnings being errors; the tests run a share of it.
 # `make stress PAIRS='quadratic convex'` takes these rows alone, on every domain.
