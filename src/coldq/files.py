@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, NotWritten
+
+STALE = 3600.0  # seconds without a change
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` if nothing goes wrong, else it is removed.
+
+    What cannot be written is a `NotWritten`. Its name begins with a dot and ends as `path` does;
+    one that a killed process has left is removed when its file is written again.
 
     >>> import tempfile, pathlib
     >>> from coldq.files import whole_file
@@ -24,16 +31,31 @@ def whole_file(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    begin, end = f".{path.name}.", f".unfinished{path.suffix}"
+    temporary: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path.parent, begin, end)
+        handle, name = tempfile.mkstemp(prefix=begin, suffix=end, dir=path.parent)
+        temporary = Path(name)
+        os.close(handle)
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
+    except OSError as error:
+        words = f"{path} could not be written: {error.strerror or error}"
+        raise NotWritten(f"{words}. What was there before is unchanged") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _remove_stale(folder: Path, begin: str, end: str) -> None:
+    """Remove what killed processes have left: nobody writes to a file for an hour."""
+    for left in folder.glob(f"{glob.escape(begin)}*{glob.escape(end)}"):
+        with suppress(OSError):  # another process may be faster
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
 
 
 def _umask() -> int:
