@@ -10,6 +10,7 @@ from signal import SIGINT, SIGKILL, SIGTERM
 import pytest
 
 import coldq
+from coldq.commands import command
 from coldq.experiments.rates.store import tasks
 from coldq.experiments.rates.tables import QUICK_HORIZONS, QUICK_SEEDS
 from tests.processes import LISTENS, end, read_line, started, wait_for
@@ -160,9 +161,31 @@ def test_output_that_cannot_be_written_is_a_sentence() -> None:
 
 
 def test_an_error_of_ours_is_a_sentence_and_another_is_not(capsys) -> None:
-    with pytest.raises(SystemExit) as left, coldq.commands.command():
+    with pytest.raises(SystemExit) as left, command():
         raise coldq.InvalidInput("x must be 1")
     assert left.value.code == 1
     assert capsys.readouterr().err == "coldq: x must be 1\n"
-    with pytest.raises(FileNotFoundError), coldq.commands.command():
+    with pytest.raises(FileNotFoundError), command():
         Path("no such file").read_text()
+
+
+NAMED = """
+import warnings
+from coldq.commands import command
+from coldq.errors import IgnoredFile, warn
+usual = warnings.formatwarning
+with command():
+    warn("a.json is not ours", IgnoredFile)
+    warn("something else", UserWarning)
+assert warnings.formatwarning is usual
+"""
+
+
+def test_a_file_that_is_left_out_is_named_in_a_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    first, second = done.stderr.splitlines()
+    assert first == "coldq: a.json is not ours"
+    assert second.endswith("UserWarning: something else")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from coldq.errors import InvalidInput, NotWritten
 
+UNFINISHED = ".unfinished"  # in the name of a temporary file, before its suffix
 STALE = 3600.0  # seconds without a change
 
 
@@ -20,8 +21,9 @@ STALE = 3600.0  # seconds without a change
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` if nothing goes wrong, else it is removed.
 
-    What cannot be written is a `NotWritten`. Its name begins with a dot and ends as `path` does;
-    one that a killed process has left is removed when its file is written again.
+    What cannot be written is a `NotWritten`. The temporary name begins with a dot and ends as
+    `path` does (`is_unfinished`); what a killed process has left is removed when its file is
+    written again.
 
     >>> import tempfile, pathlib
     >>> from coldq.files import whole_file
@@ -31,7 +33,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    begin, end = f".{path.name}.", f".unfinished{path.suffix}"
+    begin, end = f".{path.name}.", f"{UNFINISHED}{path.suffix}"
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +50,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether this is a temporary file of `whole_file`, being written or left by a killed process.
+
+    >>> from pathlib import Path
+    >>> from coldq.files import is_unfinished
+    >>> is_unfinished(Path(".rates.csv.ab12cd34.unfinished.csv")), is_unfinished(Path("rates.csv"))
+    (True, False)
+    """
+    return path.name.startswith(".") and UNFINISHED in (path.suffix, Path(path.stem).suffix)
 
 
 def _remove_stale(folder: Path, begin: str, end: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coldq.report import write_page
+from tests.processes import HANGING
 from tests.reproduction import AWKWARD, small_reproduction
 
 ARGUMENTS = (
@@ -22,7 +23,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE = 120_000  # milliseconds: a small machine may be busy
+PATIENCE = 1000.0 * HANGING  # milliseconds
 PANELS = [
     f"{runs.figure.key}-{setting.key}"
     for runs in small_reproduction().figures
@@ -40,7 +41,9 @@ def browser() -> Iterator[Any]:
     if chromium is None or not Path(chromium).exists():
         pytest.fail("the browser tests need chromium on the path, or its file named by CHROMIUM")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=list(ARGUMENTS), timeout=PATIENCE
+        )
         yield browser
         browser.close()
 
