@@ -108,6 +108,27 @@ def test_what_was_begun_is_put_away_and_the_inner_sentence_is_said() -> None:
     assert done.stderr == "coldq: stopped by Ctrl-C; inner\n"
 
 
+# C calls Python, where the signal is heard: what is raised there is lost, and another error comes.
+SWALLOWED = """
+import ctypes, os, signal
+from coldq.commands import command
+@ctypes.CFUNCTYPE(None)
+def called_by_c():
+    os.kill(os.getpid(), signal.SIGTERM)
+with command("kept"):
+    called_by_c()
+    raise RuntimeError("there is no compiled object")
+"""
+
+
+def test_a_signal_that_is_heard_where_nothing_can_be_raised_ends_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 143
+    assert done.stderr == "coldq: stopped by SIGTERM; kept\n"
+
+
 IGNORED = """
 import os, signal
 from coldq.commands import command

@@ -25,10 +25,6 @@ SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 class Stopped(BaseException):
     """A signal asked us to end; not an Exception, so that nothing takes it for a failure."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
 
 @contextmanager
 def command(kept: str = "no file is half written") -> Iterator[None]:
@@ -94,54 +90,60 @@ def stoppable(kept: str = "no file is half written") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    stop, left = _Stop(kept), threading.Event()
     before = {number: signal.getsignal(number) for number in NAMES}
     heard = [number for number in NAMES if before[number] != signal.SIG_IGN]
     # The system's own handler writes a signal's number there, whatever the main thread is at.
     listening, speaking = socket.socketpair()
     speaking.setblocking(False)
-    left, ending = threading.Event(), _Ending(kept)
-    watch = threading.Thread(target=_watch, args=(listening, heard, left, ending), daemon=True)
+    watch = threading.Thread(target=_watch, args=(listening, heard, left, stop), daemon=True)
     watch.start()
     outer = signal.set_wakeup_fd(speaking.fileno(), warn_on_full_buffer=False)
+    complain = sys.unraisablehook
     try:
+        sys.unraisablehook = lambda lost: None if stop.number else complain(lost)
         for number in heard:
-            signal.signal(number, _raise)
+            signal.signal(number, stop.hear)
         yield
-    except Stopped as stopped:
-        ending(stopped.number)
     finally:
+        if stop.number:  # whatever became of `Stopped` on its way here
+            stop.end(stop.number)
         left.set()
         signal.set_wakeup_fd(outer)
         speaking.close()
         watch.join()
         listening.close()
+        sys.unraisablehook = complain
         for number in heard:
             signal.signal(number, before[number])
 
 
-def _raise(number: int, frame: FrameType | None) -> NoReturn:
-    for each in NAMES:  # a second one must not disturb what the first one began
-        signal.signal(each, signal.SIG_IGN)
-    raise Stopped(number)
-
-
 def _watch(
-    listening: socket.socket, heard: list[signal.Signals], left: threading.Event, ending: _Ending
+    listening: socket.socket, heard: list[signal.Signals], left: threading.Event, stop: _Stop
 ) -> None:
     """Wait for a signal, and end the process if it has not left the block soon after."""
     while received := listening.recv(1):
         if received[0] in heard and not left.wait(GRACE):
-            ending(received[0])
+            stop.end(received[0])
 
 
-class _Ending:
-    """Say what was kept, and end at once: Python's own end takes long with a compiler in it."""
+class _Stop:
+    """What a signal does, and the end of the process."""
 
     def __init__(self, kept: str) -> None:
         self.kept = kept
+        self.number = 0
         self.unsaid = threading.Lock()
 
-    def __call__(self, number: int) -> NoReturn:
+    def hear(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Leave the block; code that C calls swallows this, so that it is also written down."""
+        for each in NAMES:  # a second one must not disturb what the first one began
+            signal.signal(each, signal.SIG_IGN)
+        self.number = number
+        raise Stopped
+
+    def end(self, number: int) -> NoReturn:
+        """Say what was kept, and end at once: Python's own end takes long with a compiler in it."""
         if self.unsaid.acquire(blocking=False):
             shown = SHOW_CURSOR if os.isatty(2) else ""
             line = f"{shown}coldq: stopped by {NAMES[signal.Signals(number)]}; {self.kept}\n"
