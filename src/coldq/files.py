@@ -49,7 +49,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise NotWritten(f"{words}. What was there before is unchanged") from error
     finally:
         if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def is_unfinished(path: Path) -> bool:
@@ -64,7 +65,7 @@ def is_unfinished(path: Path) -> bool:
 
 
 def _remove_stale(folder: Path, begin: str, end: str) -> None:
-    """Remove what killed processes have left: nobody writes to a file for an hour."""
+    """Remove what killed processes have left: what nobody has written to for an hour."""
     for left in folder.glob(f"{glob.escape(begin)}*{glob.escape(end)}"):
         with suppress(OSError):  # another process may be faster
             if time.time() - left.stat().st_mtime > STALE:

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -21,11 +21,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Answer = tuple[Any, Any, Exception | None]  # a task, what came of it, or why nothing did
 
-# The first message is where the parent finds modules: a worker must not find others.
-BOOT = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from coldq.experiments.workers import serve; serve()"
-)
+WORKER = Path(__file__).with_name("worker.py")
 
 
 def share(
@@ -77,7 +73,7 @@ def _start() -> subprocess.Popen[bytes]:
     options = [f"-W{option}" for option in sys.warnoptions]
     with _deaf_to_interrupts():
         return subprocess.Popen(
-            [sys.executable, "-P", *options, "-c", BOOT],
+            [sys.executable, "-P", *options, str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "COLDQ_THREADS": "1"},
@@ -106,14 +102,15 @@ def _feed(
     """Give a worker one task after another until none is left."""
     assert worker.stdin is not None and worker.stdout is not None
     try:
-        pickle.dump(sys.path, worker.stdin)
-        with suppress(IndexError):  # none is left
-            while True:
-                task = waiting.popleft()
-                # Bytes within: what they need is imported by the worker's main thread alone.
-                pickle.dump(pickle.dumps((work, task)), worker.stdin)
-                worker.stdin.flush()
-                answers.put((task, *pickle.load(worker.stdout)))
+        pickle.dump(sys.path, worker.stdin)  # a worker must not find other modules
+        while (task := _next(waiting)) is not None:
+            # Bytes within: what they need is imported by the worker's main thread alone.
+            pickle.dump(pickle.dumps((work, *task)), worker.stdin)
+            worker.stdin.flush()
+            result, error = pickle.load(worker.stdout)
+            if isinstance(error, str):  # one that could not be sent
+                error = WorkerLost(f"a worker process failed at its task: {error}")
+            answers.put((*task, result, error))
     except (OSError, EOFError):
         lost = WorkerLost(f"a worker process ended with status {worker.wait()} before its answer")
         answers.put((None, None, lost))
@@ -121,38 +118,9 @@ def _feed(
         answers.put((None, None, error))
 
 
-def serve() -> None:
-    """What a worker does: answer its parent's tasks until the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a task prints must not stand among the answers.
-    outward = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    given: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(given,), daemon=True).start()
-    while True:
-        outward.write(_answer(given.get()))
-        outward.flush()
-
-
-def _listen(given: SimpleQueue[bytes]) -> None:
-    """Take tasks in; the end of the pipe is the end of the parent, and then of this process."""
+def _next(waiting: deque[Any]) -> tuple[Any] | None:
+    """A task that no other feeder has, if there is one: to ask first would be too late."""
     try:
-        while True:
-            given.put(pickle.load(sys.stdin.buffer))
-    finally:
-        os._exit(0)
-
-
-def _answer(task: bytes) -> bytes:
-    try:
-        work, argument = pickle.loads(task)
-        return pickle.dumps((work(argument), None))
-    except Exception as error:
-        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        try:
-            sent = pickle.dumps((None, error))
-            pickle.loads(sent)  # some exceptions can be sent and not be read
-        except Exception:
-            words = f"a worker process failed at its task: {type(error).__name__}: {error}"
-            sent = pickle.dumps((None, WorkerLost(words)))
-        return sent
+        return (waiting.popleft(),)
+    except IndexError:
+        return None
