@@ -74,5 +74,5 @@ def test_what_a_task_prints_does_not_disturb_its_answer(capfd):
 
 
 def test_an_error_of_the_listener_ends_the_workers():
-    with pytest.raises(AssertionError, match="0"):
+    with pytest.raises(AssertionError, match=r"\d, .*\d"):  # whichever answer came first
         share(np.square, range(9), 2, never)
