@@ -1,6 +1,6 @@
 """Split an advertiser's traffic over channels, each slot within the budgets of two markets.
 
-    python examples/ad_budget.py [picture.png]
+    python examples/ad_budget.py [picture.png] [--horizon 2000]
 
 A decision is a share for every channel: a point of the simplex, whose last share is held back.
 What a share is worth and what it costs becomes known only after the slot. Each market has a budget
@@ -9,12 +9,14 @@ a slot, a row that moves with the prices.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 
 import coldq
+from coldq.commands import command
+from coldq.files import whole_file
 
 MARKETS = np.array([0, 0, 0, 0, 1, 1, 1, 1])  # the market of every channel
 BUDGETS = np.array([0.25, 0.35])  # money a slot
@@ -67,19 +69,24 @@ def draw(results: dict[str, tuple[np.ndarray, np.ndarray]], to: Path) -> None:
         axes[market].set(xlabel="slot", title=f"spent in market {market + 1}")
     axes[2].set(xlabel="slot", title="clicks")
     axes[0].legend()
-    to.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(to, dpi=120)
+    with whole_file(to) as file:
+        figure.savefig(file, dpi=120, format=to.suffix[1:] or "png")
 
 
-def main(picture: str = "examples/out/ad_budget.png", horizon: str = "2000") -> None:
-    results = compare(int(horizon))
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--horizon", type=int, default=2000, help="how many slots")
+    parser.add_argument("picture", nargs="?", type=Path, default=Path("examples/out/ad_budget.png"))
+    given = parser.parse_args(arguments)
+    results = compare(given.horizon)
     for name, (spent, clicks) in results.items():
         over = np.maximum(spent - BUDGETS, 0.0).sum(axis=0)
         print(f"{name:6s} clicks {clicks.sum():8.1f}, spent {spent.sum(axis=0).round(1)} "
               f"of {BUDGETS * len(spent)}, over the budget of a slot {over.round(2)}")  # fmt: skip
-    draw(results, Path(picture))
-    print(f"picture in {picture}")
+    draw(results, given.picture)
+    print(f"picture in {given.picture}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with command():
+        main()

@@ -1,6 +1,6 @@
 """Route a day's traffic through a network, with flow conserved at every node.
 
-    python examples/network_flow.py [picture.png]
+    python examples/network_flow.py [picture.png] [--horizons 500,1000,2000,4000]
 
 Conservation is an equality: what enters a node leaves it, and the demand, known only after the
 slot, is carried. No decision meets it with room to spare: there is no Slater point. COLDQ needs
@@ -10,12 +10,14 @@ collect the signed violation, whose sum over time they bound, and single slots m
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 
 import coldq
+from coldq.commands import command
+from coldq.files import whole_file
 
 NODES = 6
 EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 4), (3, 5), (4, 5), (2, 3), (0, 5)]
@@ -85,20 +87,32 @@ def draw(horizons: list[int], results: dict[str, list[tuple[np.ndarray, float]]]
     running.set(xlabel="slot", ylabel="violation so far", title=f"T = {horizons[-1]}", yscale="log")
     totals.set(xlabel="horizon T", ylabel="violation of all slots", title="flow not conserved")
     running.legend()
-    to.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(to, dpi=120)
+    with whole_file(to) as file:
+        figure.savefig(file, dpi=120, format=to.suffix[1:] or "png")
 
 
-def main(picture: str = "examples/out/network_flow.png", horizons: str = "500,1000,2000,4000"):
-    sizes = [int(T) for T in horizons.split(",")]
-    results = compare(sizes)
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--horizons", type=numbers, default="500,1000,2000,4000", help="slots of each day to run"
+    )
+    parser.add_argument(
+        "picture", nargs="?", type=Path, default=Path("examples/out/network_flow.png")
+    )
+    given = parser.parse_args(arguments)
+    results = compare(given.horizons)
     for name, runs in results.items():
         print(name)
-        for T, (violation, loss) in zip(sizes, runs, strict=True):
+        for T, (violation, loss) in zip(given.horizons, runs, strict=True):
             print(f"  T = {T:5d}: violation {violation.sum():9.2f}, loss a slot {loss / T:.3f}")
-    draw(sizes, results, Path(picture))
-    print(f"picture in {picture}")
+    draw(given.horizons, results, given.picture)
+    print(f"picture in {given.picture}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with command():
+        main()

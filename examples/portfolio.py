@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 import coldq
+from coldq.commands import command
+from coldq.files import whole_file
 
 ASSETS = 10
 LIMIT = 0.012  # the daily standard deviation that is tolerated
@@ -83,16 +85,16 @@ def picture(run: Run, path: Path) -> None:
     below.set_xlabel("day")
     below.legend()
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with whole_file(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix[1:] or "png")
     plt.close(figure)
 
 
 def main(arguments: list[str] | None = None) -> Run:
     """Run, draw, and say in two lines what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--days", type=int, default=750)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--days", type=int, default=750, help="how many days")
+    parser.add_argument("--seed", type=int, default=0, help="of the market")
     parser.add_argument("picture", nargs="?", type=Path, default=Path("examples/out/portfolio.png"))
     given = parser.parse_args(arguments)
     run = invest(given.days, given.seed)
@@ -107,4 +109,5 @@ def main(arguments: list[str] | None = None) -> Run:
 
 
 if __name__ == "__main__":
-    main()
+    with command():
+        main()

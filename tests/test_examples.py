@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ def test_flow_is_conserved_where_a_slater_method_lets_it_go(tmp_path: Path, caps
     assert max(ours) <= 1.05 * min(ours)
     assert theirs[-1] > 1.2 * theirs[0]
     picture = tmp_path / "pictures" / "flow.png"
-    example["main"](str(picture), "30,60")
+    example["main"]([str(picture), "--horizons", "30,60"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "T =    60: violation" in capsys.readouterr().out
 
@@ -39,7 +41,7 @@ def test_budgets_are_kept_where_descent_overspends(tmp_path: Path, capsys) -> No
     }
     assert over["COLDQ"] < 0.1 * over["OGD"]
     picture = tmp_path / "ad.png"
-    example["main"](str(picture), "40")
+    example["main"]([str(picture), "--horizon", "40"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "clicks" in capsys.readouterr().out
 
@@ -47,3 +49,18 @@ def test_budgets_are_kept_where_descent_overspends(tmp_path: Path, capsys) -> No
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_says_how_to_run_it(path: Path) -> None:
     assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(("asked", "status"), [("--help", 0), ("--pictures", 2)])
+def test_an_option_is_no_picture(path: Path, asked: str, status: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(path), asked],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status
+    assert f"usage: {path.name}" in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,9 +1,16 @@
 """Files are written whole or not at all."""
 
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 import coldq
-from coldq.files import require_writable, whole_file
+from coldq.files import STALE, is_unfinished, require_writable, whole_file
 
 
 def test_a_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
@@ -34,3 +41,97 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(coldq.InvalidInput, match=r"cannot write to .*a"):
         require_writable(tmp_path / "a", megabytes=1.0)
+
+
+def test_what_is_being_written_is_known_by_its_name(tmp_path):
+    for name in ("result.json", "a.b.tar.gz", "plain", ".hidden"):
+        with whole_file(tmp_path / name) as temporary:
+            assert temporary.suffix == Path(name).suffix or not Path(name).suffix
+            assert is_unfinished(temporary)
+        assert not is_unfinished(tmp_path / name)
+
+
+def test_what_a_killed_process_left_is_removed_once_it_is_old_and_only_that(tmp_path):
+    path = tmp_path / "result[1].json"
+    script = (
+        "import os, pathlib, sys; from coldq.files import whole_file\n"
+        "with whole_file(pathlib.Path(sys.argv[1])) as file: file.write_text('half'); os._exit(9)"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    old, fresh = tmp_path.iterdir()  # names are random: either may be the older one
+    assert is_unfinished(old) and is_unfinished(fresh)
+    others = [tmp_path / name for name in (".result[1].json", "notes.json", ".other.unfinished.x")]
+    for other in others:
+        other.write_text("not ours")
+    past = time.time() - STALE - 10.0
+    for each in (old, *others):
+        os.utime(each, (past, past))
+    with whole_file(path) as temporary:
+        temporary.write_text("whole")
+    assert set(tmp_path.iterdir()) == {fresh, path, *others}
+    assert path.read_text() == "whole"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_what_cannot_be_written_is_a_sentence_and_the_old_file_stays(tmp_path, number):
+    path = tmp_path / "result.txt"
+    path.write_text("first")
+    with pytest.raises(coldq.NotWritten) as failed, whole_file(path) as temporary:
+        temporary.write_text("half of the sec")
+        raise OSError(number, os.strerror(number))
+    assert str(failed.value) == (
+        f"{path} could not be written: {os.strerror(number)}. What was there before is unchanged"
+    )
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_in_the_place_of_the_file_is_a_sentence(tmp_path):
+    (tmp_path / "result.txt").mkdir()
+    with pytest.raises(coldq.NotWritten, match=r"result\.txt could not be written"), \
+            whole_file(tmp_path / "result.txt") as temporary:  # fmt: skip
+        temporary.write_text("x")
+    assert [p.name for p in tmp_path.iterdir()] == ["result.txt"]
+
+
+# No file may grow beyond the limit: writing fails in the middle, as on a full disk.
+FULL = """
+import resource, sys
+import coldq, coldq.report  # compiled kernels and the list of fonts are kept in files, too
+from coldq.commands import command
+from coldq.experiments.compare import run_compare
+from coldq.experiments.rates import measure_tables
+what, limit, out = sys.argv[1:]
+coldq.warmup(everything=False)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+with command():
+    if what == "rates":
+        measure_tables(out, horizons=(8, 16, 32), n_seeds=2, processes=1)
+    else:
+        run_compare("linear", ["COLDQ", "OGD"], range(2), out, horizon=40)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "limit", "name"),
+    [
+        ("rates", 200, ".json"),
+        ("compare", 200, "compare-linear.parquet"),
+        ("compare", 9_000, "compare-linear.png"),
+        ("compare", 1_000_000, "index.html"),
+    ],
+)
+def test_a_disk_that_is_full_half_way_is_a_sentence(what, limit, name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, what, str(limit), str(tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith(f"coldq: {tmp_path}"), done.stderr
+    assert f"{name} could not be written: " in done.stderr
+    assert "File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if is_unfinished(path)]
+    assert all(path.stat().st_size < limit for path in files)

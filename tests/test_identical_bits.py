@@ -76,6 +76,6 @@ def test_after_a_fork() -> None:
     """)
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
-        capture_output=True, text=True, check=False, timeout=300,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == "same bits\n", done.stderr

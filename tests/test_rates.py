@@ -147,10 +147,58 @@ def test_a_run_is_stored_resumed_and_written(tmp_path, monkeypatch, capsys) -> N
     first, second = whole[0], whole[1]
     (tmp_path / "runs" / first.file).unlink()
     (tmp_path / "runs" / second.file).write_text('{"format": 1, "regr')  # cut off
-    resumed = small(tmp_path)
+    with pytest.warns(coldq.IgnoredFile) as ignored:
+        resumed = small(tmp_path)
+    assert [str(each.message).split(" is not")[0] for each in ignored] == [
+        str(tmp_path / "runs" / second.file)
+    ]
     assert set(again) == {first, second}
     for old, new in zip(found, resumed, strict=True):
         np.testing.assert_array_equal(old.totals, new.totals)
+
+
+def broken_runs(whole: dict) -> dict[str, str]:
+    """What may lie in the place of a stored run."""
+    few = {**whole, "regret": whole["regret"][1:]}
+    seeds = {**whole, "violation": [row[1:] for row in whole["violation"]]}
+    words = {**whole, "violation": [["much"] * 3] * 4}
+    unknown = {**whole, "regret": [[float("nan")] * 3] * 4}
+    return {
+        "empty": "",
+        "cut off": json.dumps(whole)[:50],
+        "another format": json.dumps({**whole, "format": 2}),
+        "only its format": '{"format": 1}',
+        "a list": "[1, 2]",
+        "too few V_g": json.dumps(few),
+        "too few seeds": json.dumps(seeds),
+        "words": json.dumps(words),
+        "not numbers": json.dumps(unknown),
+    }
+
+
+def test_a_stored_run_that_is_not_whole_is_named_and_run_again(tmp_path) -> None:
+    task = Task("coldq-told-v-x-convex", 0.5, 16, 3)
+    whole = store.run_task(task)
+    path = tmp_path / "runs" / task.file
+    for text in broken_runs(whole).values():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        with pytest.warns(coldq.IgnoredFile, match="is not a whole run of this version"):
+            store.run_missing(tmp_path, [task], 1, lambda task: None)
+        again = store.stored(tmp_path, task)
+        assert again is not None
+        assert (again["regret"], again["violation"]) == (whole["regret"], whole["violation"])
+    assert [each.name for each in path.parent.iterdir()] == [task.file]
+
+
+def test_two_processes_store_what_one_does(tmp_path) -> None:
+    whole = store.tasks((8,), 2)[:6]
+    for processes in (1, 2):
+        store.run_missing(tmp_path / str(processes), whole, processes, lambda task: None)
+    for task in whole:
+        one, two = (store.stored(tmp_path / name, task) for name in "12")
+        assert one is not None and two is not None
+        assert (one["regret"], one["violation"]) == (two["regret"], two["violation"])
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path) -> None:

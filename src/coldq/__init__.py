@@ -15,14 +15,17 @@ from coldq.convex import Convex
 from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
+    IgnoredFile,
     Infeasible,
     InvalidInput,
     NotRevealed,
     NotSaveable,
+    NotWritten,
     PastHorizon,
     SharedGradient,
     StepFailed,
     WeakPrice,
+    WorkerLost,
     WrongState,
 )
 from coldq.feedback import Feedback
@@ -102,6 +105,7 @@ __all__ = [
     "Error",
     "Feedback",
     "GradientAt",
+    "IgnoredFile",
     "Infeasible",
     "InvalidInput",
     "Jenatton2016",
@@ -114,6 +118,7 @@ __all__ = [
     "NestedProjections",
     "NotRevealed",
     "NotSaveable",
+    "NotWritten",
     "PastHorizon",
     "PolyakFeasibility",
     "Polytope",
@@ -137,6 +142,7 @@ __all__ = [
     "Wang2023",
     "WeakPrice",
     "WeiYuNeely2020",
+    "WorkerLost",
     "WrongState",
     "Yi2021",
     "Yi2021Expert",

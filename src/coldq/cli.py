@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 import coldq
+from coldq.commands import command, stoppable
+
+AGAIN = "no file is half written, and the same command starts again"
 
 app = typer.Typer(
     help="Constrained online learning: decide now, learn the cost and the constraints after.",
@@ -18,12 +21,9 @@ app = typer.Typer(
 
 
 def run() -> None:
-    """The entry point: an error of ours is a sentence, not a traceback."""
-    try:
+    """The entry point."""
+    with command():
         app()
-    except coldq.Error as error:
-        typer.echo(f"coldq: {error}", err=True)
-        raise SystemExit(1) from None
 
 
 def _version(asked: bool) -> None:
@@ -64,7 +64,8 @@ def reproduce(
 
     asked = [find(name).number for name in figure or ()]
     chosen = [each for each in FIGURES if not asked or each.number in asked]
-    print_results(run_all(chosen, _first_seeds(3 if quick else seeds), out, quick=quick))
+    with stoppable(AGAIN):
+        print_results(run_all(chosen, _first_seeds(3 if quick else seeds), out, quick=quick))
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -87,7 +88,8 @@ def compare(
     from coldq.experiments.terminal import print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
-    print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
+    with stoppable(AGAIN):
+        print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -99,7 +101,8 @@ def rates(
     """Measure the paper's Tables 1 and 2: growth of regret and violation beside every claim."""
     from coldq.experiments.rates import measure_tables
 
-    measure_tables(out, quick=quick)
+    with stoppable(f"finished runs are kept in {out / 'runs'}, and the same command goes on there"):
+        measure_tables(out, quick=quick)
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -136,5 +139,6 @@ def warmup() -> None:
     from coldq.warmup import warmup as compile_all
 
     begun = time.perf_counter()
-    compile_all()
+    with stoppable("the kernels compiled so far are kept, and the same command does the rest"):
+        compile_all()
     typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")

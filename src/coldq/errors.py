@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,32 @@ class NotSaveable(Error):
     """
 
 
+class NotWritten(Error, OSError):
+    """A file could not be written; what was there before is unchanged.
+
+    >>> import coldq
+    >>> issubclass(coldq.NotWritten, coldq.Error)
+    True
+    """
+
+
+class WorkerLost(Error):
+    """A process that shares the work ended in the middle of it, or failed in a way of its own.
+
+    >>> import coldq
+    >>> issubclass(coldq.WorkerLost, coldq.Error)
+    True
+    """
+
+
+class IgnoredFile(UserWarning):
+    """A file lies where one of ours is expected, but is not whole or not ours; it was left out.
+
+    >>> issubclass(IgnoredFile, UserWarning)
+    True
+    """
+
+
 class PastHorizon(UserWarning):
     """A learner goes on beyond the horizon it was tuned for: its guarantee has ended.
 
@@ -109,6 +135,10 @@ class StepFailed(Error):
         super().__init__(message)
         self.indices = indices
         self.step = step
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An exception is pickled by its message alone if it does not say otherwise."""
+        return type(self), (str(self), self.indices, self.step), vars(self)
 
 
 class Infeasible(StepFailed):

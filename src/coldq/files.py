@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, NotWritten
+
+UNFINISHED = ".unfinished"  # in the name of a temporary file, before its suffix
+STALE = 3600.0  # seconds without a change
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` if nothing goes wrong, else it is removed.
+
+    What cannot be written is a `NotWritten`. The temporary name begins with a dot and ends as
+    `path` does (`is_unfinished`); what a killed process has left is removed when its file is
+    written again.
 
     >>> import tempfile, pathlib
     >>> from coldq.files import whole_file
@@ -24,16 +33,43 @@ def whole_file(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    begin, end = f".{path.name}.", f"{UNFINISHED}{path.suffix}"
+    temporary: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path.parent, begin, end)
+        handle, name = tempfile.mkstemp(prefix=begin, suffix=end, dir=path.parent)
+        temporary = Path(name)
+        os.close(handle)
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
+    except OSError as error:
+        words = f"{path} could not be written: {error.strerror or error}"
+        raise NotWritten(f"{words}. What was there before is unchanged") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether this is a temporary file of `whole_file`, being written or left by a killed process.
+
+    >>> from pathlib import Path
+    >>> from coldq.files import is_unfinished
+    >>> is_unfinished(Path(".rates.csv.ab12cd34.unfinished.csv")), is_unfinished(Path("rates.csv"))
+    (True, False)
+    """
+    return path.name.startswith(".") and UNFINISHED in (path.suffix, Path(path.stem).suffix)
+
+
+def _remove_stale(folder: Path, begin: str, end: str) -> None:
+    """Remove what killed processes have left: what nobody has written to for an hour."""
+    for left in folder.glob(f"{glob.escape(begin)}*{glob.escape(end)}"):
+        with suppress(OSError):  # another process may be faster
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
 
 
 def _umask() -> int:

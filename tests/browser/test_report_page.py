@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coldq.report import write_page
+from coldq.experiments.compare import League, compare
+from coldq.report import write_league_page, write_page
+from tests.processes import HANGING
 from tests.reproduction import AWKWARD, small_reproduction
 
 ARGUMENTS = (
@@ -22,7 +25,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE = 120_000  # milliseconds: a small machine may be busy
+PATIENCE = 1000.0 * HANGING  # milliseconds
 PANELS = [
     f"{runs.figure.key}-{setting.key}"
     for runs in small_reproduction().figures
@@ -40,7 +43,9 @@ def browser() -> Iterator[Any]:
     if chromium is None or not Path(chromium).exists():
         pytest.fail("the browser tests need chromium on the path, or its file named by CHROMIUM")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=list(ARGUMENTS), timeout=PATIENCE
+        )
         yield browser
         browser.close()
 
@@ -49,7 +54,13 @@ def browser() -> Iterator[Any]:
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "index.html"
     write_page(small_reproduction(), path)
+    write_league_page(small_league(), path)
     return path.as_uri()
+
+
+@cache
+def small_league() -> League:
+    return compare("linear", ["COLDQ", "RECOO", "Yi2021", "OGD", "Ader"], range(3), horizon=60)
 
 
 class Opened:
@@ -212,6 +223,68 @@ def test_all_learners_can_be_fitted_and_published_curves_hidden(desk: Opened) ->
     for label in ("fit all learners", "published curves"):
         desk.panel(panel).get_by_label(label).click()
     assert desk.axis(panel, "loss", "yaxis")["range"] == pytest.approx(narrow)
+
+
+def league_traces(desk: Opened) -> dict[str, dict[str, Any]]:
+    found = desk.page.locator("[data-league]").evaluate(
+        """plot => plot.data.map(trace => ({
+            group: trace.meta, visible: trace.visible, x: trace.x, y: trace.y, text: trace.text,
+            told: trace.customdata, bars: trace.error_x.visible,
+        }))"""
+    )
+    return {trace["group"]: trace for trace in found}
+
+
+def test_the_league_draws_every_learner_with_its_number_and_name(desk: Opened) -> None:
+    league, traces = small_league(), league_traces(desk)
+    for group, ahead in (("front", True), ("others", False)):
+        own = [one for one in league.standings if (one.name in league.front) is ahead]
+        losses = [one.loss.mean() / 60.0 for one in own]
+        assert traces[group]["x"] == pytest.approx(losses, rel=1e-5, abs=1e-9)
+        for one, told in zip(own, traces[group]["told"], strict=True):
+            place = 1 + [each.name for each in league.standings].index(one.name)
+            assert f"{place} {one.name}" in told[0].split("<br>")
+            assert told[1].startswith("loss <b>") and "±" in told[1]
+    numbers = ", ".join(text for t in traces.values() for text in t["text"] if text).split(", ")
+    assert sorted(map(int, numbers)) == list(range(1, 1 + len(league.standings)))
+
+
+def test_the_leagues_switches_work(desk: Opened) -> None:
+    block, plot = desk.page.locator(".league"), desk.page.locator("[data-league]")
+    switch = block.get_by_label("log violation")
+    kind = "plot => plot._fullLayout.yaxis.type"
+    before = plot.evaluate(kind)
+    assert before == ("log" if switch.is_checked() else "linear")
+    switch.click()
+    assert {before, plot.evaluate(kind)} == {"linear", "log"}
+    switch.click()
+    for label, group, key, then in (
+        ("only the front", "others", "visible", False),
+        ("95% intervals", "front", "bars", True),
+    ):
+        assert league_traces(desk)[group][key] is not then
+        block.get_by_label(label).click()
+        assert league_traces(desk)[group][key] is then
+        block.get_by_label(label).click()
+    assert desk.complaints == []
+
+
+def test_a_learner_of_the_league_is_named_where_one_points_at_it(desk: Opened) -> None:
+    plot = desk.page.locator("[data-league]")
+    plot.scroll_into_view_if_needed()
+    x, y = plot.evaluate(
+        """plot => {
+          const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
+          const {x, y} = plot.data[0];
+          return [box.x + xaxis._offset + xaxis.d2p(x[0]), box.y + yaxis._offset + yaxis.d2p(y[0])];
+        }"""
+    )
+    desk.page.mouse.move(x - 30.0, y)
+    desk.page.mouse.move(x, y)
+    desk.page.wait_for_selector("[data-league] .hovertext")
+    shown = desk.page.locator("[data-league] .hovertext").text_content()
+    assert small_league().front[0] in shown
+    desk.page.mouse.move(0.0, 0.0)
 
 
 def test_tables_have_a_row_for_everything(desk: Opened) -> None:

@@ -1,5 +1,8 @@
 """The league table: who plays, who is on the front, and what is written."""
 
+import json
+import struct
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +11,9 @@ import coldq
 from coldq.experiments.compare import League, Standing, compare, learners_of, run_compare
 from coldq.experiments.terminal import print_league
 from coldq.learners import CATALOGUE
+from coldq.report import write_league_page
+from coldq.report.league import Place, log_floor, placed, spans_magnitudes
+from tests.test_report import Page
 
 
 def standing(name: str, loss: float, violation: float) -> Standing:
@@ -67,8 +73,52 @@ def test_everything_is_written_and_joined_to_the_page(tmp_path, capsys):
     for suffix in (".png", ".pdf"):
         assert (tmp_path / "figures" / f"compare-linear{suffix}").stat().st_size > 1000
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    for words in ("OnlineLinear: all learners", "OnlineQuadratic: all learners", "data:image/svg"):
+    for words in ("OnlineLinear: all learners", "OnlineQuadratic: all learners"):
         assert words in page
+
+
+def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path):
+    write_league_page(league, tmp_path / "index.html")
+    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    shown = json.loads(page.data)["compare-time-varying"]["learners"]
+    assert [each["label"] for each in shown] == [one.name for one in league.standings]
+    assert [each["label"] for each in shown if each["front"]] == list(league.front)
+    for each, place, one in zip(shown, placed(league), league.standings, strict=True):
+        for measure, totals in (("loss", one.loss), ("violation", one.violation)):
+            # Two seeds: Student's t with one degree of freedom is 12.706 at 97.5%.
+            expected = [totals.mean() / 200.0, 12.706 * abs(np.diff(totals)[0]) / 2.0 / 200.0]
+            assert each[measure] == pytest.approx(expected, rel=1e-4, abs=1e-9)
+            assert getattr(place, measure) == pytest.approx(expected, rel=1e-4, abs=1e-9)
+    plot = next(attributes for _, attributes in page.elements if "data-league" in attributes)
+    assert plot["role"] == "img"
+    best = league.standings[0]
+    assert f"{best.name} at loss {best.loss.mean() / 200.0:.4g} " in plot["aria-label"]
+    assert page.values("src") == ["figures/compare-time-varying.png"]  # without scripts
+    # A row for every learner.
+    content = (tmp_path / "figures" / "compare-time-varying.png").read_bytes()
+    width, height = struct.unpack(">II", content[16:24])
+    assert width == 2100
+    assert height == pytest.approx(300 * (0.95 + 0.155 * len(league.standings)), abs=1.0)
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20)
+    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    for each in json.loads(page.data)["compare-linear"]["learners"]:
+        assert each["loss"][1] is None and each["violation"][1] is None
+    assert "intervals" not in page.values("name")
+
+
+def at(*violations: float) -> list[Place]:
+    return [Place(f"learner {v}", False, (0.0, 0.0), (v, 0.0)) for v in violations]
+
+
+def test_a_logarithmic_axis_is_taken_where_violations_span_magnitudes():
+    assert spans_magnitudes(at(0.0, 0.02, 3.0)) and log_floor(at(0.0, 0.02, 3.0)) == 0.01
+    assert not spans_magnitudes(at(1.0, 2.0, 3.0))
+    assert log_floor(at(0.0, 0.0)) is None and not spans_magnitudes(at(0.0, 0.0))
+    # What rounding leaves is nothing.
+    assert log_floor(at(1e-15, 0.5, 30.0)) == 0.1
 
 
 @pytest.mark.parametrize(

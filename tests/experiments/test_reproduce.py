@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from coldq.experiments.figures import FIGURES, find
 from coldq.experiments.reproduce import reproduce
 from coldq.experiments.terminal import print_results
 from coldq.problems import JobScheduling, OnlineLinear, TimeVarying
+from tests.processes import end, started, wait_for
 
 SHORT = {
     "time-varying": lambda old: TimeVarying(40, old.domain),
@@ -150,22 +150,9 @@ def test_wrong_arguments_are_refused_with_a_sentence(arguments, words, tmp_path)
 
 def test_an_interrupt_leaves_no_file_behind(tmp_path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "coldq", "reproduce", "--quick", "--out", str(out)]
-
-    def hear_interrupts() -> None:  # a shell's background jobs are started deaf to them
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
-    ) as running:
-        try:
-            while not out.exists():  # it is made just before the runs begin
-                assert running.poll() is None
-                time.sleep(0.05)
-            running.send_signal(signal.SIGINT)
-            _, errors = running.communicate(timeout=120)
-        finally:
-            running.kill()
-    assert running.returncode != 0
-    assert "Traceback" not in errors
+    with started("-m", "coldq", "reproduce", "--quick", "--out", str(out)) as running:
+        wait_for(out.exists, running)  # it is made just before the runs begin
+        status, _, errors = end(running, signal.SIGINT)
+    assert status == 130
+    assert errors.startswith("coldq: stopped by Ctrl-C")
     assert not list(out.rglob("*.*"))

@@ -83,7 +83,7 @@ learners = st.fixed_dictionaries(
         "gamma": st.floats(0.001, 100.0),
     }
 )
-some = settings(max_examples=40, deadline=None, derandomize=True)
+some = settings(max_examples=40, derandomize=True)
 
 
 def certify(learner: Any, problem: Problem, mu: float) -> coldq.Certificate:

@@ -1,23 +1,28 @@
-"""The league table as a picture, loss against violation, and as a part of the page."""
+"""The league table as a picture, a row for every learner, and as a part of the page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import FuncFormatter
 
 from coldq.experiments.compare import League
 from coldq.experiments.intervals import mean_interval
+from coldq.report.curves import BLUE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, as_address, save
+from coldq.report.pictures import STYLE, SUFFIXES, save
 
-FRONT, OTHERS = "#D55E00", "#0072B2"
-INCHES = (7.0, 4.2)
+FRONT, OTHERS = VERMILION, BLUE
+WIDTH, MARGINS, ROW = 7.0, 0.95, 0.155  # inches: of the picture, above and below, of a learner
+DECADES = 6  # that a logarithmic axis has at most: what is below counts as nothing
 
 
 def write_league_page(league: League, path: Path) -> None:
@@ -32,88 +37,153 @@ def write_league_page(league: League, path: Path) -> None:
     >>> "OnlineLinear" in path.read_text(encoding="utf-8")
     True
     """
-    name = f"compare-{league.key}"
+    name, places = f"compare-{league.key}", placed(league)
     with matplotlib.rc_context(STYLE):
-        canvas = _draw(league)
+        canvas = _draw(league, places)
         for suffix in SUFFIXES:
             save(canvas, path.parent / "figures" / f"{name}{suffix}")
-        picture = as_address(canvas)
     title = f"{type(league.problem).__name__}: all learners"
     html = render(
         "league.html.jinja",
         name=name,
         title=title,
         league=league,
-        picture=picture,
-        alternative=_alternative(league),
+        alternative=_alternative(places),
+        logarithmic=None if log_floor(places) is None else spans_magnitudes(places),
         mean_interval=mean_interval,
         suffixes=SUFFIXES,
     )
     lead = "Learners side by side, with the parameters that their own theory gives them."
-    join(Part(name, title, lead, [(name, title)], html, {}), path)
+    join(Part(name, title, lead, [(name, title)], html, {name: _data(places)}), path)
 
 
-def _draw(league: League) -> Canvas:
-    """Loss against violation; the names stand in a column, in the order of the table."""
-    canvas = Canvas(figsize=INCHES, layout="constrained")
-    FigureCanvasAgg(canvas)
-    axes = canvas.subplots()
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
-    means = np.array([(one.loss.mean(), one.violation.mean()) for one in league.standings])
-    positive = means[:, 1][means[:, 1] > 1e-6]
-    if positive.size and means[:, 1].max() > 20.0 * positive.min():
-        axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(positive.min())))
-    front = league.front
-    at = np.array([means[k] for k, one in enumerate(league.standings) if one.name in front])
-    order = np.argsort(at[:, 0])
-    axes.plot(*at[order].T, color=FRONT, linewidth=1.0, linestyle="--", label="Pareto front")
-    for k, one in enumerate(league.standings):
-        ahead = one.name in front
-        (loss, wide), (violation, high) = mean_interval(one.loss), mean_interval(one.violation)
-        axes.errorbar(
-            loss, violation, xerr=wide, yerr=high, fmt="s" if ahead else "o", markersize=4.0,
-            color=FRONT if ahead else OTHERS, elinewidth=0.7, markeredgecolor="white",
-            markeredgewidth=0.4,
-        )  # fmt: skip
-        axes.annotate(
-            f"{k + 1} {one.name}",
-            (loss, violation),
-            xytext=(1.04, (k + 0.5) / len(league.standings)),
-            textcoords="axes fraction",
-            fontsize=6.5,
-            color=FRONT if ahead else "#333333",
-            verticalalignment="center",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": "#BBBBBB",
-                "linewidth": 0.4,
-                "shrinkB": 2.0,
-                "relpos": (0.0, 0.5),
-            },
+@dataclass(frozen=True)
+class Place:
+    """Where a learner is drawn: means a slot, each with the half-width of its interval."""
+
+    label: str
+    ahead: bool
+    loss: tuple[float, float]
+    violation: tuple[float, float]
+
+
+def placed(league: League) -> tuple[Place, ...]:
+    """The learners in the order of the table, by violation."""
+    slots, front = float(league.problem.horizon), league.front
+    return tuple(
+        Place(
+            one.name, one.name in front, mean_interval(one.loss / slots),
+            mean_interval(one.violation / slots),
         )
-    axes.set_ylim(bottom=0.0)
-    axes.set_xlabel("accumulated loss")
-    axes.set_ylabel("hard constraint violation")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_title(
-        f"{type(league.problem).__name__}, T = {league.problem.horizon:,}, mean and 95% interval "
-        f"of {len(league.seeds)} seeds",
-        loc="left",
+        for one in league.standings
+    )  # fmt: skip
+
+
+def log_floor(places: Sequence[Place]) -> float | None:
+    """The power of ten where a logarithmic axis of violations begins; None where there are none."""
+    means = np.array([place.violation[0] for place in places])
+    if means.max() <= 0.0:
+        return None
+    least = means[means > 10.0**-DECADES * means.max()].min()
+    return float(10.0 ** np.floor(np.log10(least)))
+
+
+def spans_magnitudes(places: Sequence[Place]) -> bool:
+    """Whether violations lie so far apart that only a logarithmic axis shows them all."""
+    means, floor = [place.violation[0] for place in places], log_floor(places)
+    return floor is not None and max(means) > 20.0 * max(min(means), floor)
+
+
+def _draw(league: League, places: Sequence[Place]) -> Canvas:
+    """Violation and loss side by side, a row for every learner: each name stands by its points."""
+    canvas = Canvas(figsize=(WIDTH, MARGINS + ROW * len(places)), layout="constrained")
+    FigureCanvasAgg(canvas)
+    left, right = canvas.subplots(1, 2, sharey=True)
+    _panel(left, [place.violation for place in places], places, "hard violation a slot")
+    _panel(right, [place.loss for place in places], places, "loss a slot")
+    floor = log_floor(places)
+    if floor is not None and spans_magnitudes(places):
+        left.set_xscale("symlog", linthresh=floor, linscale=0.5)
+        left.set_xlim(left=-0.3 * floor)  # a point at zero lies beside the axis, not on it
+    else:
+        left.xaxis.set_major_formatter(FuncFormatter(_tick))
+    left.set_yticks(range(len(places)), [place.label for place in places], fontsize=6.5)
+    for place, text in zip(places, left.get_yticklabels(), strict=True):
+        text.set_color(FRONT.colour if place.ahead else "#333333")
+    left.set_ylim(len(places) - 0.4, -0.6)
+    for axes in (left, right):
+        axes.tick_params(axis="y", length=0.0)
+        axes.spines["left"].set_visible(False)
+    right.xaxis.set_major_formatter(FuncFormatter(_tick))
+    seeds = len(league.seeds)
+    canvas.suptitle(
+        f"{type(league.problem).__name__}, T = {league.problem.horizon:,}: "
+        + ("mean and 95% interval of " if seeds > 1 else "")
+        + f"{seeds} seed{'' if seeds == 1 else 's'}",
+        fontsize=8.5,
     )
-    axes.legend(frameon=False, loc="lower left")
+    handles, labels = right.get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return canvas
 
 
-def _alternative(league: League) -> str:
+def _panel(
+    axes: Any, values: Sequence[tuple[float, float]], places: Sequence[Place], title: str
+) -> None:
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    axes.set_title(title, loc="left")
+    for ahead, look, label in (
+        (True, FRONT, "on the Pareto front: beaten by no other learner in both"),
+        (False, OTHERS, "beaten"),
+    ):
+        rows = [k for k, place in enumerate(places) if place.ahead is ahead]
+        if not rows:
+            continue
+        means, halves = np.array([values[k] for k in rows]).T
+        axes.errorbar(
+            means, rows, xerr=halves, fmt=look.marker, markersize=4.0, color=look.colour,
+            elinewidth=0.8, markeredgecolor="white", markeredgewidth=0.4, label=label,
+        )  # fmt: skip
+
+
+def _tick(value: float, place: int | None) -> str:
+    return number(value)
+
+
+def _data(places: Sequence[Place]) -> dict[str, Any]:
+    """What the page's plot draws."""
+    return {
+        "floor": log_floor(places),
+        "learners": [
+            {
+                "label": place.label,
+                "front": place.ahead,
+                "loss": _brief(place.loss),
+                "violation": _brief(place.violation),
+            }
+            for place in places
+        ],
+        "looks": {
+            name: {"color": look.colour, "symbol": look.symbol}
+            for name, look in (("front", FRONT), ("others", OTHERS))
+        },
+    }
+
+
+def _brief(values: tuple[float, float]) -> list[float | None]:
+    """Six digits are more than a screen shows; one seed has no interval."""
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
+
+
+def _alternative(places: Sequence[Place]) -> str:
     """What the picture shows, in words and numbers."""
     points = (
-        f"{one.name} at loss {number(float(one.loss.mean()))} and violation "
-        f"{number(float(one.violation.mean()))}"
-        for one in league.standings
-        if one.name in league.front
+        f"{place.label} at loss {number(place.loss[0])} and violation {number(place.violation[0])}"
+        for place in places
+        if place.ahead
     )
     return (
-        f"Loss against violation of {len(league.standings)} learners. No other learner is better "
-        f"in both than: {'; '.join(points)}."
+        f"Loss against violation of {len(places)} learners, means a slot. No other learner is "
+        f"better in both than: {'; '.join(points)}."
     )

@@ -12,7 +12,8 @@ import jinja2
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from coldq.files import whole_file
+from coldq.errors import IgnoredFile, warn
+from coldq.files import is_unfinished, whole_file
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
 
@@ -36,7 +37,8 @@ class Part:
 def join(part: Part, path: Path) -> None:
     """Add a part to the page at `path`, or put it in the place of an older one of its key.
 
-    The parts lie in a folder beside the page, so that the next one can be joined to them.
+    The parts lie in a folder beside the page, so that the next one can be joined to them. A file
+    there that is no whole part is named in a warning and left out.
 
     >>> import pathlib, tempfile
     >>> from coldq.report.parts import Part, join
@@ -50,8 +52,9 @@ def join(part: Part, path: Path) -> None:
     folder = path.parent / "parts"
     kept = {part.key: part}
     for file in sorted(folder.glob("*.json")):
-        older = Part(**json.loads(file.read_text(encoding="utf-8")))
-        kept.setdefault(older.key, older)
+        older = None if is_unfinished(file) or file.stem == part.key else _read(file)
+        if older is not None:
+            kept[older.key] = older
     order = sorted(kept, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key))
     text = render(
         "page.html.jinja",
@@ -66,6 +69,25 @@ def join(part: Part, path: Path) -> None:
         temporary.write_text(json.dumps(asdict(part), allow_nan=False), encoding="utf-8")
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _read(file: Path) -> Part | None:
+    """The part in a file of its name."""
+    try:
+        part = Part(**json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
+        texts = [part.key, part.title, part.lead, part.html]
+        texts += [text for id, title in part.contents for text in (id, title)]
+        whole = all(isinstance(text, str) for text in texts) and isinstance(part.data, dict)
+        if whole and part.key == file.stem:
+            return part
+    except (OSError, ValueError, TypeError, RecursionError):
+        pass
+    warn(f"{file} is not a whole part of a report, so it is left out of the page", IgnoredFile)
+    return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number that a page can draw")
 
 
 def render(template: str, **context: Any) -> str:

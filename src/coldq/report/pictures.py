@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import tempfile
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -100,11 +100,9 @@ def save(canvas: Canvas, path: Path) -> None:
 
 def as_address(canvas: Canvas) -> str:
     """The picture as SVG inside an address, so that the page needs no other file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "picture.svg"
-        save(canvas, path)
-        content = path.read_bytes()
-    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
+    content = io.BytesIO()
+    canvas.savefig(content, format="svg", metadata=UNSTAMPED[".svg"])
+    return f"data:image/svg+xml;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:

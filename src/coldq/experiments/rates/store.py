@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,16 @@ import numpy as np
 
 import coldq
 from coldq._values import Array
+from coldq.errors import IgnoredFile, warn
 from coldq.experiments.rates.settings import QUEUE_LEARNERS, Column, Interrupted, Row, columns
+from coldq.experiments.workers import share
 from coldq.files import whole_file
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.problems import Drifting
 from coldq.simulate import simulate
 
 FORMAT = 1  # of the stored files; another number is run again
+QUEUE = "queue "  # what a task of QUEUE_LEARNERS begins with
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,14 @@ def tasks(horizons: Sequence[int], n_seeds: int) -> list[Task]:
         for vx in column.path_exponents
         for T in horizons
     ]
-    whole += [Task(f"queue {name}", 0.0, T, n_seeds) for name in QUEUE_LEARNERS for T in horizons]
+    whole += [Task(f"{QUEUE}{name}", 0.0, T, n_seeds) for name in QUEUE_LEARNERS for T in horizons]
     return sorted(whole, key=lambda task: -task.horizon)
 
 
 def run_task(task: Task) -> dict[str, Any]:
     """Totals of regret and violation, one list of seeds for each V_g."""
     begun = time.perf_counter()
-    if task.column.startswith("queue "):
-        regret, violation = _run_queue(task)
-    else:
-        column = next(c for c in columns() if c.key == task.column)
-        regret, violation = _run_row(column, task)
+    regret, violation = (_run_queue if task.column.startswith(QUEUE) else _run_row)(task)
     return {
         "format": FORMAT,
         "version": coldq.__version__,
@@ -69,7 +65,12 @@ def run_task(task: Task) -> dict[str, Any]:
     }
 
 
-def _run_row(column: Column, task: Task) -> tuple[Array, Array]:
+def _column(task: Task) -> Column:
+    return next(column for column in columns() if column.key == task.column)
+
+
+def _run_row(task: Task) -> tuple[Array, Array]:
+    column = _column(task)
     row = column.row(task.path_exponent, task.horizon, task.n_seeds)
     members = range(len(row.cells) * task.n_seeds)
     trace = simulate(column.build(row), row, members, progress=False)
@@ -82,35 +83,44 @@ def _run_queue(task: Task) -> tuple[Array, Array]:
     """Violation of the slots in which there was a feasible decision; regret is undefined."""
     row = Row((Drifting(0.0, 0.0, horizon=task.horizon),), task.n_seeds)
     problem = Interrupted(row)
-    learner = QUEUE_LEARNERS[task.column.removeprefix("queue ")](row)
+    learner = QUEUE_LEARNERS[task.column.removeprefix(QUEUE)](row)
     trace = simulate(learner, problem, range(task.n_seeds), progress=False)
     kept = np.where(problem.interruptions(), 0.0, trace.violation[..., 0])
     return np.full((1, task.n_seeds), np.nan), kept.sum(axis=1)[None]
 
 
 def stored(out: Path, task: Task) -> dict[str, Any] | None:
-    """What was stored of a task, if it is whole and of this format."""
+    """What was stored of a task, if it is whole and of this format; another file is named."""
+    path = out / "runs" / task.file
     try:
-        found = json.loads((out / "runs" / task.file).read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
         return None
-    return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+    except (OSError, ValueError):
+        found = None
+    if _is_whole(found, task):
+        return found
+    warn(f"{path} is not a whole run of this version, so it is run again", IgnoredFile)
+    return None
+
+
+def _is_whole(found: Any, task: Task) -> bool:
+    """Whether this is what `run_task` gives for the task: finite totals for each V_g and seed."""
+    queue = task.column.startswith(QUEUE)
+    shape = 1 if queue else len(_column(task).variation_exponents), task.n_seeds
+    try:
+        totals = {name: np.array(found[name], float) for name in ("regret", "violation")}
+        known = totals["violation"] if queue else np.stack(list(totals.values()))
+        right = all(each.shape == shape for each in totals.values())
+        return right and found["format"] == FORMAT and bool(np.isfinite(known).all())
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def store(out: Path, task: Task, result: dict[str, Any]) -> None:
     """Write a result in one go: a file is whole or not there."""
     with whole_file(out / "runs" / task.file) as temporary:
         temporary.write_text(json.dumps(result))
-
-
-def run_and_store(out: Path, task: Task) -> Task:
-    """One task of a worker."""
-    store(out, task, run_task(task))
-    return task
-
-
-def _one_thread() -> None:
-    os.environ["COLDQ_THREADS"] = "1"
 
 
 def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> None:
@@ -124,16 +134,13 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
     if not missing:
         return
     coldq.warmup(everything=False)
+
+    def keep(task: Task, result: dict[str, Any]) -> None:
+        store(out, task, result)
+        progress(task)
+
     if processes < 2:
         for task in missing:
-            progress(run_and_store(out, task))
-        return
-    # Fresh processes: a forked one would inherit threads that do not run in it.
-    with ProcessPoolExecutor(processes, get_context("spawn"), _one_thread) as pool:
-        futures = [pool.submit(run_and_store, out, task) for task in missing]
-        try:
-            for future in as_completed(futures):
-                progress(future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            keep(task, run_task(task))
+    else:
+        share(run_task, missing, processes, keep)
