@@ -56,7 +56,7 @@ def test_a_state_from_a_learner_on_another_domain(learner, rows: int) -> None:
     if isinstance(learner, coldq.COLDQExpert):
         stranger = coldq.COLDQExpert(wide, horizon=10).init(rows)
     g = coldq.Affine(np.ones((rows, 50)), np.ones(rows)) if rows else None
-    with pytest.raises(coldq.InvalidInput, match=r"fit together|coordinates"):
+    with pytest.raises(coldq.InvalidInput, match=r"made by COLDQ|coordinates"):
         learner.update(stranger, coldq.Feedback(coldq.Linear(-np.ones(50)), g))
 
 
@@ -72,7 +72,7 @@ def test_a_state_from_a_learner_on_another_domain(learner, rows: int) -> None:
 def test_parameters_with_leading_axes_and_a_state_without(learner) -> None:
     state = coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=1.0).init(1)
     with pytest.raises(coldq.InvalidInput, match="batch"):
-        learner.from_arrays(state.to_arrays())
+        learner.from_arrays(state.to_arrays(), adopt=True)
     with pytest.raises(coldq.InvalidInput, match="fit together"):
         learner.update(state, FEEDBACK)
 
@@ -237,8 +237,8 @@ def played() -> coldq.Trace:
         (lambda: X.project("abc"), "x must be real numbers"),
         (lambda: X.project([1j, 0.0, 0.0]), "x must be real numbers"),
         (lambda: coldq.problems.TimeVarying(10).start([0]).reveal(0, None), "slot 0 has passed"),
-        (lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK), "a State has no queue"),
-        (lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK), "a QueueState has no experts"),
+        (lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK), "made by OGD, but this is COLDQ"),
+        (lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK), "made by COLDQ, but this is COLDQExpert"),
         (lambda: coldq.simulate(PROX[0], FEEDBACK), "a problem needs domain"),
         (lambda: coldq.OGD.for_problem(FEEDBACK), "a problem needs domain"),
         (lambda: coldq.simulate(None, coldq.problems.TimeVarying(10)), "a learner needs domain"),

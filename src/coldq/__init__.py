@@ -22,6 +22,7 @@ from coldq.errors import (
     PastHorizon,
     SharedGradient,
     StepFailed,
+    UnknownLearner,
     WeakPrice,
     WrongState,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "Switch",
     "Trace",
     "Unconstrained",
+    "UnknownLearner",
     "Wang2023",
     "WeakPrice",
     "WeiYuNeely2020",

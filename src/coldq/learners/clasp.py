@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,6 +84,7 @@ class CLASP(Learner):
 }""",
     )
 
+    state_type = CLASPState
     domain: Any
     eta: Schedule
     horizon: int | None
@@ -143,20 +143,16 @@ class CLASP(Learner):
         """The state before slot 1."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        return CLASPState(t=t, x=x, multipliers=np.zeros((*t.shape, rows)))
+        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
         """The state of the next slot."""
-        t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         gradient = self._gradient(state, feedback)
+        t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         self._require_rows(feedback, hard.shape)
 
         step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
-        return CLASPState(t + 1, step.x, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> CLASPState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(CLASPState, arrays, {"t": 0, "x": 1, "multipliers": 1})
+        return self._state(t + 1, step.x, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -97,6 +96,7 @@ class COLDQ(Learner):
         bibtex=BIBTEX,
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     eta: Array | Schedule
@@ -290,7 +290,7 @@ class COLDQ(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         gamma = np.broadcast_to(value_at(self.gamma, t)[..., None], (*t.shape, rows))
-        return QueueState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
+        return self._state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
     def update(
         self, state: QueueState, feedback: Feedback, center: Array | None = None
@@ -315,21 +315,13 @@ class COLDQ(Learner):
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
-        return QueueState(t + 1, step.x, queue, step.multipliers)
+        return self._state(t + 1, step.x, queue, step.multipliers)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down, bit for bit.
-
-        >>> import coldq
-        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10)
-        >>> learner.from_arrays(learner.init(2).to_arrays()).queue
-        array([5., 5.])
-        """
-        state = self._restore_queue(arrays)
+    def _require_sound(self, state: QueueState) -> None:
+        super()._require_sound(state)
         gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")
-        return state
 
     def _eta(self, t: np.ndarray) -> Array:
         """eta_t, which a schedule must keep below 1 wherever a queue is formed with it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -12,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, batch_shape
 from coldq.contractions import mix
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Learner, State
+from coldq.learners.maker import Maker
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
 
@@ -92,6 +94,7 @@ class Decentralised(Learner):
             domain=learner.domain,
             horizon=learner.horizon,
             agents=len(W),
+            state_type=getattr(learner, "state_type", object),
             card=replace(card, claims=claims, assumes=(*card.assumes, ASSUMES)),
         )
 
@@ -99,12 +102,36 @@ class Decentralised(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> Any:
         """The learner's state before slot 1, with the agents as its last leading axis."""
-        return self.learner.init(n_constraints, start, (*batch_shape(batch), self.agents))
+        shape = (*batch_shape(batch), self.agents)
+        return self._own(self.learner.init(n_constraints, start, shape))
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
+        if issubclass(self.state_type, State):
+            self._require_own(state, feedback)
+        if np.shape(state.x)[-2:-1] != (self.agents,):
+            raise WrongState(
+                f"this network has {self.agents} agents, the last axis before the coordinates, "
+                f"but the state's decisions have shape {np.shape(state.x)}"
+            )
         z = mix(self._weights(state.t), np.ascontiguousarray(state.x))
-        return self.learner.update(state, feedback, center=z)
+        return self._own(self.learner.update(state, feedback, center=z))
+
+    def _own(self, state: Any) -> Any:
+        """The learner's fresh state as one of the network."""
+        if isinstance(state, State):
+            object.__setattr__(state, "made_by", self._maker)
+        return state
+
+    @cached_property
+    def _maker(self) -> Maker:
+        maker = Maker(self)
+        maker.updated_by = type(self.learner).__name__
+        return maker
+
+    def _batch(self) -> tuple[int, ...]:
+        own = getattr(self.learner, "_batch", tuple)()
+        return np.broadcast_shapes(own, (self.agents,))
 
     def _weights(self, t: np.ndarray) -> Array:
         """W_t, one matrix a network where their clocks differ."""
@@ -114,9 +141,10 @@ class Decentralised(Learner):
         every = [mixing_matrix(self.mixing(int(slot)), self.agents) for slot in slots]
         return np.stack(every)[where.reshape(t.shape[:-1])]
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Any:
-        """The state that ``state.to_arrays()`` wrote down."""
-        state = self.learner.from_arrays(arrays)
+    def _restore(self, arrays: Mapping[str, Any]) -> Any:
+        inside = self.learner
+        restore = inside._restore if isinstance(inside, Learner) else inside.from_arrays
+        state = self._own(restore(arrays))
         if state.batch[-1:] != (self.agents,):
             raise InvalidInput(
                 f"the arrays must have {self.agents} agents as their last leading axis, but have "

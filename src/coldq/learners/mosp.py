@@ -111,13 +111,13 @@ class MOSP(DualLearner):
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)
         weight = 1.0 / (2.0 * self.alpha)
         step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
-        return QueueState(t + 1, step.x, dual, step.multipliers)
+        return self._state(t + 1, step.x, dual, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, alpha=self.alpha.shape, mu=self.mu.shape)

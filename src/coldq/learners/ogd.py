@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -106,18 +105,14 @@ class OGD(Learner):
         """The state before slot 1."""
         self._count(n_constraints)
         t, x = self._first(start, batch)
-        return State(t=t, x=x)
+        return self._state(t, x)
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
-        return State(t=t + 1, x=x_new)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> State:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(State, arrays, {"t": 0, "x": 1})
+        return self._state(t + 1, x_new)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -89,6 +88,7 @@ class RECOO(Learner):
 }""",
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     gamma: Schedule
@@ -149,15 +149,15 @@ class RECOO(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
-        return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
+        return self._state(t, x, queue, queue.copy())
 
     def update(
         self, state: QueueState, feedback: Feedback, center: Array | None = None
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
+        gradient = self._gradient(state, feedback)
         t, queue, following = state.t, state.queue, state.t + 1
         z = self._center(state, center)
-        gradient = self._gradient(state, feedback)
         alpha, gamma = self.alpha(t), self.gamma(t)
 
         if self.reading == "drift":
@@ -174,11 +174,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
-        return QueueState(following, step.x, queue, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore_queue(arrays)
+        return self._state(following, step.x, queue, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma, self.eta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -76,6 +75,7 @@ class Yi2021(Learner):
         bibtex=BIBTEX,
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     gamma: Schedule
@@ -153,12 +153,12 @@ class Yi2021(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
-        return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
+        return self._state(t, x, queue, queue.copy())
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
         q = state.queue + v
@@ -166,11 +166,7 @@ class Yi2021(Learner):
 
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
-        return QueueState(t + 1, step.x, q, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore_queue(arrays)
+        return self._state(t + 1, step.x, q, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)

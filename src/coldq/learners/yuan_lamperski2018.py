@@ -102,14 +102,14 @@ class YuanLamperski2018(DualLearner):
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
         J = self._jacobian(state, feedback, g.shape[-1])
         eta, sigma = self.eta[..., None], self.sigma[..., None]
 
         dual = np.maximum(g, 0.0) / (sigma * eta)
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
-        return DualState(t + 1, require_finite(x_new), require_finite(dual))
+        return self._state(t + 1, require_finite(x_new), require_finite(dual))
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, eta=self.eta.shape, sigma=self.sigma.shape)
