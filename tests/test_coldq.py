@@ -280,7 +280,7 @@ def test_feedback_that_does_not_fit_is_refused_and_the_state_stays() -> None:
         (coldq.Feedback(loss, g, slot=2), "about slot 2, but the learner is in slot"),
         (coldq.Feedback(loss, coldq.Affine(np.ones((1, 2)), [1.0])), "started for 2 constraints"),
         (coldq.Feedback(loss, None), "started for 2 constraints"),
-        (coldq.Feedback(coldq.Linear([1.0] * 3), g), "the loss has 3 coordinates, but the decisions have 2"),
+        (coldq.Feedback(coldq.Linear([1.0] * 3), g), "the loss has 3 coordinates, but"),
         (coldq.Feedback(coldq.Linear(np.ones((5, 3, 2))), g), "not enlarge it"),
         (coldq.Feedback(loss, coldq.Affine(np.ones((5, 1, 2, 2)), np.ones(2))), "not enlarge it"),
         (coldq.Feedback(coldq.Linear(np.ones((4, 2))), g), "do not fit together"),

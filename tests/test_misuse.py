@@ -237,8 +237,14 @@ def played() -> coldq.Trace:
         (lambda: X.project("abc"), "x must be real numbers"),
         (lambda: X.project([1j, 0.0, 0.0]), "x must be real numbers"),
         (lambda: coldq.problems.TimeVarying(10).start([0]).reveal(0, None), "slot 0 has passed"),
-        (lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK), "made by OGD, but this is COLDQ"),
-        (lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK), "made by COLDQ, but this is COLDQExpert"),
+        (
+            lambda: PROX[0].update(coldq.OGD(X, eta=0.1).init(1), FEEDBACK),
+            "made by OGD, but",
+        ),
+        (
+            lambda: PROX[-1].update(PROX[0].init(1), FEEDBACK),
+            "but this is COLDQExpert",
+        ),
         (lambda: coldq.simulate(PROX[0], FEEDBACK), "a problem needs domain"),
         (lambda: coldq.OGD.for_problem(FEEDBACK), "a problem needs domain"),
         (lambda: coldq.simulate(None, coldq.problems.TimeVarying(10)), "a learner needs domain"),

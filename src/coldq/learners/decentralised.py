@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
 from coldq.learners.learner import Learner, State
-from coldq.learners.maker import Maker
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
 
@@ -88,6 +86,7 @@ class Decentralised(Learner):
         W = mixing_matrix(first)
         card = learner.card
         claims = card.claims if isinstance(learner, Yi2023) else ()
+        self._maker.updated_by = type(learner).__name__
         self._set(
             learner=learner,
             mixing=mixing if callable(mixing) else W,
@@ -107,7 +106,7 @@ class Decentralised(Learner):
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
-        if issubclass(self.state_type, State):
+        if isinstance(state, State) or isinstance(self.learner, Learner):
             self._require_own(state, feedback)
         if np.shape(state.x)[-2:-1] != (self.agents,):
             raise WrongState(
@@ -122,12 +121,6 @@ class Decentralised(Learner):
         if isinstance(state, State):
             object.__setattr__(state, "made_by", self._maker)
         return state
-
-    @cached_property
-    def _maker(self) -> Maker:
-        maker = Maker(self)
-        maker.updated_by = type(self.learner).__name__
-        return maker
 
     def _batch(self) -> tuple[int, ...]:
         own = getattr(self.learner, "_batch", tuple)()
