@@ -42,11 +42,22 @@ def largest(g: Any, domain: Any) -> tuple[Array, bool]:
     >>> largest(coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Simplex(2))
     (np.float64(0.5), True)
     """
+    require_whole("the largest value", g)
     if not hasattr(g, "largest") or not hasattr(domain, "ends"):
         raise InvalidInput(
             f"the largest {type(g).__name__} on a {type(domain).__name__} has no closed form"
         )
     return g.largest(domain)
+
+
+def require_whole(what: str, *constraints: Any) -> None:
+    """Raise if one of these, or a part of it, was only measured at a point."""
+    for g in constraints:
+        require_whole(what, *getattr(g, "parts", ()))
+        if getattr(g, "measured", None) is not None:
+            raise InvalidInput(
+                f"{what} needs the whole constraint, but it was revealed as a measurement"
+            )
 
 
 def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
@@ -58,6 +69,7 @@ def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
     >>> difference(new, old, coldq.Box(0.0, 3.0, dim=2))
     (array(3.), True)
     """
+    require_whole("the variation", g, other)
     if g is other:
         return np.zeros(()), True
     if type(g) is type(other):

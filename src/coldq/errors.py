@@ -103,6 +103,14 @@ class UnknownLearner(UserWarning):
     """
 
 
+class UndefinedRegret(UserWarning):
+    """A slot has no feasible decision to compare with, so that the regret of its seed is NaN.
+
+    >>> issubclass(UndefinedRegret, UserWarning)
+    True
+    """
+
+
 class StepFailed(Error):
     """Some per-slot problems of a batch have no answer that passes its own check.
 

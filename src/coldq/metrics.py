@@ -16,7 +16,7 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, UndefinedRegret, warn
 from coldq.simulate import (
     Trace,
     replay,
@@ -88,6 +88,8 @@ def dynamic_regret(
 ) -> Array:
     """``sum_t f_t(x_t) - f_t(x*_t)``; NaN for a seed with a slot that has no feasible decision.
 
+    A :class:`~coldq.UndefinedRegret` warning names such seeds and slots.
+
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=20)
     >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
@@ -113,6 +115,11 @@ def static_regret(
 
 def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
     """What each slot cost more than the comparator, which must be that of this run."""
+    if comparator is not None and not isinstance(comparator, Comparator):
+        raise InvalidInput(
+            f"comparator must be what coldq.{kind}_comparator(problem, seeds) returns, but is "
+            f"{comparator!r:.200}"
+        )
     if comparator is None:
         require_same_again(trace)
         find = dynamic_comparator if kind == "dynamic" else static_comparator
@@ -122,6 +129,13 @@ def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
         raise InvalidInput(
             f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
             f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
+        )
+    if comparator.lacking:
+        common = "" if kind == "dynamic" else "common to all slots "
+        warn(
+            f"the {kind} regret is NaN where there is no feasible decision {common}to compare "
+            f"with: {comparator.lacking}",
+            UndefinedRegret,
         )
     return trace.loss - comparator.loss
 

@@ -100,6 +100,11 @@ def require_problem(problem: Any) -> None:
     _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
 
 
+def is_ours(problem: Any) -> bool:
+    """Whether a problem is one of the library's, which are values and say whether they adapt."""
+    return type(problem).__module__.startswith("coldq.")
+
+
 def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:
     for attribute in attributes:
         if not hasattr(thing, attribute):
@@ -138,7 +143,8 @@ def simulate(
         such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
         What else to record: any of "decisions", "queue", "multipliers", and on a network
-        "agent_loss", "agent_violation".
+        "agent_loss", "agent_violation". Of a problem that is not the library's the decisions are
+        always kept, so that regret and certificates can tell whether it reveals the same again.
     start
         x_1, if not the learner's default.
     progress
@@ -189,7 +195,12 @@ def simulate(
     loss, constraint = np.empty((S, T)), np.empty((S, T, N))
     hard = None if agents is None else np.empty((S, T, N))
     cores = {"decisions": (p,), "agent_loss": ()}
-    kept = {name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep}
+    kept: dict[str, Array] = {
+        name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep
+    }
+    # What another's problem reveals may answer to x without saying so: only its decisions can tell.
+    if not is_ours(problem):
+        kept.setdefault("decisions", np.empty((S, T, *network, p)))
     stream = problem.start(seeds)
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
@@ -272,7 +283,7 @@ def require_same_again(trace: Trace) -> None:
     """
     problem, x = trace.problem, trace.decisions
     network = getattr(problem, "agents", None) is not None
-    if x is None or network or type(problem).__module__.startswith("coldq."):
+    if x is None or network or is_ours(problem):
         return
     for t, revealed in replay(problem, trace.seeds, x):
         for name, function, was in (

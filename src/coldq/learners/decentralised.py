@@ -106,7 +106,7 @@ class Decentralised(Learner):
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
-        if isinstance(state, State) or isinstance(self.learner, Learner):
+        if isinstance(state, State) or issubclass(type(self.learner), Learner):
             self._require_own(state, feedback)
         if np.shape(state.x)[-2:-1] != (self.agents,):
             raise WrongState(

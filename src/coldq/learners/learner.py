@@ -53,7 +53,7 @@ class State:
     growing: ClassVar[Mapping[str, int]] = {}  # axes that zeros fill up to the busiest member's
 
     def __post_init__(self) -> None:
-        self.x.setflags(False)  # the decision is handed out, and the state goes on from it
+        self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
 
     def __getattr__(self, name: str) -> Any:
         """Only what a state lacks is asked for here: it belongs to another learner."""
