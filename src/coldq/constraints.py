@@ -253,9 +253,7 @@ class Affine(Value):
         """``A``."""
         if self.measured is not None:
             require_measured_at("jacobian", "constraint", self.measured_at, x)  # type: ignore[arg-type]
-        shape = np.shape(x)
-        if shape[-1:] != self.A.shape[-1:]:
-            point(x, self.dim)  # which says so
+        shape = point(x, self.dim).shape
         batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 

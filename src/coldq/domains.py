@@ -25,6 +25,7 @@ from coldq._values import (
     Value,
     first_index,
     joint_batch,
+    one_real,
     point,
     positive,
     real_array,
@@ -133,7 +134,7 @@ class Domain(Value):
         A, b, floor, *_ = self.rows
         value = matvec(A, x) - b
         size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
-        room = tolerance + ROUNDING * size
+        room = one_real("tolerance", tolerance) + ROUNDING * size
         met = (value <= room) & ((floor == 0.0) | (value >= -room))
         return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
 
@@ -225,7 +226,7 @@ class Box(Domain):
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the box, up to `tolerance` in every coordinate."""
-        x = point(x, self.dim)
+        x, tolerance = point(x, self.dim), one_real("tolerance", tolerance)
         inside = (x >= self.lower - tolerance) & (x <= self.upper + tolerance)
         return np.asarray(inside.all(axis=-1))
 
@@ -478,7 +479,7 @@ class Ball(Domain):
         """Whether each point lies in the ball, up to `tolerance` and rounding."""
         x = point(x, self.dim)
         size = self.radius + np.abs(self.center).max(axis=-1)
-        room = (tolerance + ROUNDING * size)[..., None]
+        room = (one_real("tolerance", tolerance) + ROUNDING * size)[..., None]
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
 
 
@@ -667,7 +668,7 @@ class CustomDomain(Domain):
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether the projection leaves each point where it is, up to `tolerance` and rounding."""
         x = point(x, self.dim)
-        room = tolerance + ROUNDING * (1.0 + np.abs(x))
+        room = one_real("tolerance", tolerance) + ROUNDING * (1.0 + np.abs(x))
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
 
     def start(self) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
-from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq._values import Array, Value, first_index, joint_batch, point, real_array, real_points
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
 
@@ -218,12 +218,12 @@ class Smooth:
 
     def value(self, x: ArrayLike) -> Array:
         """The user's value, checked."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = real_points("x", x)
         return call_at("the loss", self.value_function, x, (), self.vectorised)
 
     def gradient(self, x: ArrayLike) -> Array:
         """The user's gradient, checked."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = real_points("x", x)
         core = x.shape[-1:]
         return call_at("the loss's gradient", self.gradient_function, x, core, self.vectorised)
 

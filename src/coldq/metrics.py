@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, real_array
+from coldq._values import Array, flag, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput, UndefinedRegret, warn
@@ -28,6 +28,7 @@ from coldq.simulate import (
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
+    cumulative = flag("cumulative", cumulative)
     running = np.add.accumulate(series, axis=1)
     return running if cumulative else running[:, -1]
 
@@ -69,7 +70,7 @@ def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
     array([ True])
     """
     running = np.add.accumulate(require_trace(trace).constraint, axis=1)
-    if not cumulative:
+    if not flag("cumulative", cumulative):
         running = running[:, -1:]
     totals = _norm(np.maximum(running, 0.0), norm)
     return totals if cumulative else totals[:, 0]

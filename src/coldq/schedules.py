@@ -41,7 +41,10 @@ class Power(Value):
         self._set(_root=self.exponent.ndim == 0 and self.exponent == 0.5)
 
     def __call__(self, t: ArrayLike) -> Array:
-        slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
+        try:
+            slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
+        except (TypeError, ValueError):
+            slots = real_array("t", t, 0)  # which says so
         grown = np.sqrt(slots) if self._root else np.power(slots, self.exponent)
         return grown * self._factor
 
@@ -78,8 +81,8 @@ class Custom:
     function: Callable[[Array], Any]
 
     def __call__(self, t: ArrayLike) -> Array:
-        slots = np.asarray(t, np.float64)
-        level = np.asarray(self.function(slots), np.float64)
+        slots = np.array(real_array("t", t, 0, finite=False))
+        level = real_array("what a schedule returns", self.function(slots), 0, finite=False)
         if not (np.isfinite(level).all() and (level > 0.0).all()):
             raise InvalidInput(f"a schedule must be positive and finite, but is {level} at t = {t}")
         return level

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, whole_number
+from coldq._values import Array, as_array, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
@@ -255,8 +255,17 @@ def replay(
             f"{type(problem).__name__} answers to the decisions: simulate with "
             "keep=['decisions'] and pass them on"
         )
-    stream = problem.start(seeds)
     agents = getattr(problem, "agents", None)
+    if decisions is not None:
+        network = () if agents is None else (agents,)
+        whole = (len(seeds), problem.horizon, *network, problem.domain.dim)
+        decisions = real_array("decisions", decisions, 0)
+        if decisions.shape != whole:
+            raise InvalidInput(
+                f"decisions must have the shape {whole}, as a trace keeps them, but have "
+                f"{decisions.shape}"
+            )
+    stream = problem.start(seeds)
     lead = (len(seeds),) if agents is None else (len(seeds), agents)
     # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
     # from it. Not in a comparison, which is False: only kept decisions find that, see below.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive, quiet
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -102,6 +102,7 @@ class CLASP(Learner):
             raise InvalidInput("CLASP needs either gradient_bound or eta")
         if eta is None:
             b = 0.5 if b is None else b
+            b = one_real("b", b)
             if not 0.0 < b < 1.0:
                 raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
             R = domain.diameter
@@ -113,6 +114,7 @@ class CLASP(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
+    @quiet
     def strongly_convex(cls, domain: Any, mu: float) -> CLASP:
         """The step ``1 / (2 mu t)``, with COLDQ's mu: without the 1/2.
 
@@ -123,6 +125,7 @@ class CLASP(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
+    @quiet
     def for_problem(
         cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
     ) -> CLASP:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, real_array
+from coldq._values import Array, joint_batch, positive, quiet, real_array
 from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
@@ -19,6 +19,7 @@ from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
 from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 ONE = np.ones(())
@@ -151,6 +152,7 @@ class COLDQ(Learner):
         )
 
     @classmethod
+    @quiet
     def strongly_convex(
         cls, domain: Any, horizon: int, mu: float, epsilon: float | None = None
     ) -> COLDQ:
@@ -166,6 +168,7 @@ class COLDQ(Learner):
         return cls(domain, horizon, epsilon, alpha=Power(1.0, positive("mu", mu)))
 
     @classmethod
+    @quiet
     def scaled(
         cls,
         domain: Any,
@@ -188,6 +191,7 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
         np.float64(2.828427)
         """
+        require_domain(domain)
         D = positive("gradient_bound", gradient_bound)
         G = positive("constraint_bound", constraint_bound)
         R = domain.diameter
@@ -208,6 +212,7 @@ class COLDQ(Learner):
         return cls(domain, horizon, alpha=Power(0.5, c), gamma=gamma)
 
     @classmethod
+    @quiet
     def anytime(
         cls, domain: Any, epsilon: float = 0.5, path_exponent: float | None = None
     ) -> COLDQ:
@@ -225,6 +230,7 @@ class COLDQ(Learner):
         return cls(domain, alpha=tracking_alpha(path_exponent), eta=Power(-2.0), gamma=gamma)
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, *, scaled: bool = False, **parameters: Any) -> COLDQ:
         """COLDQ for a problem's domain and horizon; `scaled` takes D and G from it as well.
 
@@ -232,6 +238,7 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.for_problem(coldq.problems.TimeVarying(horizon=100)).horizon
         100
         """
+        require_problem(problem)
         if scaled:
             known = ConstantsOf(problem, parameters)
             D, G = known.gradient_bound, known.constraint_bound

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, joint_batch, positive, quiet
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -17,6 +17,7 @@ from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Cl
 from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
 from coldq.learners.learner import Learner, QueueState, any_of
 from coldq.schedules import Schedule
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 
@@ -86,6 +87,7 @@ class COLDQDoubling(Learner):
         joint_batch(domain=domain.batch, alpha=self._joint(self.alpha), epsilon=self.epsilon.shape)
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQDoubling:
         """For a problem's domain; its horizon is not looked at.
 
@@ -94,6 +96,7 @@ class COLDQDoubling(Learner):
         >>> coldq.COLDQDoubling.for_problem(problem).horizon is None
         True
         """
+        require_problem(problem)
         return cls(problem.domain, **parameters)
 
     def init(

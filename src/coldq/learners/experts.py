@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, real_array
+from coldq._values import Array, one_of, one_real, positive, quiet, real_array
 from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
@@ -34,6 +34,7 @@ from coldq.learners.yi2021 import Yi2021
 from coldq.losses import GradientAt, Linear
 from coldq.promise import Promise, promised
 from coldq.schedules import Power
+from coldq.simulate import require_problem
 
 GRADIENTS = ("own", "shared")
 
@@ -195,8 +196,7 @@ class ExpertLearner(Learner):
     def _set_common(self, domain: Any, horizon: int, kappa: Any, gradient: str) -> None:
         require_domain(domain)
         horizon = horizon_of(horizon)
-        if gradient not in GRADIENTS:
-            raise InvalidInput(f"gradient must be one of {GRADIENTS}, but is {gradient!r}")
+        one_of("gradient", gradient, GRADIENTS)
         if domain.batch:
             raise InvalidInput("an expert learner takes one domain, without leading axes")
         rate = positive("kappa", horizon**-0.5 if kappa is None else kappa)
@@ -267,6 +267,7 @@ class COLDQExpert(ExpertLearner):
         self._set(epsilon=positive("epsilon", epsilon))
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQExpert:
         """For a problem's domain and horizon.
 
@@ -274,6 +275,7 @@ class COLDQExpert(ExpertLearner):
         >>> coldq.COLDQExpert.for_problem(coldq.problems.OnlineLinear(horizon=10)).n_experts
         2
         """
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
@@ -368,8 +370,10 @@ class RECOOExpert(ExpertLearner):
         self._pool_of(0)  # checks the reading
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOOExpert:
         """For a problem's domain and horizon."""
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def _pool_of(self, axes: int) -> RECOO:
@@ -431,11 +435,13 @@ class Yi2021Expert(ExpertLearner):
         gradient: str = "shared",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
+        c = one_real("c", c)
         if not 0.0 < c < 1.0:
             raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
         self._set(alpha0=positive("alpha0", alpha0), gamma0=positive("gamma0", gamma0), c=c)
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
         known = ConstantsOf(problem, parameters)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive, quiet
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -88,6 +88,7 @@ class Jenatton2016(Learner):
         L, R = positive("lipschitz", lipschitz), domain.diameter
         if not np.isfinite(R).all():
             raise InvalidInput(f"Jenatton2016 needs a bounded domain, but it is {domain}")
+        b = one_real("b", b)
         if not 0.0 < b < 1.0:
             raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
         self._set(
@@ -98,6 +99,7 @@ class Jenatton2016(Learner):
         )
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Jenatton2016:
         """L the larger of the problem's two Lipschitz constants.
 

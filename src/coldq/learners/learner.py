@@ -20,6 +20,8 @@ from coldq._values import (
     batch_shape,
     core_contiguous,
     first_index,
+    flag,
+    joint_batch,
     point,
     real_array,
     whole_number,
@@ -427,8 +429,11 @@ class Learner(Value):
 
     def _joint(self, *schedules: Any) -> tuple[int, ...]:
         """The leading axes that the domain and some schedules carry."""
-        shapes = [np.shape(schedule(np.ones(()))) for schedule in schedules]
-        return np.broadcast_shapes(self.domain.batch, *shapes)
+        shapes = {
+            f"parameter {k}": np.shape(schedule(np.ones(())))
+            for k, schedule in enumerate(schedules)
+        }
+        return joint_batch(domain=self.domain.batch, **shapes)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray], *, adopt: bool = False) -> Any:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
@@ -448,6 +453,7 @@ class Learner(Value):
         coldq.errors.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
         COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
         """
+        adopt = flag("adopt", adopt)
         state = self._restore(recognised(require_mapping(arrays), self._maker, adopt))
         if KEY not in arrays and not adopt:
             warn_unknown(self._maker)

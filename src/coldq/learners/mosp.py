@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, joint_batch, positive, quiet
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 
@@ -100,6 +101,7 @@ class MOSP(DualLearner):
         self._batch()
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> MOSP:
         """For a problem's domain and horizon; the theory needs no constants.
 
@@ -107,6 +109,7 @@ class MOSP(DualLearner):
         >>> coldq.MOSP.for_problem(coldq.problems.OnlineLinear(horizon=8)).mu
         array(0.5)
         """
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:

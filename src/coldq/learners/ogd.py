@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import positive, quiet
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -77,6 +77,7 @@ class OGD(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
+    @quiet
     def strongly_convex(cls, domain: Any, mu: float) -> OGD:
         """Hazan's step ``1 / (H t)``. `mu` is COLDQ's constant without the 1/2, so that H = 2 mu.
 
@@ -87,6 +88,7 @@ class OGD(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any) -> OGD:
         """With the problem's own gradient bound, or its modulus of strong convexity.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_of, one_real, positive, quiet
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -16,6 +16,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.learner import Learner, QueueState, has_first
 from coldq.schedules import Power, Schedule, as_schedule
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 READINGS = ("drift", "comparison")
@@ -108,11 +109,11 @@ class RECOO(Learner):
     ) -> None:
         require_domain(domain)
         if gamma is None:
-            gamma = Power(0.5 + float(positive("epsilon", 0.01 if epsilon is None else epsilon)))
+            step = positive("epsilon", 0.01 if epsilon is None else epsilon)
+            gamma = Power(0.5 + one_real("epsilon", step))
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
-        if reading not in READINGS:
-            raise InvalidInput(f"reading must be one of {READINGS}, but is {reading!r}")
+        one_of("reading", reading, READINGS)
         self._set(
             domain=domain,
             alpha=as_schedule("alpha", Power(0.5) if alpha is None else alpha),
@@ -123,6 +124,7 @@ class RECOO(Learner):
         )
 
     @classmethod
+    @quiet
     def strongly_convex(cls, domain: Any, mu: float, **parameters: Any) -> RECOO:
         """alpha_t = mu t, with COLDQ's mu: without the 1/2.
 
@@ -133,6 +135,7 @@ class RECOO(Learner):
         return cls(domain, alpha=Power(1.0, positive("mu", mu)), **parameters)
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOO:
         """RECOO on a problem's domain; it needs no constants.
 
@@ -140,6 +143,7 @@ class RECOO(Learner):
         >>> coldq.RECOO.for_problem(coldq.problems.OnlineLinear(horizon=10)).reading
         'drift'
         """
+        require_problem(problem)
         return cls(problem.domain, **parameters)
 
     def init(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, positive, quiet
 from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -120,6 +120,7 @@ class SinhaVaze(Learner):
         )
 
     @classmethod
+    @quiet
     def for_problem(
         cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
     ) -> SinhaVaze:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, whole_number
+from coldq._values import Array, joint_batch, one_real, positive, quiet, whole_number
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -132,6 +132,7 @@ class Wang2023(Learner):
         self._batch()
 
     @classmethod
+    @quiet
     def for_problem(
         cls, problem: Any, delay: int, path_exponent: float = 0.0, **parameters: Any
     ) -> Wang2023:
@@ -145,6 +146,7 @@ class Wang2023(Learner):
         >>> coldq.Wang2023.for_problem(problem, delay=3).alpha
         array(10.)
         """
+        path_exponent = one_real("path_exponent", path_exponent)
         if not 0.0 <= path_exponent <= 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
         known = ConstantsOf(problem, parameters)

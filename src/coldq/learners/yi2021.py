@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import one_real, positive, quiet
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -100,6 +100,7 @@ class Yi2021(Learner):
             horizon = horizon_of(horizon)
         elif alpha0 is not None or gamma0 is not None:
             raise InvalidInput("alpha0 and gamma0 are scaled by the horizon, so Yi2021 needs it")
+        c = one_real("c", c)
         if not 0.0 < c < 1.0:
             raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
         T = float(horizon or 1)
@@ -116,6 +117,7 @@ class Yi2021(Learner):
         )
 
     @classmethod
+    @quiet
     def strongly_convex(cls, domain: Any, horizon: int, mu: float, gamma0: float) -> Yi2021:
         """alpha_t = 1 / (mu t) and gamma_t = gamma0 sqrt(mu t), which keeps alpha gamma^2 bounded.
 
@@ -131,6 +133,7 @@ class Yi2021(Learner):
         return cls(domain, horizon, alpha=Power(-1.0, 1.0 / mu_), gamma=gamma)
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive, quiet
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -101,6 +101,7 @@ class Yi2023(Learner):
         )
 
     @classmethod
+    @quiet
     def from_exponents(
         cls, domain: Any, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
     ) -> Yi2023:
@@ -111,6 +112,7 @@ class Yi2023(Learner):
         Power(exponent=-0.5, scale=5.0)
         """
         for name, value in (("c", c), ("k", k)):
+            value = one_real(name, value)
             if not 0.0 < value < 1.0:
                 raise InvalidInput(f"{name} must lie strictly between 0 and 1, but is {value}")
         return cls(
@@ -121,6 +123,7 @@ class Yi2023(Learner):
         )
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2023:
         """a = R / D and b = g = 1 / L^2 for L the Lipschitz constant of g, unless given.
 

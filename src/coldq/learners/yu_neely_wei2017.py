@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, joint_batch, positive, quiet
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.simulate import require_problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -86,8 +87,10 @@ class YuNeelyWei2017(DualLearner):
         self._batch()
 
     @classmethod
+    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """For a problem's domain and horizon; the theory needs no constants."""
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
