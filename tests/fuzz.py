@@ -49,6 +49,13 @@ LEARNERS = [
     coldq.Jenatton2016(X, lipschitz=1.0),
     coldq.CLASP(X, eta=0.1),
     coldq.OGD(X, eta=0.1),
+    coldq.PolyakFeasibility(X, eta=0.1, rho=0.1),
+    coldq.MOSP(X, 10),
+    coldq.YuNeely2020(X, 10, lipschitz=1.0),
+    coldq.YuNeelyWei2017(X, 10),
+    coldq.Mahdavi2012(X, 10, eta=0.1, delta=1.0),
+    coldq.YuanLamperski2018(X, 10, eta=0.1, sigma=1.0),
+    coldq.Ader(X, 10, gradient_bound=1.0),
     coldq.Decentralised(coldq.COLDQ(X, horizon=10), np.eye(2)),
 ]
 STATES = [learner.init(1) for learner in LEARNERS] + [a.init(1, batch=(3,)) for a in LEARNERS]
@@ -70,6 +77,21 @@ class Labelled:
 
 class Nothing:
     """An object with no more than a name."""
+
+
+class Own:
+    """A problem of the user's own, which reveals what it is given."""
+
+    domain, horizon, n_constraints = X, 4, 1
+
+    def __init__(self, revealed: Any) -> None:
+        self.revealed = revealed
+
+    def start(self, seeds: Any) -> Own:
+        return self
+
+    def reveal(self, t: int, x: Any) -> Any:
+        return self.revealed
 
 
 ODD: list[Any] = [
@@ -130,6 +152,9 @@ POINTS = [np.zeros(2), [0.5, 0.5], np.ones((3, 2)), (1, 0)]
 NUMBERS = [1.0, 0.5, 2, np.float64(0.1), 0.3]
 FUNCTIONS = [lambda x: x, lambda x: np.zeros(2), lambda x: [1.0], lambda x: 1.0]
 
+FEEDBACKS = [FEEDBACK, *(coldq.Feedback(f, g) for f in LOSSES for g in CONSTRAINTS)]
+PROBLEMS = [PROBLEM, coldq.problems.TimeVarying(horizon=3), *(Own(f) for f in (3, *FEEDBACKS))]
+
 # What fits a parameter of this name; of others, a number does.
 GOOD: dict[str, list[Any]] = {
     "domain": DOMAINS, "domains": DOMAINS, "lower": [0.0, [0.0, 0.0], -np.inf], "upper": [1.0],
@@ -145,8 +170,8 @@ GOOD: dict[str, list[Any]] = {
     "parts": CONSTRAINTS, "exponent": [0.5, -1.0], "function": FUNCTIONS, "t": [1.0, [1.0, 2.0]],
     "horizon": [10, 100], "n_constraints": [1, 0, 3], "batch": [(), (3,), (2, 2)],
     "loss": LOSSES, "constraint": CONSTRAINTS, "slot": [None, 1, [1, 1, 1]], "state": STATES,
-    "feedback": [FEEDBACK, *(coldq.Feedback(f, g) for f in LOSSES for g in CONSTRAINTS)],
-    "learner": LEARNERS, "problem": [PROBLEM], "seeds": [[0], range(2)], "delay": [0, 1],
+    "feedback": FEEDBACKS,
+    "learner": LEARNERS, "problem": PROBLEMS, "seeds": [[0], range(2)], "delay": [0, 1],
     "keep": [(), "decisions", ["queue"]], "progress": [False], "decisions": [None],
     "trace": [TRACE], "comparator": [None, BEST], "norm": [1, 2, np.inf],
     "running_total": [np.arange(1.0, 9.0)], "cumulative": [True, False], "weights": [1.0, [2.0]],
@@ -192,8 +217,10 @@ def entries() -> dict[str, Callable[..., Any]]:
                 found[f"{kind.__name__}.{name}"] = getattr(kind, name)
     for name in ("equality", "between", "from_measurement"):
         found[f"Affine.{name}"] = getattr(coldq.Affine, name)
+    for name in ("TimeVarying", "OnlineQuadratic", "OnlineLinear", "JobScheduling"):
+        found[f"problems.{name}"] = getattr(coldq.problems, name)
     found |= {name: getattr(schedules, name) for name in ("Power", "Constant", "Custom")}
-    found |= methods([schedules.Power(0.5), schedules.Custom(lambda t: t)], "__call__")
+    found |= methods([schedules.Custom(lambda t: t)], "__call__")
     found |= methods(DOMAINS, "project", "contains")
     found |= methods(LOSSES, "value", "gradient")
     found |= methods([g for g in CONSTRAINTS if g is not None], "value", "jacobian")

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
 LARGEST = 2**53  # whole numbers beyond are not told apart as floats
@@ -142,13 +143,20 @@ def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
 def quiet(function: Callable[P, T]) -> Callable[P, T]:
     """A function of constants that may be huge: an overflow gives inf, and no warning.
 
-    Doctests are looked for by a function's globals, so that these stay those of its own module.
+    Constants whose shapes do not fit together get a sentence. Doctests are looked for by a
+    function's globals, so that these stay those of its own module.
     """
+    name, wrong = function.__qualname__, InvalidInput
     ignore = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
 
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
-        with ignore():
-            return function(*args, **kwargs)
+        try:
+            with ignore():
+                return function(*args, **kwargs)
+        except ValueError as error:
+            if isinstance(error, wrong) or "broadcast" not in str(error):
+                raise
+            raise wrong(f"the arguments of {name} do not fit together: {error}") from None
 
     home = function.__globals__  # type: ignore[attr-defined]
     own = FunctionType(inner.__code__, home, function.__name__, None, inner.__closure__)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet, real_array, whole_number
+from coldq._values import Array, as_array, positive, quiet, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.schedules import as_schedule
 
@@ -67,7 +67,7 @@ def steps_of(alpha: Any, horizon: int) -> Array:
     array([2., 4., 6.])
     """
     T = whole_number("horizon", horizon, 2)
-    if isinstance(alpha, np.ndarray | list | tuple) and np.ndim(alpha):
+    if isinstance(alpha, np.ndarray | list | tuple) and as_array("alpha", alpha).ndim:
         steps = positive("alpha", alpha)
         if steps.shape[-1] != T:
             raise InvalidInput(

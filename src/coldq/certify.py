@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, real_array
+from coldq._values import Array, quiet, real_array
 from coldq.bounds import Known, one_number, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import largest
@@ -226,6 +226,7 @@ class Survey:
     bends: Array
 
 
+@quiet
 def survey(
     problem: Any, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
 ) -> Survey:
@@ -466,7 +467,13 @@ def _bound_of(
     """D or G: the user's, else in closed form, else the problem's; and whether it was kept."""
     title = "|grad f_t| <= D" if name == "gradient_bound" else "|g_t| <= G"
     if given is not None:
-        value, source = real_array(name, given, 0) + np.zeros(seen.shape), "as given"
+        value, source = real_array(name, given, 0), "as given"
+        if value.shape not in ((), seen.shape):
+            raise InvalidInput(
+                f"{name} must be one number, or one for each of the {len(seen)} seeds, but has "
+                f"shape {value.shape}"
+            )
+        value = value + np.zeros(seen.shape)
     elif closed is not None:
         value = closed
         source = "over the whole domain, " + ("exact" if exact else "at least the largest")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, quiet
 from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
 from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
@@ -132,6 +132,7 @@ def _cached(
     return Comparator(x, loss, feasible, kind, seeds)
 
 
+@quiet
 def dynamic_comparator(
     problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:
@@ -150,6 +151,7 @@ def dynamic_comparator(
     return _cached("dynamic", _solve_dynamic, problem, seed_tuple(seeds), decisions)
 
 
+@quiet
 def static_comparator(
     problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:

@@ -182,7 +182,7 @@ class Affine(Value):
             bound = np.broadcast_to(bound, bound.shape[:-1] + A.shape[-2:-1])
             bounds.append(bound)
             none = bound == sign * np.inf
-            needed = ~none.reshape(-1, A.shape[-2]).all(axis=0)
+            needed = ~none.all(axis=tuple(range(none.ndim - 1)))
             if none[..., needed].any():
                 raise InvalidInput(
                     f"{name} must be infinite in all of a batch or nowhere, but is both in row "

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
-from coldq._values import Array, real_points, whole_number
+from coldq._values import Array, flag, real_points, whole_number
 from coldq.errors import InvalidInput
 
 
@@ -39,6 +39,7 @@ class Convex:
     batch: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self) -> None:
+        flag("vectorised", self.vectorised)
         whole_number("n_constraints", self.n_constraints, 1)
         for name in ("value_function", "jacobian_function"):
             if not callable(getattr(self, name)):

@@ -24,6 +24,7 @@ from coldq._values import (
     Array,
     Value,
     first_index,
+    flag,
     joint_batch,
     one_real,
     point,
@@ -41,8 +42,9 @@ ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 
 
 def require_domain(domain: Any) -> None:
     """Raise unless this is a domain."""
-    if not isinstance(getattr(domain, "dim", None), int):
-        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+    known = all(hasattr(domain, part) for part in ("project", "contains", "batch"))
+    if not known or not isinstance(getattr(domain, "dim", None), int):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
 
 
 class Rows(NamedTuple):
@@ -222,11 +224,17 @@ class Box(Domain):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the box."""
-        return np.minimum(np.maximum(point(x, self.dim), self.lower), self.upper)
+        x = point(x, self.dim)
+        try:
+            return np.minimum(np.maximum(x, self.lower), self.upper)
+        except ValueError:
+            joint_batch(x=x.shape[:-1], domain=self.batch)  # which says so
+            raise
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the box, up to `tolerance` in every coordinate."""
         x, tolerance = point(x, self.dim), one_real("tolerance", tolerance)
+        joint_batch(x=x.shape[:-1], domain=self.batch)
         inside = (x >= self.lower - tolerance) & (x <= self.upper + tolerance)
         return np.asarray(inside.all(axis=-1))
 
@@ -650,7 +658,7 @@ class CustomDomain(Domain):
             projection=project,
             diameter=width,
             given_start=first,
-            vectorised=vectorised,
+            vectorised=flag("vectorised", vectorised),
         )
         if first is not None and (first.shape != (self.dim,) or not self.contains(first)):
             raise InvalidInput(f"start must be one point of the domain, but is {first}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, real_array, whole_number
+from coldq._values import Array, as_array, flag, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
@@ -87,8 +87,8 @@ class Trace:
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     """Seeds as whole numbers, at least one of them."""
-    if not isinstance(seeds, Iterable):
-        raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r}")
+    if not isinstance(seeds, Iterable) or (isinstance(seeds, np.ndarray) and not seeds.ndim):
+        raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r:.200}")
     chosen = tuple(whole_number("a seed", seed, 0) for seed in seeds)
     if not chosen:
         raise InvalidInput("seeds must name at least one seed, but is empty")
@@ -160,6 +160,8 @@ def simulate(
     require_problem(problem)
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
+    if not isinstance(keep, Iterable):
+        raise InvalidInput(f"keep must be names such as ['decisions'], but is {keep!r:.200}")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     agents = getattr(problem, "agents", None)
     keepable = KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT)
@@ -207,8 +209,7 @@ def simulate(
         x = state.x.view()
         x.flags.writeable = False
         revealed = stream.reveal(t, x)
-        if not isinstance(revealed, Feedback):
-            raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r}")
+        _require_fit(t, revealed, problem, (S, *network))
         # On a network every agent's decision, the first axis, meets every agent's functions.
         points = x if agents is None else np.moveaxis(x, 1, 0)[:, :, None]
         lead = (S,) if agents is None else (agents, S, agents)
@@ -281,7 +282,35 @@ def replay(
                 "if it answers to them, give it adaptive = True and simulate with "
                 "keep=['decisions']"
             ) from error
+        _require_fit(t, revealed, problem, lead)
         yield t, revealed if agents is None else network_feedback(revealed, lead)
+
+
+def _require_fit(t: int, revealed: Any, problem: Any, lead: tuple[int, ...]) -> None:
+    """That what a slot reveals is a feedback about as many coordinates, rows and members."""
+    if not isinstance(revealed, Feedback):
+        raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r:.200}")
+    p, N = problem.domain.dim, problem.n_constraints
+    for name, part in (("loss", revealed.loss), ("constraint", revealed.constraint)):
+        if getattr(part, "dim", p) != p:
+            raise InvalidInput(
+                f"the {name} of slot {t} has {part.dim} coordinates, but the problem's domain {p}"  # type: ignore[attr-defined]
+            )
+        batch = getattr(part, "batch", ())
+        try:
+            fits = np.broadcast_shapes(batch, lead) == lead
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"the {name} of slot {t} has the leading axes {batch}, which do not fit {lead}: "
+                "one for each seed, and on a network one for each agent of it"
+            )
+    rows = getattr(revealed.constraint, "n_constraints", N)
+    if rows != N:
+        raise InvalidInput(
+            f"the constraint of slot {t} has {rows} rows, but the problem says n_constraints = {N}"
+        )
 
 
 def require_same_again(trace: Trace) -> None:
@@ -324,7 +353,7 @@ def _slots(horizon: int, progress: bool | None) -> Iterator[int]:
     slots = range(1, horizon + 1)
     if progress is None:
         progress = sys.stderr.isatty()
-    if not progress:
+    if not flag("progress", progress):
         yield from slots
         return
     from rich.console import Console

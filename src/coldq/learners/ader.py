@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet
+from coldq._values import Array, positive
 from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
@@ -79,7 +79,6 @@ class Ader(ExpertLearner):
         self._set(gradient_bound=D, kappa=kappa)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Ader:
         """With the problem's own gradient bound.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from coldq._values import one_real, quiet
+from coldq._values import one_real
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.saddle_point import SaddlePoint
@@ -70,7 +70,6 @@ class CaoLiu2019(SaddlePoint):
     )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, path_exponent: float = 0.0, **parameters: Any) -> CaoLiu2019:
         """The constants of Mahdavi 2012, with eta falling as T^(-(1 - V_x) / 2).
 

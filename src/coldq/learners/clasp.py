@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive, quiet
+from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -114,7 +114,6 @@ class CLASP(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    @quiet
     def strongly_convex(cls, domain: Any, mu: float) -> CLASP:
         """The step ``1 / (2 mu t)``, with COLDQ's mu: without the 1/2.
 
@@ -125,7 +124,6 @@ class CLASP(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
-    @quiet
     def for_problem(
         cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
     ) -> CLASP:
@@ -136,7 +134,7 @@ class CLASP(Learner):
         Box(0.0, 1.0, dim=2)
         """
         known = ConstantsOf(problem, parameters)
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, quiet, real_array
+from coldq._values import Array, flag, joint_batch, positive, real_array
 from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
@@ -152,7 +152,6 @@ class COLDQ(Learner):
         )
 
     @classmethod
-    @quiet
     def strongly_convex(
         cls, domain: Any, horizon: int, mu: float, epsilon: float | None = None
     ) -> COLDQ:
@@ -168,7 +167,6 @@ class COLDQ(Learner):
         return cls(domain, horizon, epsilon, alpha=Power(1.0, positive("mu", mu)))
 
     @classmethod
-    @quiet
     def scaled(
         cls,
         domain: Any,
@@ -212,7 +210,6 @@ class COLDQ(Learner):
         return cls(domain, horizon, alpha=Power(0.5, c), gamma=gamma)
 
     @classmethod
-    @quiet
     def anytime(
         cls, domain: Any, epsilon: float = 0.5, path_exponent: float | None = None
     ) -> COLDQ:
@@ -230,7 +227,6 @@ class COLDQ(Learner):
         return cls(domain, alpha=tracking_alpha(path_exponent), eta=Power(-2.0), gamma=gamma)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, *, scaled: bool = False, **parameters: Any) -> COLDQ:
         """COLDQ for a problem's domain and horizon; `scaled` takes D and G from it as well.
 
@@ -239,7 +235,7 @@ class COLDQ(Learner):
         100
         """
         require_problem(problem)
-        if scaled:
+        if flag("scaled", scaled):
             known = ConstantsOf(problem, parameters)
             D, G = known.gradient_bound, known.constraint_bound
             return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)

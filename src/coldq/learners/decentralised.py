@@ -76,8 +76,9 @@ class Decentralised(Learner):
     agents: int
 
     def __init__(self, learner: Any, mixing: Any) -> None:
-        takes = getattr(learner, "update", None)
-        if not callable(takes) or "center" not in signature(takes).parameters:
+        parts = ("init", "update", "domain", "horizon", "card")
+        whole = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
+        if not whole or "center" not in signature(learner.update).parameters:
             raise InvalidInput(
                 "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
                 f"or Yi2023, but got {learner!r}"

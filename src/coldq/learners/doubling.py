@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, quiet
+from coldq._values import Array, joint_batch, positive
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -87,7 +87,6 @@ class COLDQDoubling(Learner):
         joint_batch(domain=domain.batch, alpha=self._joint(self.alpha), epsilon=self.epsilon.shape)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQDoubling:
         """For a problem's domain; its horizon is not looked at.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_of, one_real, positive, quiet, real_array
+from coldq._values import Array, one_of, one_real, positive, real_array
 from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
@@ -267,7 +267,6 @@ class COLDQExpert(ExpertLearner):
         self._set(epsilon=positive("epsilon", epsilon))
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQExpert:
         """For a problem's domain and horizon.
 
@@ -370,7 +369,6 @@ class RECOOExpert(ExpertLearner):
         self._pool_of(0)  # checks the reading
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOOExpert:
         """For a problem's domain and horizon."""
         require_problem(problem)
@@ -441,7 +439,6 @@ class Yi2021Expert(ExpertLearner):
         self._set(alpha0=positive("alpha0", alpha0), gamma0=positive("gamma0", gamma0), c=c)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
         known = ConstantsOf(problem, parameters)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive, quiet
+from coldq._values import Array, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -99,7 +99,6 @@ class Jenatton2016(Learner):
         )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Jenatton2016:
         """L the larger of the problem's two Lipschitz constants.
 

@@ -23,6 +23,7 @@ from coldq._values import (
     flag,
     joint_batch,
     point,
+    quiet,
     real_array,
     whole_number,
 )
@@ -243,6 +244,15 @@ class Learner(Value):
     _build: Callable[..., Any]
     domain: Any
     horizon: int | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Every constructor works out parameters from a user's constants, however large."""
+        super().__init_subclass__(**kwargs)
+        for name, made in list(vars(cls).items()):
+            if name == "__init__":
+                cls.__init__ = quiet(made)
+            elif isinstance(made, classmethod):
+                setattr(cls, name, classmethod(quiet(made.__func__)))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse ``dataclasses.replace``, which knows nothing of what follows from an argument.

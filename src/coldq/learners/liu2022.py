@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from coldq._values import one_real, positive, quiet
+from coldq._values import one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
@@ -101,7 +101,6 @@ class Liu2022(YuNeely2020):
         )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Liu2022:
         """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coldq.errors import InvalidInput, UnknownLearner, warn
+from coldq.schedules import Custom
 
 KEY = "learner"  # its name among a state's arrays
 SHORT = 12  # entries up to which an array is written out; of others there is a digest
@@ -139,6 +140,8 @@ def _described(value: Any) -> Any:
         return {"shape": list(value.shape), "sha256": hashlib.sha256(data).hexdigest()}
     if isinstance(value, tuple | list):
         return [_described(part) for part in value]
+    if isinstance(value, Custom):
+        return _described(value.function)
     if is_dataclass(value) and not isinstance(value, type):
         return {"type": type(value).__name__, **_parts(value)}
     name = "a function" if hasattr(value, "__name__") else f"a {type(value).__name__}"
@@ -154,7 +157,7 @@ def _number(value: Any) -> Any:
 
 def _differences(was: Any, now: Any, path: str) -> list[tuple[str, Any, Any]]:
     """Where two descriptions differ: the path, and both values."""
-    tables = isinstance(was, dict) and isinstance(now, dict)
+    tables = isinstance(was, dict) and isinstance(now, dict) and "sha256" not in now
     if any(isinstance(value, dict) and "unknown" in value for value in (was, now)):
         return []
     if tables and was.get("type") == now.get("type") and set(was) == set(now):

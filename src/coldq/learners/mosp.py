@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, quiet
+from coldq._values import Array, joint_batch, positive
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
@@ -101,7 +101,6 @@ class MOSP(DualLearner):
         self._batch()
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> MOSP:
         """For a problem's domain and horizon; the theory needs no constants.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet
+from coldq._values import Array, positive
 from coldq.constraints import Affine, Unconstrained
 from coldq.contractions import implied
 from coldq.domains import Box, require_domain
@@ -121,7 +121,6 @@ class NestedProjections(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> NestedProjections:
         """G the larger of the problem's two Lipschitz constants.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive, quiet
+from coldq._values import flag, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -77,7 +77,6 @@ class OGD(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    @quiet
     def strongly_convex(cls, domain: Any, mu: float) -> OGD:
         """Hazan's step ``1 / (H t)``. `mu` is COLDQ's constant without the 1/2, so that H = 2 mu.
 
@@ -88,7 +87,6 @@ class OGD(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any) -> OGD:
         """With the problem's own gradient bound, or its modulus of strong convexity.
 
@@ -97,7 +95,7 @@ class OGD(Learner):
         Box(0.0, 1.0, dim=2)
         """
         known = ConstantsOf(problem, parameters)
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 

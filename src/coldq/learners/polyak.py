@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet
+from coldq._values import Array, positive
 from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -93,7 +93,6 @@ class PolyakFeasibility(Learner):
         )
 
     @classmethod
-    @quiet
     def safe(
         cls,
         domain: Any,
@@ -142,7 +141,6 @@ class PolyakFeasibility(Learner):
         return cls(domain, T, eta=Constant((1.0 - q) * rho / (L * D)), rho=Constant(rho))
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, *, slack: ArrayLike, **parameters: Any) -> PolyakFeasibility:
         """:meth:`safe` with the problem's own constants; how feasible x_1 is, only you know.
 

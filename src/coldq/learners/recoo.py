@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_of, one_real, positive, quiet
+from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -124,7 +124,6 @@ class RECOO(Learner):
         )
 
     @classmethod
-    @quiet
     def strongly_convex(cls, domain: Any, mu: float, **parameters: Any) -> RECOO:
         """alpha_t = mu t, with COLDQ's mu: without the 1/2.
 
@@ -135,7 +134,6 @@ class RECOO(Learner):
         return cls(domain, alpha=Power(1.0, positive("mu", mu)), **parameters)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOO:
         """RECOO on a problem's domain; it needs no constants.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, quiet
+from coldq._values import Array, joint_batch, positive
 from coldq.contractions import vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -45,7 +45,6 @@ class SaddlePoint(DualLearner):
         self._batch()
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet
+from coldq._values import Array, flag, positive
 from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -120,7 +120,6 @@ class SinhaVaze(Learner):
         )
 
     @classmethod
-    @quiet
     def for_problem(
         cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
     ) -> SinhaVaze:
@@ -133,7 +132,7 @@ class SinhaVaze(Learner):
         known = ConstantsOf(problem, parameters)
         if "lipschitz" not in parameters:
             parameters["lipschitz"] = known.lipschitz
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             parameters["modulus"] = 2.0 * known.strong_convexity
         return cls(problem.domain, problem.horizon, **parameters)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, quiet
+from coldq._values import Array, positive
 from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -121,7 +121,6 @@ class Switch(Learner):
         )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Switch:
         """G the larger of the problem's two Lipschitz constants.
 

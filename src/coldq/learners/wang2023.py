@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, one_real, positive, quiet, whole_number
+from coldq._values import Array, joint_batch, one_real, positive, whole_number
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -132,7 +132,6 @@ class Wang2023(Learner):
         self._batch()
 
     @classmethod
-    @quiet
     def for_problem(
         cls, problem: Any, delay: int, path_exponent: float = 0.0, **parameters: Any
     ) -> Wang2023:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import one_real, positive, quiet
+from coldq._values import one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -117,7 +117,6 @@ class Yi2021(Learner):
         )
 
     @classmethod
-    @quiet
     def strongly_convex(cls, domain: Any, horizon: int, mu: float, gamma0: float) -> Yi2021:
         """alpha_t = 1 / (mu t) and gamma_t = gamma0 sqrt(mu t), which keeps alpha gamma^2 bounded.
 
@@ -133,7 +132,6 @@ class Yi2021(Learner):
         return cls(domain, horizon, alpha=Power(-1.0, 1.0 / mu_), gamma=gamma)
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive, quiet
+from coldq._values import Array, one_real, positive
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -101,7 +101,6 @@ class Yi2023(Learner):
         )
 
     @classmethod
-    @quiet
     def from_exponents(
         cls, domain: Any, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
     ) -> Yi2023:
@@ -123,7 +122,6 @@ class Yi2023(Learner):
         )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2023:
         """a = R / D and b = g = 1 / L^2 for L the Lipschitz constant of g, unless given.
 

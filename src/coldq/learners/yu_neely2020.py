@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive, quiet
+from coldq._values import positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -102,7 +102,6 @@ class YuNeely2020(DualLearner):
         )
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, quiet
+from coldq._values import Array, joint_batch, positive
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
@@ -87,7 +87,6 @@ class YuNeelyWei2017(DualLearner):
         self._batch()
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """For a problem's domain and horizon; the theory needs no constants."""
         require_problem(problem)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, one_real, positive, quiet
+from coldq._values import Array, joint_batch, one_real, positive
 from coldq.contractions import vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -82,7 +82,6 @@ class YuanLamperski2018(DualLearner):
         self._batch()
 
     @classmethod
-    @quiet
     def for_problem(cls, problem: Any, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
         """eta = 1 / (L sqrt((m + 1) R T)) and sigma = (m + 1) L^2 / (2 (1 - a)), a in (0, 1).
 
