@@ -287,10 +287,10 @@ def replay(
 
 
 def _require_fit(t: int, revealed: Any, problem: Any, lead: tuple[int, ...]) -> None:
-    """That what a slot reveals is a feedback about as many coordinates, rows and members."""
+    """That what a slot reveals is a feedback about as many coordinates and members."""
     if not isinstance(revealed, Feedback):
         raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r:.200}")
-    p, N = problem.domain.dim, problem.n_constraints
+    p = problem.domain.dim
     for name, part in (("loss", revealed.loss), ("constraint", revealed.constraint)):
         if getattr(part, "dim", p) != p:
             raise InvalidInput(
@@ -306,11 +306,6 @@ def _require_fit(t: int, revealed: Any, problem: Any, lead: tuple[int, ...]) -> 
                 f"the {name} of slot {t} has the leading axes {batch}, which do not fit {lead}: "
                 "one for each seed, and on a network one for each agent of it"
             )
-    rows = getattr(revealed.constraint, "n_constraints", N)
-    if rows != N:
-        raise InvalidInput(
-            f"the constraint of slot {t} has {rows} rows, but the problem says n_constraints = {N}"
-        )
 
 
 def require_same_again(trace: Trace) -> None:

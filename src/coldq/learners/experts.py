@@ -264,7 +264,7 @@ class COLDQExpert(ExpertLearner):
         gradient: str = "own",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
-        self._set(epsilon=positive("epsilon", epsilon))
+        self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)))
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQExpert:
@@ -365,7 +365,7 @@ class RECOOExpert(ExpertLearner):
         gradient: str = "shared",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
-        self._set(epsilon=positive("epsilon", epsilon), reading=reading)
+        self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)), reading=reading)
         self._pool_of(0)  # checks the reading
 
     @classmethod

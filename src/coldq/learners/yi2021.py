@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import one_real, positive
+from coldq._values import flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -107,7 +107,7 @@ class Yi2021(Learner):
         if alpha0 is not None:
             alpha = Constant(positive("alpha0", alpha0) / T**c)
         if gamma0 is not None:
-            power = -c / 2.0 if printed_gamma else c / 2.0
+            power = -c / 2.0 if flag("printed_gamma", printed_gamma) else c / 2.0
             gamma = Constant(positive("gamma0", gamma0) * T**power)
         self._set(
             domain=domain,
