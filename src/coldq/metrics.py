@@ -81,7 +81,8 @@ def _norm(rows: Array, norm: float) -> Array:
         return np.zeros(rows.shape[:-1])
     if not (isinstance(norm, int | float) and norm >= 1):
         raise InvalidInput(f"norm must be a number, at least 1, but is {norm!r}")
-    return np.linalg.norm(rows, ord=norm, axis=-1)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.linalg.norm(rows, ord=float(norm), axis=-1)
 
 
 def dynamic_regret(

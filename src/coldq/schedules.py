@@ -105,11 +105,11 @@ def as_schedule(name: str, given: Any) -> Schedule:
     """A number becomes a constant, a plain function is wrapped, a schedule stays what it is."""
     if isinstance(given, Power | Constant | Custom):
         return given
-    if callable(given):
+    if callable(given) and not isinstance(given, type):
         return Custom(given)
     try:
         return Constant(given)
     except InvalidInput:
         raise InvalidInput(
-            f"{name} must be a positive number or a function of t, but is {given!r}"
+            f"{name} must be a positive number or a function of t, but is {given!r:.200}"
         ) from None
