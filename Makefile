@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress growth test-browser \
+.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress fuzz growth test-browser \
 	test-adapters bench clean
 
 reproduce: $(SETUP)
@@ -44,6 +44,10 @@ cold-starts: $(SETUP)
 stress: $(SETUP)
 	$(BIN)/python -W error -m tests.stress --steps 200000
 	$(BIN)/python -W error -m tests.stress --steps 5000 --pairs $(PAIRS)
+
+# Every public entry with odd arguments: an answer or a coldq.Error with a sentence.
+fuzz: $(SETUP)
+	$(BIN)/python -m tests.fuzz --calls 20000
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters

@@ -162,22 +162,38 @@ class ForgetfulState(State):
     momentum: np.ndarray
 
     def to_arrays(self):
-        arrays = {"t": np.array(self.t), "x": np.array(self.x)}
-        return arrays | {"momentum": np.zeros(self.x.shape)}
+        return super(ForgetfulState, self).to_arrays() | {"momentum": np.zeros(self.x.shape)}
 
 
 class Forgets(Broken):
+    state_type = ForgetfulState
+
     def init(self, n_constraints, start=None, batch=()):
-        state = super().init(n_constraints, start, batch)
-        return ForgetfulState(state.t, state.x, np.zeros(state.x.shape))
+        state = Broken().init(n_constraints, start, batch)
+        return self._state(state.t, state.x.copy(), np.zeros(state.x.shape))
+
+    def update(self, state, feedback):
+        new = Broken().update(State(state.t, state.x), feedback)
+        momentum = 0.5 * state.momentum + 0.01
+        return self._state(new.t, self.domain.project(new.x + momentum), momentum)
+
+
+class LeavesItsStatesUnsigned(Broken):
+    def _state(self, *arrays):
+        return State(*arrays)
+
+
+class TakesAnybodysArrays(Broken):
+    def from_arrays(self, arrays, *, adopt=False):
+        return super().from_arrays(arrays, adopt=True)
+
+
+class SharesAClock(Broken):
+    """Its members move together, so that none can go on alone."""
 
     def update(self, state, feedback):
         new = super().update(state, feedback)
-        momentum = 0.5 * state.momentum + 0.01
-        return ForgetfulState(new.t, self.domain.project(new.x + momentum), momentum)
-
-    def from_arrays(self, arrays):
-        return self._restore(ForgetfulState, arrays, {"t": 0, "x": 1, "momentum": 1})
+        return replace(new, x=self.domain.project(new.x + 1e-9 * np.sum(state.t)))
 
 
 class Strays(Broken):
@@ -200,6 +216,7 @@ class PeeksElsewhere(Broken):
 
 class TakesAnything(Broken):
     def update(self, state, feedback):
+        self._require_own(state, feedback)
         gradient = np.nan_to_num(feedback.loss.gradient(state.x))
         return State(t=state.t + 1, x=self.domain.project(state.x - 0.1 * gradient))
 
@@ -232,6 +249,9 @@ BROKEN = [
     (MixesTheBatch, checks.a_batch_equals_one_by_one, "differs from the same alone"),
     (LosesItsClock, checks.a_batch_equals_one_by_one, "state.t must have the batch's shape"),
     (Forgets, checks.resume_equals_continue, "goes on differently"),
+    (LeavesItsStatesUnsigned, checks.a_state_knows_its_learner, "must have a text 'learner'"),
+    (TakesAnybodysArrays, checks.a_state_knows_its_learner, "another learner saved should be"),
+    (SharesAClock, checks.some_members_go_on_alone, r"updated alone, in slot 1"),
     (Strays, checks.decisions_stay_in_the_domain, "outside the domain"),
     (Peeks, checks.declared_needs_are_the_only_thing_touched, "asked for the value"),
     (PeeksElsewhere, checks.declared_needs_are_the_only_thing_touched, "gradient elsewhere"),

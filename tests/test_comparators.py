@@ -117,8 +117,21 @@ def test_a_slot_without_a_feasible_decision_is_named_and_its_regret_is_nan() -> 
     assert "1 of them without a feasible decision" in repr(best)
     np.testing.assert_array_equal(best.loss, [[0.0, np.nan, 0.5]])
     trace = coldq.simulate(coldq.COLDQ(LINE, horizon=3), problem, seeds=[0])
-    assert np.isnan(coldq.dynamic_regret(trace)).all()
-    assert np.isnan(coldq.static_regret(trace)).all()
+    with pytest.warns(coldq.UndefinedRegret, match=r"dynamic regret is NaN .*: seed 0 in slot 2$"):
+        assert np.isnan(coldq.dynamic_regret(trace)).all()
+    with pytest.warns(coldq.UndefinedRegret, match=r"common to all slots to .*: seed 0$"):
+        assert np.isnan(coldq.static_regret(trace)).all()
+
+
+def test_many_seeds_and_slots_without_a_feasible_decision_are_not_all_named() -> None:
+    slots = [coldq.Feedback(DOWN, rows(1.0, -1.0))] * 9 + [coldq.Feedback(DOWN, rows(1.0, 1.0))]
+    problem = Scripted(LINE, slots)
+    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=10), problem, seeds=range(7, 14))
+    with pytest.warns(coldq.UndefinedRegret) as caught:
+        coldq.dynamic_regret(trace)
+    words = str(caught[0].message)
+    assert "seed 7 in slots 1, 2, 3, 4, 5 and 4 more; seed 8" in words
+    assert words.endswith("and 2 more seeds")
 
 
 def test_slots_without_a_common_decision_have_no_static_comparator() -> None:
@@ -127,7 +140,8 @@ def test_slots_without_a_common_decision_have_no_static_comparator() -> None:
     assert not coldq.static_comparator(problem, [0]).feasible.any()
     assert coldq.dynamic_comparator(problem, [0]).feasible.all()
     trace = coldq.simulate(coldq.COLDQ(LINE, horizon=2), problem, seeds=[0])
-    assert np.isnan(coldq.static_regret(trace)).all()
+    with pytest.warns(coldq.UndefinedRegret, match="seed 0"):
+        assert np.isnan(coldq.static_regret(trace)).all()
     assert np.isfinite(coldq.dynamic_regret(trace)).all()
 
 
@@ -389,26 +403,27 @@ def test_a_demand_beyond_every_capacity_is_named() -> None:
     assert coldq.dynamic_comparator(problem, [0]).feasible.tolist() == [[True, False]]
     assert not coldq.static_comparator(problem, [0]).feasible.any()
     trace = coldq.simulate(coldq.COLDQ(box, horizon=2), problem, seeds=[0])
-    assert np.isnan([coldq.dynamic_regret(trace), coldq.static_regret(trace)]).all()
+    with pytest.warns(coldq.UndefinedRegret, match="seed 0"):
+        assert np.isnan([coldq.dynamic_regret(trace), coldq.static_regret(trace)]).all()
     words = str(coldq.certify(trace))
-    assert "1 of 1 seeds have none" in words
-    assert "unknown (Theorem 1)" in words  # a bound on the static regret, which has no value
+    assert "1 of 1 seeds have none, so that their regret is undefined: seed 0 in slot 2" in words
+    assert "no bound (Theorem 1 is void)" in words
     # A demand that all of the capacity just meets is met.
     whole = coldq.LogCapacity(np.log1p(1e-4), [1.0], [1e-4])
     x, exists = nearest_minimiser(coldq.Feedback(DOWN, whole), box, np.zeros(1))
     assert exists and x[0] == 1.0
 
 
-def test_adversaries_need_the_decisions_they_answered_to() -> None:
+def test_adversaries_get_the_decisions_they_answered_to() -> None:
     def answer(x):
         return coldq.Feedback(coldq.Linear(np.where(x > 0.5, 1.0, -1.0)), rows(1.0, 1.0))
 
     problem = Scripted(LINE, [answer] * 20, adaptive=True)
     trace = coldq.simulate(coldq.COLDQ(LINE, horizon=20), problem, seeds=[0])
-    with pytest.raises(coldq.InvalidInput, match=r"keep=\['decisions'\]"):
-        coldq.dynamic_regret(trace)
-    trace = coldq.simulate(coldq.COLDQ(LINE, horizon=20), problem, seeds=[0], keep=["decisions"])
+    assert trace.decisions is not None  # always, as the problem is not the library's
     assert coldq.dynamic_regret(trace) > 0.0
+    with pytest.raises(coldq.InvalidInput, match=r"keep=\['decisions'\]"):
+        coldq.dynamic_comparator(problem, [0])
 
 
 def test_measured_constraints_have_no_comparator() -> None:

@@ -442,7 +442,7 @@ def test_what_the_step_refuses_it_explains() -> None:
     whole = coldq.penalised_step([0.0, 1.0], [1.0, 1.0], 1.0, 9.0, capacity, boxes.box)
     assert split.x.tobytes() == whole.x.tobytes()
     state = coldq.COLDQ(coldq.Simplex(3), horizon=9).init(2)
-    with pytest.raises(coldq.InvalidInput, match="do not fit together"):
+    with pytest.raises(coldq.InvalidInput, match="domain has 4 coordinates"):
         coldq.COLDQ(coldq.Simplex(4), horizon=9).update(
             state, coldq.Feedback(coldq.Linear(np.ones(3)), coldq.Affine(np.ones((2, 3)), [1, 1]))
         )

@@ -204,8 +204,12 @@ def test_networks_with_different_clocks_get_the_weights_of_their_own_slot() -> N
 def test_states_of_another_network_are_refused() -> None:
     network = coldq.Decentralised(INNER[0], RING)
     other = coldq.Decentralised(INNER[0], np.eye(3))
-    with pytest.raises(coldq.InvalidInput, match="4 agents as their last leading axis"):
+    with pytest.raises(coldq.InvalidInput, match=r"agents=3\), but .* agents=4\): mixing, agents"):
         network.from_arrays(other.init(1).to_arrays())
+    with pytest.raises(coldq.InvalidInput, match="4 agents as their last leading axis"):
+        network.from_arrays(other.init(1).to_arrays(), adopt=True)
+    with pytest.raises(coldq.WrongState, match=r"4 agents, .* but the state's .* shape \(3, 3\)"):
+        network.update(other.init(0), coldq.Feedback(coldq.Linear(np.zeros(3)), None))
     with pytest.raises(coldq.InvalidInput, match="share a clock"):
         other.from_arrays(other.init(1).to_arrays() | {"t": np.array([1, 1, 2])})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, as_array
 from coldq.errors import InvalidInput
 
 
@@ -28,7 +28,12 @@ def call_at(
 
 
 def _checked(name: str, answer: Any, shape: tuple[int, ...], x: Array) -> Array:
-    array = np.asarray(answer, dtype=np.float64)
+    array = as_array(f"what {name} returns", answer)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(
+            f"{name} must return real numbers, but returned {answer!r:.200} at x = {x}"
+        )
+    array = array.astype(np.float64)
     if array.shape != shape:
         raise InvalidInput(
             f"{name} must return shape {shape}, but returned {array.shape} at x = {x}"

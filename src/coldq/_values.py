@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import partial, update_wrapper
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
+LARGEST = 2**53  # whole numbers beyond are not told apart as floats
 MASKED = np.ma.MaskedArray
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
@@ -58,13 +64,49 @@ def all_finite(array: Array) -> bool:
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
-    """Anything as an array; ragged lists and the like get a sentence."""
+    """Anything as an array; ragged lists, lost labels and the like get a sentence."""
+    labels = labels_of(value)
+    if labels is not None:
+        raise InvalidInput(
+            f"{name} has labels, {labels}, which would be ignored: pass its to_numpy(), with the "
+            "entries in the order of the coordinates"
+        )
     if isinstance(value, MASKED) and np.ma.is_masked(value):
         raise InvalidInput(f"{name} must have all its entries, but some are masked: {value}")
     try:
         return np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a tensor with a gradient
         raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from error
+
+
+def labels_of(value: Any) -> str | None:
+    """Words for the labels of a Series, a frame or the like; None if entries only have places.
+
+    A plain range from 0 on says no more than a place does.
+    """
+    if not hasattr(type(value), "to_numpy"):
+        return None
+    coordinates = getattr(value, "coords", None)
+    if coordinates is not None and len(coordinates):
+        return f"the coordinates {list(coordinates)}"
+    for name in ("index", "columns"):
+        labels = getattr(value, name, None)
+        if labels is None or callable(labels):
+            continue
+        places = (getattr(labels, "start", None), getattr(labels, "step", None))
+        if places != (0, 1):
+            return f"the {name} {list(labels)!r:.80}"
+    return None
+
+
+def real_points(name: str, x: Any) -> Array:
+    """Points of shape ``(..., p)`` whose number of coordinates is not known, checked."""
+    array = as_array(name, x)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"{name} must be real numbers, but is of type {array.dtype}")
+    if array.ndim == 0:
+        raise InvalidInput(f"{name} must be a point of some coordinates, but is {array}")
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def core_contiguous(array: np.ndarray, core: int) -> bool:
@@ -98,6 +140,29 @@ def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def quiet(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of constants that may be huge: an overflow gives inf, and no warning.
+
+    Constants whose shapes do not fit together get a sentence. Doctests are looked for by a
+    function's globals, so that these stay those of its own module.
+    """
+    name, wrong = function.__qualname__, InvalidInput
+    ignore = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
+
+    def inner(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            with ignore():
+                return function(*args, **kwargs)
+        except ValueError as error:
+            if isinstance(error, wrong) or "broadcast" not in str(error):
+                raise
+            raise wrong(f"the arguments of {name} do not fit together: {error}") from None
+
+    home = function.__globals__  # type: ignore[attr-defined]
+    own = FunctionType(inner.__code__, home, function.__name__, None, inner.__closure__)
+    return update_wrapper(own, function)
+
+
 def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common leading shape of several arrays, or an error that names them."""
     different = set(shapes.values())
@@ -118,6 +183,28 @@ def positive(name: str, value: ArrayLike) -> Array:
     return array
 
 
+def one_real(name: str, value: Any) -> float:
+    """One finite number."""
+    array = real_array(name, value, 0)
+    if array.ndim:
+        raise InvalidInput(f"{name} must be one number, but has shape {array.shape}")
+    return float(array)
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of several words."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"{name} must be one of {choices}, but is {value!r:.200}")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be True or False, but is {value!r:.200}")
+    return bool(value)
+
+
 def batch_shape(batch: Any) -> tuple[int, ...]:
     """Leading axes as a tuple of whole numbers."""
     try:
@@ -128,7 +215,11 @@ def batch_shape(batch: Any) -> tuple[int, ...]:
 
 def whole_number(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"{name} must be a whole number, at least {least}, but is {value!r}")
+        raise InvalidInput(
+            f"{name} must be a whole number, at least {least}, but is {value!r:.200}"
+        )
+    if value > LARGEST:
+        raise InvalidInput(f"{name} must be at most {LARGEST}, but is {value!r:.200}")
     return int(value)
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive, real_array, whole_number
+from coldq._values import Array, as_array, positive, quiet, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.schedules import as_schedule
 
@@ -58,6 +58,7 @@ class Bounds(NamedTuple):
     violation: Any
 
 
+@quiet
 def steps_of(alpha: Any, horizon: int) -> Array:
     """``alpha_1, ..., alpha_T`` on the last axis, from a schedule, a number or the array itself.
 
@@ -66,7 +67,7 @@ def steps_of(alpha: Any, horizon: int) -> Array:
     array([2., 4., 6.])
     """
     T = whole_number("horizon", horizon, 2)
-    if isinstance(alpha, np.ndarray | list | tuple) and np.ndim(alpha):
+    if isinstance(alpha, np.ndarray | list | tuple) and as_array("alpha", alpha).ndim:
         steps = positive("alpha", alpha)
         if steps.shape[-1] != T:
             raise InvalidInput(
@@ -83,6 +84,7 @@ def steps_of(alpha: Any, horizon: int) -> Array:
     return steps
 
 
+@quiet
 def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike) -> Array:
     """Lemma 1's upper bound on the queue, corrected: ``max(G, eta gamma) / eta``.
 
@@ -97,6 +99,7 @@ def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike)
     return np.maximum(G, eta * gamma) / eta
 
 
+@quiet
 def theorem_1(
     alpha: Any,
     horizon: int,
@@ -135,6 +138,7 @@ def theorem_1(
     return _tracking(steps, R, D, _weighted_path(steps, path_length, moves)) + D * R
 
 
+@quiet
 def theorem_2(
     alpha: Any,
     horizon: int,
@@ -174,6 +178,7 @@ def theorem_2(
     return drift + (tracking + D * R * T) / gamma + N * G
 
 
+@quiet
 def floor_violation(
     alpha: Any,
     horizon: int,
@@ -213,6 +218,7 @@ def floor_violation(
     return np.sqrt(N) * V + (tracking + D * R * T) / gamma + N * G
 
 
+@quiet
 def theorem_3(
     alpha: Any,
     horizon: int,
@@ -245,6 +251,7 @@ def theorem_3(
     return (rises + first) * R * R + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + D * R
 
 
+@quiet
 def corollary_1(
     horizon: int,
     *,
@@ -285,6 +292,7 @@ def corollary_1(
     return Bounds(tracking + D * R, (drift + tracking / T) / epsilon + N * G)
 
 
+@quiet
 def corollary_2(
     horizon: int,
     *,
@@ -321,6 +329,7 @@ def corollary_2(
     return Bounds(noise + D * R, (drift + noise / T + mu * R * R) / epsilon + N * G)
 
 
+@quiet
 def corollary_3(
     horizon: int,
     *,
@@ -361,6 +370,7 @@ def corollary_3(
     return Bounds(np.sqrt(T) * (best + hedge) + D * R, violation)
 
 
+@quiet
 def expert_regret(
     alpha: Any,
     horizon: int,
@@ -403,6 +413,7 @@ def expert_regret(
     return np.min(pool, axis=0) + kappa * D * D * R * R * horizon / 2.0
 
 
+@quiet
 def expert_violation(
     alpha: Any,
     horizon: int,

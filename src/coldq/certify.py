@@ -9,21 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, real_array
+from coldq._values import Array, quiet, real_array
 from coldq.bounds import Known, one_number, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import largest
-from coldq.errors import Error, InvalidInput
+from coldq.errors import Error, InvalidInput, NotRevealed
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import COLDQExpert
 from coldq.metrics import (
     constraint_variation,
-    dynamic_regret,
     hard_violation,
     soft_violation,
-    static_regret,
 )
-from coldq.simulate import Trace, replay, require_same_again, require_trace, seed_tuple
+from coldq.simulate import (
+    Trace,
+    replay,
+    require_problem,
+    require_same_again,
+    require_trace,
+    seed_tuple,
+)
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
 ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
@@ -203,7 +208,8 @@ class Survey:
     slots, in closed form: None where a loss or constraint has none. `gradient_exact` and
     `constraint_exact` say whether they are the maxima or may be above them. `steepest` and
     `tallest` are the largest values at the points that were looked at, and `bends` is how far
-    convexity failed there, at most zero if it did not, relative to the size of the functions.
+    convexity failed there, at most zero if it did not, relative to the size of the functions; NaN
+    if functions were revealed only where they were played.
 
     >>> import coldq
     >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
@@ -220,6 +226,7 @@ class Survey:
     bends: Array
 
 
+@quiet
 def survey(
     problem: Any, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
 ) -> Survey:
@@ -234,10 +241,12 @@ def survey(
     >>> bool(found.constraint_bound[0] <= coldq.problems.TimeVarying().constants.constraint_bound)
     True
     """
-    seeds, domain = seed_tuple(seeds), problem.domain
+    require_problem(problem)
+    seeds, domain, mu = seed_tuple(seeds), problem.domain, one_number("mu", mu)
     S, rng = len(seeds), np.random.default_rng(0)
     D = G = (np.zeros(S), True)
     steepest, tallest, bends = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
+    whole = True
     spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
     for t, revealed in replay(problem, seeds, decisions):
         loss, constraint = revealed.loss, revealed.constraint
@@ -245,9 +254,15 @@ def survey(
         G = _larger(G, partial(largest, constraint), domain)
         for _ in range(PAIRS if t in spots else 0):
             x, y = (_somewhere(domain, rng, S) for _ in range(2))
-            steep, tall, bend = _look(loss, constraint, x, y, mu)
+            try:
+                steep, tall, bend = _look(loss, constraint, x, y, mu)
+            except NotRevealed:  # known only where it was played
+                whole = False
+                break
             steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
             bends = np.maximum(bends, bend)
+    if not whole:
+        bends = np.full(S, np.nan)
     return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
 
 
@@ -291,8 +306,8 @@ def certify(
 
     For a run of ``COLDQ`` with constant eta and gamma or of ``COLDQExpert``. Another learner gets
     its realised values without bounds. What the trace does not hold is worked out again: the
-    revealed functions by replaying the problem, the queue from the recorded violations. Only a
-    problem that answers to the decisions needs a trace with ``keep=["decisions"]``.
+    revealed functions by replaying the problem, the queue from the recorded violations.
+    A problem that reveals other functions than in the run is refused.
 
     Parameters
     ----------
@@ -319,8 +334,8 @@ def certify(
     mu = one_number("mu", mu)
     dynamic, static, regrets = _comparators(trace)
     realised = {
-        "dynamic regret": dynamic_regret(trace, dynamic) if dynamic else np.full(S, np.nan),
-        "static regret": static_regret(trace, static) if static else np.full(S, np.nan),
+        "dynamic regret": _regret(trace, dynamic),
+        "static regret": _regret(trace, static),
         "hard violation": hard_violation(trace),
         "soft violation": soft_violation(trace),
     }
@@ -331,14 +346,15 @@ def certify(
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
         return Certificate(repr(trace), trace.seeds, None, checks, regrets)
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
+    whole = not np.isnan(found.bends).any()
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
     D, slope = _bound_of(
         "gradient_bound", gradient_bound, found.gradient_bound, found.gradient_exact,
-        found.steepest, constants,
+        found.steepest, constants, whole,
     )  # fmt: skip
     G, height = _bound_of(
         "constraint_bound", constraint_bound, found.constraint_bound, found.constraint_exact,
-        seen, constants,
+        seen, constants, whole,
     )  # fmt: skip
     rules = (
         _bounded(problem.domain),
@@ -347,9 +363,13 @@ def certify(
         height,
         _prompt(trace.delay),
         *_parameters(pool, trace.horizon),
+        *_long(trace.horizon),
     )
     variation, moved = _variation(trace)
-    void = any(assumption.verdict == FAILS for assumption in rules)
+    void = any(assumption.verdict == FAILS for assumption in rules) or np.isnan([*D, *G]).any()
+    # The theorems compare with a feasible decision in every slot, and one for all is one for each.
+    exists = [best.feasible.all(axis=1) for best in (dynamic, static) if best is not None]
+    feasible = np.any(exists, axis=0) if exists else np.zeros(S, bool)
     known = Known(
         horizon=trace.horizon,
         diameter=float(problem.domain.diameter),
@@ -363,10 +383,18 @@ def certify(
     )
     guarantees = () if void else learner.guarantees(known)
     checks = tuple(
-        Check(g.measure, g.source, realised[g.measure], g.bound + np.zeros(S)) for g in guarantees
+        Check(g.measure, g.source, realised[g.measure], np.where(feasible, g.bound, np.nan))
+        for g in guarantees
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _regret(trace: Trace, comparator: Comparator | None) -> Array:
+    """The regret of each seed, NaN where there is nothing to compare with."""
+    if comparator is None:
+        return np.full(len(trace.seeds), np.nan)
+    return np.add.accumulate(trace.loss - comparator.loss, axis=1)[:, -1]
 
 
 def _constants(problem: Any) -> Any:
@@ -398,7 +426,10 @@ def _comparators(
         if not lacking:
             words.append(Assumption(name, HOLDS, "one was found"))
         else:
-            seeds = f"{lacking} of {len(trace.seeds)} seeds have none; their regret is undefined"
+            seeds = (
+                f"{lacking} of {len(trace.seeds)} seeds have none, so that their regret is "
+                f"undefined: {best.lacking}"
+            )
             words.append(Assumption(name, FAILS if not words else UNKNOWN, seeds))
     return found[0], found[1], tuple(words)
 
@@ -425,17 +456,32 @@ def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
 
 
 def _bound_of(
-    name: str, given: Any, closed: Array | None, exact: bool, seen: Array, constants: Any
+    name: str,
+    given: Any,
+    closed: Array | None,
+    exact: bool,
+    seen: Array,
+    constants: Any,
+    whole: bool,
 ) -> tuple[Array, Assumption]:
     """D or G: the user's, else in closed form, else the problem's; and whether it was kept."""
     title = "|grad f_t| <= D" if name == "gradient_bound" else "|g_t| <= G"
     if given is not None:
-        value, source = real_array(name, given, 0) + np.zeros(seen.shape), "as given"
+        value, source = real_array(name, given, 0), "as given"
+        if value.shape not in ((), seen.shape):
+            raise InvalidInput(
+                f"{name} must be one number, or one for each of the {len(seen)} seeds, but has "
+                f"shape {value.shape}"
+            )
+        value = value + np.zeros(seen.shape)
     elif closed is not None:
         value = closed
         source = "over the whole domain, " + ("exact" if exact else "at least the largest")
     elif constants is not None:
         value, source = np.full(seen.shape, float(getattr(constants, name))), "problem.constants"
+    elif not whole:
+        words = f"it was revealed only at the decisions played: pass {name}="
+        return np.full(seen.shape, np.nan), Assumption(title, UNKNOWN, words)
     else:
         raise InvalidInput(
             f"the revealed functions have no closed form of {name}, and the problem has no "
@@ -459,6 +505,8 @@ def _bounded(domain: Any) -> Assumption:
 
 def _convex(bends: Array, mu: float, spots: int) -> Assumption:
     name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
+    if np.isnan(bends).any():
+        return Assumption(name, UNKNOWN, "they were revealed only at the decisions played")
     if (bends > ROUNDING).any():
         return Assumption(name, FAILS, "a function lies below its tangent")
     return Assumption(
@@ -473,17 +521,27 @@ def _prompt(delay: int) -> Assumption:
     return Assumption(name, HOLDS, "none was late")
 
 
+def _long(horizon: int) -> tuple[Assumption, ...]:
+    if horizon > 1:
+        return ()
+    return (Assumption("at least two slots", FAILS, "the run has one, and T is at least 2"),)
+
+
 def _parameters(pool: Any, horizon: int) -> tuple[Assumption, Assumption]:
     """alpha and eta, as the theorems want them."""
+    rate = Assumption("0 < eta < 1", HOLDS, f"eta = {float(pool.eta):.4g}")
     name = "alpha_t does not decrease"
     try:
+        if horizon == 1:
+            only = np.asarray(pool.alpha(np.ones(())))
+            return Assumption(name, HOLDS, f"{_range(only)} in the only slot"), rate
         steps = steps_of(pool.alpha, horizon)
         rises = Assumption(
             name, HOLDS, f"{_range(steps[..., 0])} at first, {_range(steps[..., -1])} last"
         )
     except InvalidInput as error:
         rises = Assumption(name, FAILS, str(error))
-    return rises, Assumption("0 < eta < 1", HOLDS, f"eta = {float(pool.eta):.4g}")
+    return rises, rate
 
 
 def _queue(trace: Trace, pool: Any, G: Array) -> Assumption:

@@ -2,13 +2,16 @@
 
 Each check is a function of a :class:`Case` that raises :class:`CheckFailed` with a sentence. They
 need no more of a learner than its protocol: ``domain``, ``horizon``, ``card``, ``init``,
-``update``, ``from_arrays``, and of its states ``t``, ``x`` and ``to_arrays``.
+``update``, ``from_arrays``, and of its states ``t``, ``x``, ``to_arrays``, ``take`` and ``put``. A
+:class:`~coldq.learners.learner.Learner` has ``from_arrays``, its states the last three.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import pickle
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -18,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array
 from coldq.constraints import Affine
-from coldq.errors import Error
+from coldq.errors import Error, UnknownLearner
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT_ELSEWHERE, WHOLE_CONSTRAINT, Card, citation
 from coldq.losses import LeastSquares
@@ -74,8 +77,8 @@ class Case:
         """The leading axes of the batch of three."""
         return self.data[0][0].shape[:-2]
 
-    def feedback(self, slot: int, member: int | None = None) -> Feedback:
-        """What slot `slot` (from 1) reveals, to the batch or to one member of it."""
+    def feedback(self, slot: int, member: int | list[int] | None = None) -> Feedback:
+        """What slot `slot` (from 1) reveals, to the batch, to one member of it or to some."""
         H, y, A, b = self.data[slot - 1]
         if member is not None:
             H, y, A, b = H[member], y[member], A[member], b[member]
@@ -179,6 +182,57 @@ def resume_equals_continue(case: Case) -> None:
         _refused(lambda broken=broken: case.learner.from_arrays(broken), f"arrays {words}")
 
 
+def a_state_knows_its_learner(case: Case) -> None:
+    """Saved arrays say whose they are: another's are refused unless adopted, unsigned ones warn."""
+    learner = case.learner
+    state = learner.update(case.init((3,)), case.feedback(1))
+    arrays = state.to_arrays()
+    require(
+        "learner" in arrays and np.asarray(arrays["learner"]).dtype.kind in "US",
+        "state.to_arrays() must have a text 'learner', which says who saved it: a Learner makes "
+        "its states with self._state(...)",
+    )
+    other = arrays | {"learner": np.array(json.dumps(_SOMEBODY))}
+    _refused(lambda: learner.from_arrays(other), "arrays that another learner saved")
+    adopted = learner.from_arrays(other, adopt=True)
+    require(snapshot(adopted) == snapshot(state), "arrays adopted must come back as they were")
+    unsigned = {name: array for name, array in arrays.items() if name != "learner"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.from_arrays(unsigned)
+    require(
+        any(issubclass(warning.category, UnknownLearner) for warning in caught),
+        "arrays that do not say who saved them must give a coldq.UnknownLearner warning",
+    )
+
+
+_SOMEBODY = {"learner": "SomebodyElse", "format": 1, "parameters": {}}
+
+
+def some_members_go_on_alone(case: Case) -> None:
+    """Members taken out of a batch, updated and put back are what they are within it."""
+    together, some = case.init((3,)), [2, 0]
+    for slot in range(1, SLOTS + 1):
+        new = case.learner.update(together, case.feedback(slot))
+        part = case.learner.update(together.take(some), case.feedback(slot, some))
+        before = snapshot(together)
+        mixed = together.put(some, part)
+        require(snapshot(together) == before, f"put changed the state it was given, in slot {slot}")
+        for k, whole in enumerate((new, together, new)):
+            same = mixed.take(k).x.tobytes() == whole.take(k).x.tobytes()
+            require(
+                same and np.array_equal(mixed.take(k).t, whole.take(k).t),
+                f"member {k} differs where members {some} were updated alone, in slot {slot}",
+            )
+        together = mixed.put(1, new.take(1))
+        require(
+            together.x.tobytes() == new.x.tobytes(),
+            f"a batch put together from its members differs, in slot {slot}",
+        )
+    _refused(lambda: together.take([3]), "a member that a batch of three does not have")
+    _refused(lambda: together.put([0, 1], together.take([0])), "one member in two places")
+
+
 def decisions_stay_in_the_domain(case: Case) -> None:
     """Every decision is finite and lies in the domain, exactly."""
     state = case.init((3,))
@@ -268,6 +322,9 @@ def bad_input_is_refused(case: Case) -> None:
     learner, state = case.learner, case.init((3,))
     p, good = learner.domain.dim, case.feedback(1)
     _refused(lambda: learner.init(-1), "a negative number of constraints")
+    for odd in (3, None, "state"):
+        _refused(lambda odd=odd: learner.update(odd, good), f"{odd!r} in place of a state")
+        _refused(lambda odd=odd: learner.update(state, odd), f"{odd!r} in place of a feedback")
     far = _outside(learner.domain)
     if far is not None:
         _refused(lambda: learner.init(case.n_constraints, start=far), "a start outside the domain")
@@ -318,6 +375,8 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     states_are_not_aliased,
     a_batch_equals_one_by_one,
     resume_equals_continue,
+    a_state_knows_its_learner,
+    some_members_go_on_alone,
     decisions_stay_in_the_domain,
     declared_needs_are_the_only_thing_touched,
     bad_input_is_refused,

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq._values import Array, quiet
+from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
 from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.simulate import replay, require_problem, seed_tuple
+from coldq.simulate import is_ours, replay, require_problem, seed_tuple
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
 from coldq.step import SOLVERS, Step, penalised_step
@@ -38,6 +38,7 @@ FREE = 1e-40  # a price this far below the largest counts as none
 PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
+NAMED = 5  # seeds, and slots of each, that a warning names
 CACHE_BYTES = 500_000_000
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 
@@ -61,12 +62,31 @@ class Comparator:
     kind: str | None = None
     seeds: tuple[int, ...] | None = None
 
+    @property
+    def lacking(self) -> str:
+        """Words for the seeds and slots without a feasible decision; none if all have one."""
+        words = []
+        for place, row in enumerate(self.feasible):
+            slots = (np.flatnonzero(~row) + 1).tolist()
+            if slots:
+                seed = place if self.seeds is None else self.seeds[place]
+                words.append(f"seed {seed}" + ("" if self.kind == "static" else _in(slots)))
+        more = f" and {len(words) - NAMED} more seeds" if len(words) > NAMED else ""
+        return "; ".join(words[:NAMED]) + more
+
     def __repr__(self) -> str:
         seeds, slots = self.loss.shape
         lacking = int((~self.feasible).sum())
         return f"Comparator({seeds} seed{'s' if seeds != 1 else ''}, {slots} slots" + (
             f", {lacking} of them without a feasible decision)" if lacking else ")"
         )
+
+
+def _in(slots: list[int]) -> str:
+    """The first of several slots, in words."""
+    shown = ", ".join(map(str, slots[:NAMED]))
+    more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
+    return f" in slot{'s' if len(slots) > 1 else ''} {shown}{more}"
 
 
 class _Cache:
@@ -98,7 +118,7 @@ def _cached(
     """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
     require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
-    if not type(problem).__module__.startswith("coldq.") or problem.adaptive:
+    if not is_ours(problem) or problem.adaptive:
         return Comparator(*solve(problem, seeds, decisions), kind=kind, seeds=seeds)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
@@ -112,6 +132,7 @@ def _cached(
     return Comparator(x, loss, feasible, kind, seeds)
 
 
+@quiet
 def dynamic_comparator(
     problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:
@@ -130,6 +151,7 @@ def dynamic_comparator(
     return _cached("dynamic", _solve_dynamic, problem, seed_tuple(seeds), decisions)
 
 
+@quiet
 def static_comparator(
     problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:
@@ -170,7 +192,7 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
     if quadratic and isinstance(constraint, Affine | Unconstrained) and on_rows(domain):
         rows, targets, slope = quadratic_rows(loss)
         if isinstance(constraint, Affine):
-            _require_whole(constraint)
+            require_whole("a comparator", constraint)
             return minimise_on_rows(rows, targets, slope, constraint.A, constraint.b, domain, near)
         none = np.zeros((0, domain.dim)), np.zeros(0)
         return minimise_on_rows(rows, targets, slope, *none, domain, near)
@@ -188,16 +210,6 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
 def on_rows(domain: Any) -> bool:
     """Whether the kernels of affine rows know the domain; else its steps are all there is."""
     return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
-
-
-def _require_whole(*constraints: Any) -> None:
-    """Raise if one of these, or a part of it, was only measured at a point."""
-    for g in constraints:
-        _require_whole(*getattr(g, "parts", ()))
-        if getattr(g, "measured", None) is not None:
-            raise InvalidInput(
-                "a comparator needs the whole constraint, but it was revealed as a measurement"
-            )
 
 
 def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
@@ -323,7 +335,7 @@ def minimise_smooth(
     """
     batch = near.shape[:-1]
     best, exists = np.array(near), np.ones(batch, bool)
-    _require_whole(constraint)
+    require_whole("a comparator", constraint)
     for where in np.ndindex(*batch):
         part = member_of(constraint, where, batch) if type(constraint) in SOLVERS else constraint
 
@@ -452,7 +464,7 @@ def _static_on_rows(
     roots = np.sqrt(np.maximum(values, 0.0))
     H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
     rows = [g for g in constraints if isinstance(g, Affine)]
-    _require_whole(*rows)
+    require_whole("a comparator", *rows)
     A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
     b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
     A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (

@@ -42,11 +42,22 @@ def largest(g: Any, domain: Any) -> tuple[Array, bool]:
     >>> largest(coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Simplex(2))
     (np.float64(0.5), True)
     """
+    require_whole("the largest value", g)
     if not hasattr(g, "largest") or not hasattr(domain, "ends"):
         raise InvalidInput(
             f"the largest {type(g).__name__} on a {type(domain).__name__} has no closed form"
         )
     return g.largest(domain)
+
+
+def require_whole(what: str, *constraints: Any) -> None:
+    """Raise if one of these, or a part of it, was only measured at a point."""
+    for g in constraints:
+        require_whole(what, *getattr(g, "parts", ()))
+        if getattr(g, "measured", None) is not None:
+            raise InvalidInput(
+                f"{what} needs the whole constraint, but it was revealed as a measurement"
+            )
 
 
 def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
@@ -58,6 +69,7 @@ def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
     >>> difference(new, old, coldq.Box(0.0, 3.0, dim=2))
     (array(3.), True)
     """
+    require_whole("the variation", g, other)
     if g is other:
         return np.zeros(()), True
     if type(g) is type(other):
@@ -170,7 +182,7 @@ class Affine(Value):
             bound = np.broadcast_to(bound, bound.shape[:-1] + A.shape[-2:-1])
             bounds.append(bound)
             none = bound == sign * np.inf
-            needed = ~none.reshape(-1, A.shape[-2]).all(axis=0)
+            needed = ~none.all(axis=tuple(range(none.ndim - 1)))
             if none[..., needed].any():
                 raise InvalidInput(
                     f"{name} must be infinite in all of a batch or nowhere, but is both in row "
@@ -241,9 +253,7 @@ class Affine(Value):
         """``A``."""
         if self.measured is not None:
             require_measured_at("jacobian", "constraint", self.measured_at, x)  # type: ignore[arg-type]
-        shape = np.shape(x)
-        if shape[-1:] != self.A.shape[-1:]:
-            point(x, self.dim)  # which says so
+        shape = point(x, self.dim).shape
         batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 

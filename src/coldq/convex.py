@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
-from coldq._values import Array, whole_number
+from coldq._values import Array, flag, real_points, whole_number
 from coldq.errors import InvalidInput
 
 
@@ -40,10 +39,18 @@ class Convex:
     batch: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self) -> None:
+        flag("vectorised", self.vectorised)
         whole_number("n_constraints", self.n_constraints, 1)
         for name in ("value_function", "jacobian_function"):
             if not callable(getattr(self, name)):
-                raise InvalidInput(f"{name} must be a function, but is {getattr(self, name)!r}")
+                raise InvalidInput(
+                    f"{name} must be a function, but is {getattr(self, name)!r:.200}"
+                )
+        if self.hessian_function is not None and not callable(self.hessian_function):
+            raise InvalidInput(
+                "hessian_function must be a function or None, but is "
+                f"{self.hessian_function!r:.200}"
+            )
 
     @property
     def has_hessian(self) -> bool:
@@ -65,6 +72,6 @@ class Convex:
         return self._call("the constraint's hessian", self.hessian_function, x, 2)
 
     def _call(self, name: str, function: Callable[[Array], Any], x: ArrayLike, axes: int) -> Array:
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = real_points("x", x)
         core = (self.n_constraints,) + x.shape[-1:] * axes
         return call_at(name, function, x, core, self.vectorised)

@@ -24,7 +24,9 @@ from coldq._values import (
     Array,
     Value,
     first_index,
+    flag,
     joint_batch,
+    one_real,
     point,
     positive,
     real_array,
@@ -40,8 +42,9 @@ ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 
 
 def require_domain(domain: Any) -> None:
     """Raise unless this is a domain."""
-    if not isinstance(getattr(domain, "dim", None), int):
-        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r}")
+    known = all(hasattr(domain, part) for part in ("project", "contains", "batch"))
+    if not known or not isinstance(getattr(domain, "dim", None), int):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
 
 
 class Rows(NamedTuple):
@@ -133,7 +136,7 @@ class Domain(Value):
         A, b, floor, *_ = self.rows
         value = matvec(A, x) - b
         size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
-        room = tolerance + ROUNDING * size
+        room = one_real("tolerance", tolerance) + ROUNDING * size
         met = (value <= room) & ((floor == 0.0) | (value >= -room))
         return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
 
@@ -221,11 +224,17 @@ class Box(Domain):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the box."""
-        return np.minimum(np.maximum(point(x, self.dim), self.lower), self.upper)
+        x = point(x, self.dim)
+        try:
+            return np.minimum(np.maximum(x, self.lower), self.upper)
+        except ValueError:
+            joint_batch(x=x.shape[:-1], domain=self.batch)  # which says so
+            raise
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the box, up to `tolerance` in every coordinate."""
-        x = point(x, self.dim)
+        x, tolerance = point(x, self.dim), one_real("tolerance", tolerance)
+        joint_batch(x=x.shape[:-1], domain=self.batch)
         inside = (x >= self.lower - tolerance) & (x <= self.upper + tolerance)
         return np.asarray(inside.all(axis=-1))
 
@@ -478,7 +487,7 @@ class Ball(Domain):
         """Whether each point lies in the ball, up to `tolerance` and rounding."""
         x = point(x, self.dim)
         size = self.radius + np.abs(self.center).max(axis=-1)
-        room = (tolerance + ROUNDING * size)[..., None]
+        room = (one_real("tolerance", tolerance) + ROUNDING * size)[..., None]
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
 
 
@@ -649,7 +658,7 @@ class CustomDomain(Domain):
             projection=project,
             diameter=width,
             given_start=first,
-            vectorised=vectorised,
+            vectorised=flag("vectorised", vectorised),
         )
         if first is not None and (first.shape != (self.dim,) or not self.contains(first)):
             raise InvalidInput(f"start must be one point of the domain, but is {first}")
@@ -667,7 +676,7 @@ class CustomDomain(Domain):
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether the projection leaves each point where it is, up to `tolerance` and rounding."""
         x = point(x, self.dim)
-        room = tolerance + ROUNDING * (1.0 + np.abs(x))
+        room = one_real("tolerance", tolerance) + ROUNDING * (1.0 + np.abs(x))
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
 
     def start(self) -> Array:

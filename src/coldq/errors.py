@@ -45,7 +45,7 @@ class WrongState(InvalidInput, AttributeError):
     >>> coldq.COLDQ(X, horizon=10).update(state, coldq.Feedback(coldq.Linear([1.0]), None))
     Traceback (most recent call last):
     ...
-    coldq.errors.WrongState: a State has no queue: was it made by another learner?
+    coldq.errors.WrongState: this state was made by OGD, but this is COLDQ
     """
 
 
@@ -117,6 +117,22 @@ class SharedGradient(UserWarning):
     """Experts that want gradients at their own points got the one at the decision played.
 
     >>> issubclass(SharedGradient, UserWarning)
+    True
+    """
+
+
+class UnknownLearner(UserWarning):
+    """Arrays of a state do not say which learner saved them, so that nothing is compared.
+
+    >>> issubclass(UnknownLearner, UserWarning)
+    True
+    """
+
+
+class UndefinedRegret(UserWarning):
+    """A slot has no feasible decision to compare with, so that the regret of its seed is NaN.
+
+    >>> issubclass(UndefinedRegret, UserWarning)
     True
     """
 

@@ -45,6 +45,10 @@ class Feedback:
             ("loss", loss, ("value", "gradient")),
             ("constraint", constraint, ("value", "jacobian")),
         ):
+            if isinstance(thing, type):
+                raise InvalidInput(
+                    f"{name} must be made of data, but is the class {thing.__name__} itself"
+                )
             for method in methods:
                 if not callable(getattr(thing, method, None)):
                     raise InvalidInput(

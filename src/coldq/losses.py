@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
-from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq._values import (
+    Array,
+    Value,
+    as_array,
+    first_index,
+    flag,
+    joint_batch,
+    point,
+    real_array,
+    real_points,
+)
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
 
@@ -48,6 +58,11 @@ class Linear(Value):
     def dim(self) -> int:
         """The number of coordinates p."""
         return self.c.shape[-1]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.c.shape[:-1]
 
     def value(self, x: ArrayLike) -> Array:
         """``<c, x>``."""
@@ -96,6 +111,11 @@ class LeastSquares(Value):
     def dim(self) -> int:
         """The number of coordinates p."""
         return self.H.shape[-1]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(self.H.shape[:-2], self.y.shape[:-1])
 
     def value(self, x: ArrayLike) -> Array:
         """``|H x - y|^2 / 2``."""
@@ -159,6 +179,11 @@ class Quadratic(Value):
         """The number of coordinates p."""
         return self.q.shape[-1]
 
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return np.broadcast_shapes(self.P.shape[:-2], self.q.shape[:-1], self.r.shape)
+
     def value(self, x: ArrayLike) -> Array:
         """``x'Px / 2 + <q, x> + r``."""
         x = point(x, self.dim)
@@ -212,18 +237,19 @@ class Smooth:
     vectorised: bool = False
 
     def __post_init__(self) -> None:
+        flag("vectorised", self.vectorised)
         for name in ("value_function", "gradient_function"):
             if not callable(getattr(self, name)):
                 raise InvalidInput(f"{name} must be a function, but is {getattr(self, name)!r}")
 
     def value(self, x: ArrayLike) -> Array:
         """The user's value, checked."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = real_points("x", x)
         return call_at("the loss", self.value_function, x, (), self.vectorised)
 
     def gradient(self, x: ArrayLike) -> Array:
         """The user's gradient, checked."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = real_points("x", x)
         core = x.shape[-1:]
         return call_at("the loss's gradient", self.gradient_function, x, core, self.vectorised)
 
@@ -266,6 +292,11 @@ class GradientAt(Value):
         """The number of coordinates p."""
         return self.x.shape[-1]
 
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.x.shape[:-1]
+
     def value(self, x: ArrayLike) -> Array:
         """The measured value; only where it was measured."""
         require_measured_at("value", "loss", self.x, x)
@@ -281,8 +312,8 @@ class GradientAt(Value):
 
 def require_measured_at(what: str, of: str, known: Array, asked: ArrayLike) -> None:
     """Raise unless the point asked for is the one measured."""
-    if known is not asked and not np.array_equal(known, asked):
+    if known is not asked and not np.array_equal(known, as_array("x", asked)):
         raise NotRevealed(
             f"the {what} of this {of} is known only at x = {known}, where it was measured, "
-            f"but was asked for at x = {np.asarray(asked)}"
+            f"but was asked for at x = {as_array('x', asked)}"
         )

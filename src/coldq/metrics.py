@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, real_array
+from coldq._values import Array, flag, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, UndefinedRegret, warn
 from coldq.simulate import (
     Trace,
     replay,
@@ -28,6 +28,7 @@ from coldq.simulate import (
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
+    cumulative = flag("cumulative", cumulative)
     running = np.add.accumulate(series, axis=1)
     return running if cumulative else running[:, -1]
 
@@ -69,7 +70,7 @@ def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
     array([ True])
     """
     running = np.add.accumulate(require_trace(trace).constraint, axis=1)
-    if not cumulative:
+    if not flag("cumulative", cumulative):
         running = running[:, -1:]
     totals = _norm(np.maximum(running, 0.0), norm)
     return totals if cumulative else totals[:, 0]
@@ -80,13 +81,16 @@ def _norm(rows: Array, norm: float) -> Array:
         return np.zeros(rows.shape[:-1])
     if not (isinstance(norm, int | float) and norm >= 1):
         raise InvalidInput(f"norm must be a number, at least 1, but is {norm!r}")
-    return np.linalg.norm(rows, ord=norm, axis=-1)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.linalg.norm(rows, ord=float(norm), axis=-1)
 
 
 def dynamic_regret(
     trace: Trace, comparator: Comparator | None = None, *, cumulative: bool = False
 ) -> Array:
     """``sum_t f_t(x_t) - f_t(x*_t)``; NaN for a seed with a slot that has no feasible decision.
+
+    A :class:`~coldq.UndefinedRegret` warning names such seeds and slots.
 
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=20)
@@ -113,6 +117,11 @@ def static_regret(
 
 def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
     """What each slot cost more than the comparator, which must be that of this run."""
+    if comparator is not None and not isinstance(comparator, Comparator):
+        raise InvalidInput(
+            f"comparator must be what coldq.{kind}_comparator(problem, seeds) returns, but is "
+            f"{comparator!r:.200}"
+        )
     if comparator is None:
         require_same_again(trace)
         find = dynamic_comparator if kind == "dynamic" else static_comparator
@@ -122,6 +131,13 @@ def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
         raise InvalidInput(
             f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
             f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
+        )
+    if comparator.lacking:
+        common = "" if kind == "dynamic" else "common to all slots "
+        warn(
+            f"the {kind} regret is NaN where there is no feasible decision {common}to compare "
+            f"with: {comparator.lacking}",
+            UndefinedRegret,
         )
     return trace.loss - comparator.loss
 

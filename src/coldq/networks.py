@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, as_array, real_array, whole_number
+from coldq._values import Array, Value, as_array, one_real, real_array, whole_number
 from coldq.constraints import Affine, Unconstrained
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -66,6 +66,7 @@ def random(n: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     True
     """
     line = path(n)
+    probability = one_real("probability", probability)
     if not 0.0 <= probability <= 1.0:
         raise InvalidInput(f"probability must lie in [0, 1], but is {probability}")
     if not isinstance(rng, np.random.Generator):

@@ -114,6 +114,11 @@ def promised(
     >>> moving.known.path_length, moving.useful_from is None
     (99.0, True)
     """
+    if not hasattr(learner, "guarantees") or not callable(at):
+        raise InvalidInput(
+            "a promise needs a learner with guarantees and a function that gives it for another "
+            f"horizon, but got {learner!r:.100} and {at!r:.100}"
+        )
     R = learner.domain.diameter if diameter is None else positive("diameter", diameter)
     if np.ndim(R) or not np.isfinite(R):
         raise InvalidInput(f"a promise needs one bounded domain, but it is {learner.domain}")

@@ -41,7 +41,10 @@ class Power(Value):
         self._set(_root=self.exponent.ndim == 0 and self.exponent == 0.5)
 
     def __call__(self, t: ArrayLike) -> Array:
-        slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
+        try:
+            slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
+        except (TypeError, ValueError):
+            slots = real_array("t", t, 0)  # which says so
         grown = np.sqrt(slots) if self._root else np.power(slots, self.exponent)
         return grown * self._factor
 
@@ -78,8 +81,8 @@ class Custom:
     function: Callable[[Array], Any]
 
     def __call__(self, t: ArrayLike) -> Array:
-        slots = np.asarray(t, np.float64)
-        level = np.asarray(self.function(slots), np.float64)
+        slots = np.array(real_array("t", t, 0, finite=False))
+        level = real_array("what a schedule returns", self.function(slots), 0, finite=False)
         if not (np.isfinite(level).all() and (level > 0.0).all()):
             raise InvalidInput(f"a schedule must be positive and finite, but is {level} at t = {t}")
         return level
@@ -102,11 +105,11 @@ def as_schedule(name: str, given: Any) -> Schedule:
     """A number becomes a constant, a plain function is wrapped, a schedule stays what it is."""
     if isinstance(given, Power | Constant | Custom):
         return given
-    if callable(given):
+    if callable(given) and not isinstance(given, type):
         return Custom(given)
     try:
         return Constant(given)
     except InvalidInput:
         raise InvalidInput(
-            f"{name} must be a positive number or a function of t, but is {given!r}"
+            f"{name} must be a positive number or a function of t, but is {given!r:.200}"
         ) from None

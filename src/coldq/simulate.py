@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, whole_number
+from coldq._values import Array, as_array, flag, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
@@ -87,8 +87,8 @@ class Trace:
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     """Seeds as whole numbers, at least one of them."""
-    if not isinstance(seeds, Iterable):
-        raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r}")
+    if not isinstance(seeds, Iterable) or (isinstance(seeds, np.ndarray) and not seeds.ndim):
+        raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r:.200}")
     chosen = tuple(whole_number("a seed", seed, 0) for seed in seeds)
     if not chosen:
         raise InvalidInput("seeds must name at least one seed, but is empty")
@@ -98,6 +98,11 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
 def require_problem(problem: Any) -> None:
     """Raise unless it has what makes a problem."""
     _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
+
+
+def is_ours(problem: Any) -> bool:
+    """Whether a problem is one of the library's, which are values and say whether they adapt."""
+    return type(problem).__module__.startswith("coldq.")
 
 
 def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:
@@ -138,7 +143,8 @@ def simulate(
         such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
         What else to record: any of "decisions", "queue", "multipliers", and on a network
-        "agent_loss", "agent_violation".
+        "agent_loss", "agent_violation". Of a problem that is not the library's the decisions are
+        always kept, so that regret and certificates can tell whether it reveals the same again.
     start
         x_1, if not the learner's default.
     progress
@@ -154,6 +160,8 @@ def simulate(
     require_problem(problem)
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
+    if not isinstance(keep, Iterable):
+        raise InvalidInput(f"keep must be names such as ['decisions'], but is {keep!r:.200}")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     agents = getattr(problem, "agents", None)
     keepable = KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT)
@@ -189,15 +197,19 @@ def simulate(
     loss, constraint = np.empty((S, T)), np.empty((S, T, N))
     hard = None if agents is None else np.empty((S, T, N))
     cores = {"decisions": (p,), "agent_loss": ()}
-    kept = {name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep}
+    kept: dict[str, Array] = {
+        name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep
+    }
+    # What another's problem reveals may answer to x without saying so: only its decisions can tell.
+    if not is_ours(problem):
+        kept.setdefault("decisions", np.empty((S, T, *network, p)))
     stream = problem.start(seeds)
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
         x = state.x.view()
         x.flags.writeable = False
         revealed = stream.reveal(t, x)
-        if not isinstance(revealed, Feedback):
-            raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r}")
+        _require_fit(t, revealed, problem, (S, *network))
         # On a network every agent's decision, the first axis, meets every agent's functions.
         points = x if agents is None else np.moveaxis(x, 1, 0)[:, :, None]
         lead = (S,) if agents is None else (agents, S, agents)
@@ -244,8 +256,17 @@ def replay(
             f"{type(problem).__name__} answers to the decisions: simulate with "
             "keep=['decisions'] and pass them on"
         )
-    stream = problem.start(seeds)
     agents = getattr(problem, "agents", None)
+    if decisions is not None:
+        network = () if agents is None else (agents,)
+        whole = (len(seeds), problem.horizon, *network, problem.domain.dim)
+        decisions = real_array("decisions", decisions, 0)
+        if decisions.shape != whole:
+            raise InvalidInput(
+                f"decisions must have the shape {whole}, as a trace keeps them, but have "
+                f"{decisions.shape}"
+            )
+    stream = problem.start(seeds)
     lead = (len(seeds),) if agents is None else (len(seeds), agents)
     # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
     # from it. Not in a comparison, which is False: only kept decisions find that, see below.
@@ -261,7 +282,30 @@ def replay(
                 "if it answers to them, give it adaptive = True and simulate with "
                 "keep=['decisions']"
             ) from error
+        _require_fit(t, revealed, problem, lead)
         yield t, revealed if agents is None else network_feedback(revealed, lead)
+
+
+def _require_fit(t: int, revealed: Any, problem: Any, lead: tuple[int, ...]) -> None:
+    """That what a slot reveals is a feedback about as many coordinates and members."""
+    if not isinstance(revealed, Feedback):
+        raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r:.200}")
+    p = problem.domain.dim
+    for name, part in (("loss", revealed.loss), ("constraint", revealed.constraint)):
+        if getattr(part, "dim", p) != p:
+            raise InvalidInput(
+                f"the {name} of slot {t} has {part.dim} coordinates, but the problem's domain {p}"  # type: ignore[attr-defined]
+            )
+        batch = getattr(part, "batch", ())
+        try:
+            fits = np.broadcast_shapes(batch, lead) == lead
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"the {name} of slot {t} has the leading axes {batch}, which do not fit {lead}: "
+                "one for each seed, and on a network one for each agent of it"
+            )
 
 
 def require_same_again(trace: Trace) -> None:
@@ -272,7 +316,7 @@ def require_same_again(trace: Trace) -> None:
     """
     problem, x = trace.problem, trace.decisions
     network = getattr(problem, "agents", None) is not None
-    if x is None or network or type(problem).__module__.startswith("coldq."):
+    if x is None or network or is_ours(problem):
         return
     for t, revealed in replay(problem, trace.seeds, x):
         for name, function, was in (
@@ -304,7 +348,7 @@ def _slots(horizon: int, progress: bool | None) -> Iterator[int]:
     slots = range(1, horizon + 1)
     if progress is None:
         progress = sys.stderr.isatty()
-    if not progress:
+    if not flag("progress", progress):
         yield from slots
         return
     from rich.console import Console

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from coldq._values import one_real
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.saddle_point import SaddlePoint
@@ -76,6 +77,7 @@ class CaoLiu2019(SaddlePoint):
         >>> coldq.CaoLiu2019.for_problem(coldq.problems.OnlineLinear(horizon=100)).horizon
         100
         """
+        path_exponent = one_real("path_exponent", path_exponent)
         if not 0.0 <= path_exponent < 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1), but is {path_exponent}")
         return cls._theory(problem, (1.0 - path_exponent) / 2.0, parameters)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -85,6 +84,7 @@ class CLASP(Learner):
 }""",
     )
 
+    state_type = CLASPState
     domain: Any
     eta: Schedule
     horizon: int | None
@@ -102,6 +102,7 @@ class CLASP(Learner):
             raise InvalidInput("CLASP needs either gradient_bound or eta")
         if eta is None:
             b = 0.5 if b is None else b
+            b = one_real("b", b)
             if not 0.0 < b < 1.0:
                 raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
             R = domain.diameter
@@ -133,7 +134,7 @@ class CLASP(Learner):
         Box(0.0, 1.0, dim=2)
         """
         known = ConstantsOf(problem, parameters)
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
@@ -143,20 +144,16 @@ class CLASP(Learner):
         """The state before slot 1."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        return CLASPState(t=t, x=x, multipliers=np.zeros((*t.shape, rows)))
+        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
         """The state of the next slot."""
-        t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         gradient = self._gradient(state, feedback)
+        t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         self._require_rows(feedback, hard.shape)
 
         step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
-        return CLASPState(t + 1, step.x, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> CLASPState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(CLASPState, arrays, {"t": 0, "x": 1, "multipliers": 1})
+        return self._state(t + 1, step.x, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, real_array
+from coldq._values import Array, flag, joint_batch, positive, real_array
 from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
@@ -20,6 +19,7 @@ from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
 from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 ONE = np.ones(())
@@ -97,6 +97,7 @@ class COLDQ(Learner):
         bibtex=BIBTEX,
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     eta: Array | Schedule
@@ -188,6 +189,7 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
         np.float64(2.828427)
         """
+        require_domain(domain)
         D = positive("gradient_bound", gradient_bound)
         G = positive("constraint_bound", constraint_bound)
         R = domain.diameter
@@ -232,7 +234,8 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.for_problem(coldq.problems.TimeVarying(horizon=100)).horizon
         100
         """
-        if scaled:
+        require_problem(problem)
+        if flag("scaled", scaled):
             known = ConstantsOf(problem, parameters)
             D, G = known.gradient_bound, known.constraint_bound
             return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)
@@ -290,7 +293,7 @@ class COLDQ(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         gamma = np.broadcast_to(value_at(self.gamma, t)[..., None], (*t.shape, rows))
-        return QueueState(t=t, x=x, queue=np.array(gamma), multipliers=np.zeros(gamma.shape))
+        return self._state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
     def update(
         self, state: QueueState, feedback: Feedback, center: Array | None = None
@@ -315,21 +318,13 @@ class COLDQ(Learner):
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
-        return QueueState(t + 1, step.x, queue, step.multipliers)
+        return self._state(t + 1, step.x, queue, step.multipliers)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down, bit for bit.
-
-        >>> import coldq
-        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10)
-        >>> learner.from_arrays(learner.init(2).to_arrays()).queue
-        array([5., 5.])
-        """
-        state = self._restore_queue(arrays)
+    def _require_sound(self, state: QueueState) -> None:
+        super()._require_sound(state)
         gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")
-        return state
 
     def _eta(self, t: np.ndarray) -> Array:
         """eta_t, which a schedule must keep below 1 wherever a queue is formed with it."""

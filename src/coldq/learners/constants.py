@@ -54,7 +54,7 @@ class ConstantsOf:
     @property
     def lipschitz(self) -> Any:
         """A Lipschitz constant of f and of every row of g."""
-        return max(self.gradient_bound, self.constraint_lipschitz)
+        return np.maximum(self.gradient_bound, self.constraint_lipschitz)
 
     @property
     def vector_lipschitz(self) -> float:

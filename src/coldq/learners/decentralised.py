@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, batch_shape
 from coldq.contractions import mix
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Learner, State
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
 
@@ -76,8 +76,9 @@ class Decentralised(Learner):
     agents: int
 
     def __init__(self, learner: Any, mixing: Any) -> None:
-        takes = getattr(learner, "update", None)
-        if not callable(takes) or "center" not in signature(takes).parameters:
+        parts = ("init", "update", "domain", "horizon", "card")
+        whole = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
+        if not whole or "center" not in signature(learner.update).parameters:
             raise InvalidInput(
                 "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
                 f"or Yi2023, but got {learner!r}"
@@ -86,12 +87,14 @@ class Decentralised(Learner):
         W = mixing_matrix(first)
         card = learner.card
         claims = card.claims if isinstance(learner, Yi2023) else ()
+        self._maker.updated_by = type(learner).__name__
         self._set(
             learner=learner,
             mixing=mixing if callable(mixing) else W,
             domain=learner.domain,
             horizon=learner.horizon,
             agents=len(W),
+            state_type=getattr(learner, "state_type", object),
             card=replace(card, claims=claims, assumes=(*card.assumes, ASSUMES)),
         )
 
@@ -99,12 +102,30 @@ class Decentralised(Learner):
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
     ) -> Any:
         """The learner's state before slot 1, with the agents as its last leading axis."""
-        return self.learner.init(n_constraints, start, (*batch_shape(batch), self.agents))
+        shape = (*batch_shape(batch), self.agents)
+        return self._own(self.learner.init(n_constraints, start, shape))
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
+        if isinstance(state, State) or issubclass(type(self.learner), Learner):
+            self._require_own(state, feedback)
+        if np.shape(state.x)[-2:-1] != (self.agents,):
+            raise WrongState(
+                f"this network has {self.agents} agents, the last axis before the coordinates, "
+                f"but the state's decisions have shape {np.shape(state.x)}"
+            )
         z = mix(self._weights(state.t), np.ascontiguousarray(state.x))
-        return self.learner.update(state, feedback, center=z)
+        return self._own(self.learner.update(state, feedback, center=z))
+
+    def _own(self, state: Any) -> Any:
+        """The learner's fresh state as one of the network."""
+        if isinstance(state, State):
+            object.__setattr__(state, "made_by", self._maker)
+        return state
+
+    def _batch(self) -> tuple[int, ...]:
+        own = getattr(self.learner, "_batch", tuple)()
+        return np.broadcast_shapes(own, (self.agents,))
 
     def _weights(self, t: np.ndarray) -> Array:
         """W_t, one matrix a network where their clocks differ."""
@@ -114,9 +135,10 @@ class Decentralised(Learner):
         every = [mixing_matrix(self.mixing(int(slot)), self.agents) for slot in slots]
         return np.stack(every)[where.reshape(t.shape[:-1])]
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Any:
-        """The state that ``state.to_arrays()`` wrote down."""
-        state = self.learner.from_arrays(arrays)
+    def _restore(self, arrays: Mapping[str, Any]) -> Any:
+        inside = self.learner
+        restore = inside._restore if isinstance(inside, Learner) else inside.from_arrays
+        state = self._own(restore(arrays))
         if state.batch[-1:] != (self.agents,):
             raise InvalidInput(
                 f"the arrays must have {self.agents} agents as their last leading axis, but have "

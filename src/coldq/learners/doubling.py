@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Cl
 from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
 from coldq.learners.learner import Learner, QueueState, any_of
 from coldq.schedules import Schedule
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 
@@ -68,6 +68,7 @@ class COLDQDoubling(Learner):
         bibtex=BIBTEX,
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     epsilon: Array
@@ -94,6 +95,7 @@ class COLDQDoubling(Learner):
         >>> coldq.COLDQDoubling.for_problem(problem).horizon is None
         True
         """
+        require_problem(problem)
         return cls(problem.domain, **parameters)
 
     def init(
@@ -103,12 +105,12 @@ class COLDQDoubling(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
-        return QueueState(t=t, x=x, queue=queue, multipliers=np.zeros(queue.shape))
+        return self._state(t, x, queue, np.zeros(queue.shape))
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T
 
@@ -117,15 +119,13 @@ class COLDQDoubling(Learner):
             queue = np.where((s == 1)[..., None], gamma[..., None], queue)
 
         step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
-        return QueueState(t + 1, step.x, queue, step.multipliers)
+        return self._state(t + 1, step.x, queue, step.multipliers)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        state = self._restore_queue(arrays)
+    def _require_sound(self, state: QueueState) -> None:
+        super()._require_sound(state)
         gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         return np.broadcast_shapes(self._joint(self.alpha), self.epsilon.shape)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_of, one_real, positive, real_array
 from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
@@ -27,13 +27,14 @@ from coldq.learners.card import (
 from coldq.learners.coldq import BIBTEX as COLDQ_BIBTEX
 from coldq.learners.coldq import COLDQ
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, horizon_of, require_mapping
+from coldq.learners.learner import Learner, State, horizon_of
 from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
 from coldq.losses import GradientAt, Linear
 from coldq.promise import Promise, promised
 from coldq.schedules import Power
+from coldq.simulate import require_problem
 
 GRADIENTS = ("own", "shared")
 
@@ -51,8 +52,24 @@ class ExpertState(State):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Copies of all arrays by name, the experts' own as ``experts.<name>``."""
         arrays = {name: np.array(getattr(self, name)) for name in ("t", "x", "log_weights")}
-        inner = self.experts.to_arrays()
-        return arrays | {f"experts.{name}": array for name, array in inner.items()}
+        for name in self.experts.names():
+            arrays[f"experts.{name}"] = np.array(getattr(self.experts, name))
+        return arrays | self._signature()
+
+    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> ExpertState:
+        weights = act(self.log_weights, axis + 1)
+        experts = self.experts._each(act, axis + 1)
+        return ExpertState(
+            act(self.t, axis), act(self.x, axis), weights, experts, made_by=self.made_by
+        )
+
+    def _with(self, members: Any, places: np.ndarray, axis: int) -> ExpertState:
+        t, x, weights = (
+            self._join(name, getattr(self, name), getattr(members, name), places, axis + after)
+            for name, after in (("t", 0), ("x", 0), ("log_weights", 1))
+        )
+        experts = self.experts._with(members.experts, places, axis + 1)
+        return ExpertState(t, x, weights, experts, made_by=self.made_by)
 
     @property
     def weights(self) -> Array:
@@ -89,6 +106,7 @@ class ExpertLearner(Learner):
     largest subtracted, because kappa times the surrogate loss can be huge.
     """
 
+    state_type = ExpertState
     horizon: int | None
     kappa: Array
     gradient: str
@@ -125,9 +143,7 @@ class ExpertLearner(Learner):
         m = np.arange(1.0, M + 1.0)
         first = np.log((M + 1.0) / (m * (m + 1.0) * M)).reshape(M, *(1,) * len(shape))
         first = first - first.max(axis=0)
-        return ExpertState(
-            t=t, x=x, log_weights=np.array(np.broadcast_to(first, (M, *shape))), experts=experts
-        )
+        return self._state(t, x, np.array(np.broadcast_to(first, (M, *shape))), experts)
 
     def update(self, state: ExpertState, feedback: Feedback) -> ExpertState:
         """The state of the next slot."""
@@ -141,7 +157,7 @@ class ExpertLearner(Learner):
 
         played = weighted_mean(logs, _experts_last(experts.x, 2))
         log_weights = logs if logs.ndim == 1 else np.ascontiguousarray(np.moveaxis(logs, -1, 0))
-        return ExpertState(t + 1, played, log_weights, experts)
+        return self._state(t + 1, played, log_weights, experts)
 
     def _for_experts(self, feedback: Feedback, gradient: Array) -> Feedback:
         """What the experts see: the loss itself, or its linear surrogate at x_t."""
@@ -156,29 +172,31 @@ class ExpertLearner(Learner):
             )
         return Feedback(Linear(gradient), feedback.constraint, feedback.slot)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> ExpertState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        own = {n: a for n, a in require_mapping(arrays).items() if not n.startswith("experts.")}
-        inner = {name[8:]: a for name, a in arrays.items() if name.startswith("experts.")}
+    def _restore(self, arrays: Mapping[str, Any]) -> ExpertState:
+        own = {name: a for name, a in arrays.items() if not str(name).startswith("experts.")}
+        inner = {name[8:]: a for name, a in arrays.items() if name not in own}
         if set(own) != {"t", "x", "log_weights"}:
             raise InvalidInput(
-                f"the arrays must be t, x, log_weights and the experts', but are {sorted(arrays)}"
+                "the arrays must be t, x, log_weights and the experts', but are "
+                f"{sorted(map(str, arrays))}"
             )
-        outer = self._restore(State, {"t": own["t"], "x": own["x"]}, {"t": 0, "x": 1})
-        log_weights = np.array(own["log_weights"], dtype=np.float64)
-        expected = (self.n_experts, *outer.batch)
-        if log_weights.shape != expected or not np.isfinite(log_weights).all():
-            raise InvalidInput(f"log_weights must be finite and of shape {expected}")
-        experts = self._pool(len(outer.batch)).from_arrays(inner)
+        t, x = self._checked(State, {"t": own["t"], "x": own["x"]}).values()
+        batch = t.shape
+        log_weights = np.array(real_array("log_weights", own["log_weights"], 0))
+        expected = (self.n_experts, *batch)
+        if log_weights.shape != expected:
+            raise InvalidInput(
+                f"log_weights must have the shape {expected}, but has {log_weights.shape}"
+            )
+        experts = self._pool(len(batch))._restore(inner)
         if experts.batch != expected:
             raise InvalidInput(f"the experts' arrays must have the leading axes {expected}")
-        return ExpertState(t=outer.t, x=outer.x, log_weights=log_weights, experts=experts)
+        return self._state(t, x, log_weights, experts)
 
     def _set_common(self, domain: Any, horizon: int, kappa: Any, gradient: str) -> None:
         require_domain(domain)
         horizon = horizon_of(horizon)
-        if gradient not in GRADIENTS:
-            raise InvalidInput(f"gradient must be one of {GRADIENTS}, but is {gradient!r}")
+        one_of("gradient", gradient, GRADIENTS)
         if domain.batch:
             raise InvalidInput("an expert learner takes one domain, without leading axes")
         rate = positive("kappa", horizon**-0.5 if kappa is None else kappa)
@@ -246,7 +264,7 @@ class COLDQExpert(ExpertLearner):
         gradient: str = "own",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
-        self._set(epsilon=positive("epsilon", epsilon))
+        self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)))
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQExpert:
@@ -256,6 +274,7 @@ class COLDQExpert(ExpertLearner):
         >>> coldq.COLDQExpert.for_problem(coldq.problems.OnlineLinear(horizon=10)).n_experts
         2
         """
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
@@ -346,12 +365,13 @@ class RECOOExpert(ExpertLearner):
         gradient: str = "shared",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
-        self._set(epsilon=positive("epsilon", epsilon), reading=reading)
+        self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)), reading=reading)
         self._pool_of(0)  # checks the reading
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOOExpert:
         """For a problem's domain and horizon."""
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def _pool_of(self, axes: int) -> RECOO:
@@ -413,6 +433,7 @@ class Yi2021Expert(ExpertLearner):
         gradient: str = "shared",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
+        c = one_real("c", c)
         if not 0.0 < c < 1.0:
             raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
         self._set(alpha0=positive("alpha0", alpha0), gamma0=positive("gamma0", gamma0), c=c)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -26,6 +26,8 @@ class Jenatton2016State(State):
 
     dual: Array
     values: Array
+
+    cores: ClassVar[Mapping[str, int]] = {"t": 0, "dual": 0}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -75,6 +77,7 @@ class Jenatton2016(Learner):
 }""",
     )
 
+    state_type = Jenatton2016State
     domain: Any
     eta: Schedule
     theta: Schedule
@@ -85,6 +88,7 @@ class Jenatton2016(Learner):
         L, R = positive("lipschitz", lipschitz), domain.diameter
         if not np.isfinite(R).all():
             raise InvalidInput(f"Jenatton2016 needs a bounded domain, but it is {domain}")
+        b = one_real("b", b)
         if not 0.0 < b < 1.0:
             raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
         self._set(
@@ -113,29 +117,23 @@ class Jenatton2016(Learner):
         """The state before slot 1, with l_1 = 0."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        return Jenatton2016State(t, x, np.zeros(t.shape), np.zeros((*t.shape, rows)))
+        return self._state(t, x, np.zeros(t.shape), np.zeros((*t.shape, rows)))
 
     def update(self, state: Jenatton2016State, feedback: Feedback) -> Jenatton2016State:
         """The state of the next slot."""
+        gradient, rows = self._observe(state, feedback, "values")
         t, x, dual = state.t, state.x, state.dual
-        gradient, rows = self._observe(state, feedback, state.values.shape)
         g, slope = worst_row(rows, self._jacobian(state, feedback, rows.shape[-1]))
         eta, theta = self.eta(t), self.theta(t)
         mu = 1.0 / (theta * (t + 1))
 
         x_new = self.domain.project(x - eta[..., None] * (gradient + dual[..., None] * slope))
         dual_new = np.maximum(dual + mu * (g - theta * dual), 0.0)
-        return Jenatton2016State(
-            t + 1, require_finite(x_new), require_finite(dual_new), np.array(rows)
-        )
+        return self._state(t + 1, require_finite(x_new), require_finite(dual_new), np.array(rows))
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Jenatton2016State:
-        """The state that ``state.to_arrays()`` wrote down."""
-        cores = {"t": 0, "x": 1, "dual": 0, "values": 1}
-        state = self._restore(Jenatton2016State, arrays, cores)
+    def _require_sound(self, state: Jenatton2016State) -> None:
         if (state.dual < 0.0).any():
             raise InvalidInput("dual must not be negative")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta, self.theta)

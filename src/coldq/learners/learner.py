@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
+from types import MemberDescriptorType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,13 +19,18 @@ from coldq._values import (
     as_array,
     batch_shape,
     core_contiguous,
+    first_index,
+    flag,
+    joint_batch,
     point,
+    quiet,
     real_array,
     whole_number,
 )
 from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
+from coldq.learners.maker import KEY, Maker, recognised, require_same, warn_unknown
 
 FILL_UP = (
     ": if their number changes, start for the largest and fill up with rows that always hold, "
@@ -34,13 +42,18 @@ SHORT = 64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class State:
-    """All that a learner remembers: arrays over the batch, and nothing else.
+    """All that a learner remembers: arrays over the batch, and who made them.
 
-    `t` is the slot about to be played, `x` the decision to play in it.
+    `t` is the slot about to be played, `x` the decision to play in it; `made_by` tells the learner.
     """
 
     t: np.ndarray
     x: Array
+    made_by: Maker | None = field(default=None, kw_only=True, repr=False)
+
+    version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
+    cores: ClassVar[Mapping[str, int]] = {"t": 0}  # axes beside the batch's; 1 if not said
+    growing: ClassVar[Mapping[str, int]] = {}  # axes that zeros fill up to the busiest member's
 
     def __post_init__(self) -> None:
         self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
@@ -49,14 +62,163 @@ class State:
         """Only what a state lacks is asked for here: it belongs to another learner."""
         raise WrongState(f"a {type(self).__name__} has no {name}: was it made by another learner?")
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of its arrays."""
+        return [f.name for f in fields(cls) if f.name != "made_by"]
+
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of all arrays by name; ``learner.from_arrays`` takes them back."""
-        return {f.name: np.array(getattr(self, f.name)) for f in fields(self)}
+        """Copies of all arrays by name; ``learner.from_arrays`` takes them back.
+
+        One more, "learner", is a text that says whose they are: the learner's class, its
+        parameters and the version of the state's format.
+        """
+        return {n: np.array(getattr(self, n)) for n in self.names()} | self._signature()
+
+    def _signature(self) -> dict[str, np.ndarray]:
+        return {} if self.made_by is None else {KEY: np.array(self.made_by.text)}
 
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
         return self.x.shape[:-1]
+
+    def take(self, indices: ArrayLike) -> Self:
+        """Some members of a batch, as a state of their own; of several axes, the first counts.
+
+        `indices` is one whole number, which leaves no axis, several, or one flag for each member.
+
+        >>> import coldq
+        >>> tenants = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10).init(1, batch=(1000,))
+        >>> tenants.take([3, 7]).x.shape, tenants.take(3).x.shape
+        ((2, 2), (2,))
+        """
+        places = self._places(indices)
+        return self._each(lambda array, axis: np.take(array, places, axis=axis), 0)
+
+    def put(self, indices: ArrayLike, members: State) -> Self:
+        """This state with some members of its batch replaced, as ``take`` names them.
+
+        >>> import coldq
+        >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.5)
+        >>> tenants = learner.init(0, batch=(3,))
+        >>> news = coldq.Feedback(coldq.Linear([-1.0]), None)
+        >>> tenants.put([1], learner.update(tenants.take([1]), news)).t
+        array([1, 2, 1])
+        """
+        places = self._places(indices)
+        named, counts = np.unique(places % self.batch[0], return_counts=True)
+        if (counts > 1).any():
+            twice = named[counts > 1][0]
+            raise InvalidInput(f"each member is put in once, but indices has {twice} several times")
+        if type(members) is not type(self):
+            raise WrongState(
+                f"put takes members as take gives them, a {type(self).__name__}, but got a "
+                f"{type(members).__name__}"
+            )
+        if self.made_by is not members.made_by and self.made_by and members.made_by:
+            remedy = "learner.from_arrays(members.to_arrays(), adopt=True) makes them its own"
+            require_same(members.made_by.text, self.made_by, "these members were made", remedy)
+        needed = (*places.shape, *self.batch[1:])
+        if members.batch != needed:
+            raise InvalidInput(
+                f"the members for these indices must have the leading axes {needed}, but have "
+                f"{members.batch}"
+            )
+        return self._with(members, places, 0)
+
+    def _places(self, indices: ArrayLike) -> np.ndarray:
+        """Indices along the first axis of the batch, checked."""
+        if not self.batch:
+            raise InvalidInput("this state has one member, without an axis to take or put along")
+        own = () if self.made_by is None else getattr(self.made_by.learner, "_batch", tuple)()
+        depth = len(self.batch)
+        if len(own) >= depth and own[-depth] != 1:
+            raise InvalidInput(
+                f"the first axis of this batch {self.batch} belongs to the learner, whose own "
+                f"parameters or agents have the leading axes {own}: its members cannot be parted"
+            )
+        count, places = self.batch[0], as_array("indices", indices)
+        if places.dtype.kind == "b" and places.shape == (count,):
+            return np.flatnonzero(places)
+        if places.size == 0 and places.ndim == 1:
+            return np.zeros(0, np.intp)
+        if places.dtype.kind not in "iu" or places.ndim > 1:
+            raise InvalidInput(
+                "indices must be a whole number, several, or one flag for each of the "
+                f"{count} members, but is of type {places.dtype} and shape {places.shape}"
+            )
+        if ((places < -count) | (places >= count)).any():
+            bad = places[first_index((places < -count) | (places >= count))]
+            raise InvalidInput(f"indices must name some of {count} members, but has {bad}")
+        return places.astype(np.intp)
+
+    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> Self:
+        """A state whose arrays are made from these, the batch beginning at `axis`."""
+        arrays = {name: act(getattr(self, name), axis) for name in self.names()}
+        return type(self)(**arrays, made_by=self.made_by)
+
+    def _with(self, members: Any, places: np.ndarray, axis: int) -> Self:
+        """A state with other members in some places along an axis."""
+        arrays = {}
+        for name in self.names():
+            mine, theirs = getattr(self, name), getattr(members, name)
+            arrays[name] = self._join(name, mine, theirs, places, axis)
+        return type(self)(**arrays, made_by=self.made_by)
+
+    def _join(
+        self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
+    ) -> np.ndarray:
+        if name in self.growing:
+            mine, theirs = _filled_up(mine, theirs, self.growing[name])
+        whole = np.array(mine)
+        spots = (*(slice(None),) * axis, places)
+        if np.shape(theirs) != whole[spots].shape:
+            raise InvalidInput(
+                f"{name} of the members must have the shape {whole[spots].shape}, but has "
+                f"{np.shape(theirs)}: were they started for as many constraints?"
+            )
+        whole[spots] = theirs
+        return whole
+
+
+@cache
+def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
+    """What makes a maker's states from their arrays, in half the time of a frozen constructor.
+
+    As that one is, it is written out for the fields there are, and sets their slots itself.
+    """
+    names = [*kind.names(), "made_by"]
+    slots = [getattr(kind, name, None) for name in names]
+    plain = kind.__post_init__ is State.__post_init__
+    if not plain or not all(isinstance(slot, MemberDescriptorType) for slot in slots):
+        return lambda maker: partial(kind, made_by=maker)
+    arrays = ", ".join(names[:-1])
+    sets = "; ".join(f"set_{name}(state, {name})" for name in names)
+    code = (
+        "def of(made_by):\n"
+        f" def build({arrays}):\n"
+        "  state = new(kind)\n"
+        f"  {sets}\n"
+        "  x.setflags(False)\n"
+        "  return state\n"
+        " return build\n"
+    )
+    known = {f"set_{name}": getattr(kind, name).__set__ for name in names}
+    known |= {"new": object.__new__, "kind": kind}
+    exec(code, known)
+    return known["of"]
+
+
+def _filled_up(one: np.ndarray, two: np.ndarray, axis: int) -> list[np.ndarray]:
+    """Two arrays of equal length along an axis, zeros behind the shorter."""
+    length = max(one.shape[axis], two.shape[axis])
+    filled = []
+    for array in (one, two):
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (0, length - array.shape[axis])
+        filled.append(np.pad(array, widths))
+    return filled
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,8 +239,47 @@ class Learner(Value):
     """The base of the library's learners; a learner of your own need not inherit it."""
 
     card: ClassVar[Card]
+    state_type: ClassVar[type[State]] = State
+    _maker: Maker
+    _build: Callable[..., Any]
     domain: Any
     horizon: int | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Every constructor works out parameters from a user's constants, however large."""
+        super().__init_subclass__(**kwargs)
+        for name, made in list(vars(cls).items()):
+            if name == "__init__":
+                cls.__init__ = quiet(made)
+            elif isinstance(made, classmethod):
+                setattr(cls, name, classmethod(quiet(made.__func__)))
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse ``dataclasses.replace``, which knows nothing of what follows from an argument.
+
+        It calls the constructor with every field, and what was worked out from the old horizon,
+        say, would stay as if it had been given.
+        """
+        if kwargs and not args and _built_by_hand(cls):
+            caller = sys._getframe(1)
+            if caller.f_globals.get("__name__") == "dataclasses":
+                raise InvalidInput(
+                    f"dataclasses.replace cannot change a {cls.__name__}, because some of its "
+                    "parameters follow from others: make a new one from the arguments that differ"
+                )
+        learner = super().__new__(cls)
+        maker = Maker(learner)
+        object.__setattr__(learner, "_maker", maker)
+        object.__setattr__(learner, "_build", builder(cls.state_type)(maker))
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what every copy makes for itself."""
+        return {n: v for n, v in self.__dict__.items() if n not in ("_maker", "_build")}
+
+    def _state(self, *arrays: Any) -> Any:
+        """A state of this learner, its arrays in order."""
+        return self._build(*arrays)
 
     def _batch(self) -> tuple[int, ...]:
         """The leading axes that the learner's own parameters carry."""
@@ -100,24 +301,43 @@ class Learner(Value):
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
-    def _observe(
-        self, state: Any, feedback: Feedback, shape: tuple[int, ...]
-    ) -> tuple[Array, Array]:
-        """The gradient of f_t at x_t, and g_t(x_t), which must have the given shape."""
-        return self._gradient(state, feedback), self._values(state, feedback, shape)
+    def _require_own(self, state: Any, feedback: Any) -> None:
+        """That update got a feedback, and a state of a learner of this class and dimension."""
+        if not isinstance(feedback, Feedback):
+            raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r:.200}")
+        if not isinstance(state, State):
+            raise WrongState(f"update takes a state, as init gives it, but got {state!r:.200}")
+        made, name = state.made_by, self._maker.updated_by
+        if made is not None and made.updated_by != name:
+            raise WrongState(f"this state was made by {made.name}, but this is {name}")
+        if np.shape(state.x)[-1:] != (self.domain.dim,):
+            raise WrongState(
+                f"this state's decisions have shape {np.shape(state.x)}, but the learner's domain "
+                f"has {self.domain.dim} coordinates"
+            )
+
+    def _observe(self, state: Any, feedback: Feedback, rows: str) -> tuple[Array, Array]:
+        """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
+        gradient = self._gradient(state, feedback)
+        return gradient, self._values(state, feedback, getattr(state, rows).shape)
 
     def _gradient(self, state: Any, feedback: Feedback) -> Array:
-        """The gradient of f_t at x_t; the feedback must be about this slot."""
-        if not isinstance(feedback, Feedback):
-            raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r}")
-        try:
-            x, loss = state.x, feedback.loss
-        except AttributeError:
-            raise WrongState(f"update takes a state, as init gives it, but got {state!r}") from None
+        """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
+        if (
+            type(state) is not self.state_type
+            or state.made_by is not self._maker
+            or not isinstance(feedback, Feedback)
+        ):
+            self._require_own(state, feedback)
+        x, loss = state.x, feedback.loss
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
         if isinstance(loss, Value):
-            gradient = loss.gradient(x)  # type: ignore[attr-defined]
+            try:
+                gradient = loss.gradient(x)  # type: ignore[attr-defined]
+            except InvalidInput:
+                require_coordinates("loss", loss, x)
+                raise
         else:  # a loss of the user's own gets no chance to change x, and its answer is checked
             shown = x.view()
             shown.flags.writeable = False
@@ -162,7 +382,11 @@ class Learner(Value):
 
     def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
-        g = feedback.constraint.value(state.x)
+        try:
+            g = feedback.constraint.value(state.x)
+        except InvalidInput:
+            require_coordinates("constraint", feedback.constraint, state.x)
+            raise
         if type(g) is not np.ndarray or g.shape != shape or g.dtype is not FLOAT:
             name, rows = "the constraint's value", shape[-1]
             if np.shape(as_array(name, g))[-1:] != (rows,):
@@ -215,26 +439,61 @@ class Learner(Value):
 
     def _joint(self, *schedules: Any) -> tuple[int, ...]:
         """The leading axes that the domain and some schedules carry."""
-        shapes = [np.shape(schedule(np.ones(()))) for schedule in schedules]
-        return np.broadcast_shapes(self.domain.batch, *shapes)
+        shapes = {
+            f"parameter {k}": np.shape(schedule(np.ones(())))
+            for k, schedule in enumerate(schedules)
+        }
+        return joint_batch(domain=self.domain.batch, **shapes)
 
-    def _restore_queue(self, arrays: Mapping[str, np.ndarray], cls: type = QueueState) -> Any:
-        """A state of t, x, the queue, and multipliers where the class has them."""
-        cores = {f.name: int(f.name != "t") for f in fields(cls)}
-        state = self._restore(cls, arrays, cores)
-        if "multipliers" in cores and state.queue.shape != state.multipliers.shape:
-            raise InvalidInput("queue and multipliers must have the same shape")
-        if (state.queue < 0.0).any():
-            raise InvalidInput("queue must not be negative")
+    def from_arrays(self, arrays: Mapping[str, np.ndarray], *, adopt: bool = False) -> Any:
+        """The state that ``state.to_arrays()`` wrote down, bit for bit.
+
+        Arrays that another learner saved, or this one with other parameters, are refused, unless
+        `adopt` says that they are meant. What a plain function computes is not known, so that it
+        never counts as a difference. Arrays saved without the text "learner" give a warning.
+
+        >>> import coldq
+        >>> X = coldq.Box(0.0, 1.0, dim=1)
+        >>> saved = coldq.COLDQ(X, horizon=10).init(2).to_arrays()
+        >>> coldq.COLDQ(X, horizon=10).from_arrays(saved).queue
+        array([5., 5.])
+        >>> coldq.COLDQ(X, horizon=8, eta=0.1, gamma=5.0).from_arrays(saved)
+        Traceback (most recent call last):
+        ...
+        coldq.errors.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
+        COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
+        """
+        adopt = flag("adopt", adopt)
+        state = self._restore(recognised(require_mapping(arrays), self._maker, adopt))
+        if KEY not in arrays and not adopt:
+            warn_unknown(self._maker)
         return state
 
-    def _restore(self, cls: type, arrays: Mapping[str, np.ndarray], cores: dict[str, int]) -> Any:
-        """A state from arrays, each checked: `cores` gives the core axes of every field."""
-        if set(require_mapping(arrays)) != set(cores):
+    def _restore(self, arrays: Mapping[str, Any]) -> Any:
+        """A state from arrays, each checked."""
+        state = self._state(*self._checked(self.state_type, arrays).values())
+        self._require_sound(state)
+        return state
+
+    def _require_sound(self, state: Any) -> None:
+        """What a learner asks of the arrays it restores, beside their shapes."""
+        if isinstance(state, DualState) and (state.queue < 0.0).any():
+            raise InvalidInput("queue must not be negative")
+        if isinstance(state, QueueState) and state.queue.shape != state.multipliers.shape:
             raise InvalidInput(
-                f"the arrays must be {sorted(cores)}, but are {sorted(arrays)}: "
+                f"queue and multipliers must have the same shape, but have {state.queue.shape} "
+                f"and {state.multipliers.shape}"
+            )
+
+    def _checked(self, cls: type[State], arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The arrays of a state, in order: numbers of one batch, x in the domain."""
+        names = cls.names()
+        if set(arrays) != set(names):
+            raise InvalidInput(
+                f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
+        cores = {name: cls.cores.get(name, 1) for name in names}
         found = {}
         for name, core in cores.items():
             given = as_array(name, arrays[name])
@@ -242,29 +501,33 @@ class Learner(Value):
                 raise InvalidInput(f"{name} must be finite numbers with at least {core} axes")
             found[name] = np.array(given, dtype=np.int64 if name == "t" else np.float64, order="C")
             if name == "t" and not np.array_equal(found[name], given):
-                raise InvalidInput("t must be whole numbers")
+                raise InvalidInput(f"t must be whole numbers, but is {given}")
         batches = {
             name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()
         }
         if len(set(batches.values())) != 1:
             raise InvalidInput(f"the arrays belong to different batches: {batches}")
-        x = found["x"]
-        if x.shape[-1] != self.domain.dim or not self.domain.contains(x).all():
-            raise InvalidInput(f"x must lie in the domain {self.domain}")
+        x, dim = found["x"], self.domain.dim
+        if x.shape[-1] != dim:
+            raise InvalidInput(
+                f"x has {x.shape[-1]} coordinates, but the domain {self.domain} has {dim}"
+            )
+        if not self.domain.contains(x).all():
+            raise InvalidInput(f"x must lie in the domain {self.domain}, but is {x}")
         if (found["t"] < 1).any():
-            raise InvalidInput("t must be at least 1")
+            raise InvalidInput(f"t must be at least 1, but is {found['t']}")
         batch, own = x.shape[:-1], self._batch()
         if _fit("the arrays' batch", batch, own) != batch:
             raise InvalidInput(
                 f"the arrays have the batch {batch}, but this learner's parameters need {own}"
             )
-        return cls(**found)
+        return found
 
 
 class DualLearner(Learner):
     """A learner whose dual variables, one for each constraint, start at zero."""
 
-    state_type: ClassVar[type[DualState]] = DualState
+    state_type = DualState
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -272,12 +535,8 @@ class DualLearner(Learner):
         """The state before slot 1, with dual variables of zero."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        names = [f.name for f in fields(self.state_type) if f.name not in ("t", "x")]
-        return self.state_type(t, x, *(np.zeros((*t.shape, rows)) for _ in names))
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Any:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore_queue(arrays, self.state_type)
+        duals = self.state_type.names()[2:]
+        return self._state(t, x, *(np.zeros((*t.shape, rows)) for _ in duals))
 
 
 def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
@@ -287,6 +546,16 @@ def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
             f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
         )
     return arrays
+
+
+def require_coordinates(name: str, function: Any, x: Array) -> None:
+    """Raise if a loss or constraint is one of other coordinates than the decisions."""
+    dim, own = getattr(function, "dim", None), x.shape[-1]
+    if dim is not None and dim != own:
+        raise InvalidInput(
+            f"the {name} has {dim} coordinates, but the decisions have {own}: it is a "
+            f"{type(function).__name__}"
+        ) from None
 
 
 def require_finite(x: Array) -> Array:
@@ -332,6 +601,12 @@ def any_of(flags: Any) -> bool:
         return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
     except AttributeError:
         raise WrongState(f"state.t must be an array: {BY_HAND}") from None
+
+
+def _built_by_hand(cls: type) -> bool:
+    """Whether a dataclass has a constructor of its own."""
+    parameters = getattr(cls, "__dataclass_params__", None)
+    return parameters is not None and not parameters.init
 
 
 def horizon_of(horizon: Any) -> int:

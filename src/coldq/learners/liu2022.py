@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
@@ -85,6 +85,7 @@ class Liu2022(YuNeely2020):
         gamma: Any = None,
     ) -> None:
         require_domain(domain)
+        path_exponent = one_real("path_exponent", path_exponent)
         if not 0.0 <= path_exponent <= 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
         if (lipschitz is None) == (alpha is None):

@@ -13,6 +13,7 @@ from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 
@@ -107,17 +108,18 @@ class MOSP(DualLearner):
         >>> coldq.MOSP.for_problem(coldq.problems.OnlineLinear(horizon=8)).mu
         array(0.5)
         """
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)
         weight = 1.0 / (2.0 * self.alpha)
         step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
-        return QueueState(t + 1, step.x, dual, step.multipliers)
+        return self._state(t + 1, step.x, dual, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, alpha=self.alpha.shape, mu=self.mu.shape)

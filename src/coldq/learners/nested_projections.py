@@ -42,6 +42,9 @@ class NestedState(State):
     b: Array
     values: Array
 
+    cores: ClassVar[Mapping[str, int]] = {"t": 0, "A": 2}
+    growing: ClassVar[Mapping[str, int]] = {"A": -2, "b": -1}
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class NestedProjections(Learner):
@@ -99,6 +102,7 @@ class NestedProjections(Learner):
         memory="grows",
     )
 
+    state_type = NestedState
     domain: Any
     eta: Schedule
     horizon: int | None
@@ -137,26 +141,22 @@ class NestedProjections(Learner):
         t, x = self._first(start, batch)
         no_rows = np.zeros((*t.shape, 0, x.shape[-1]))
         values = np.zeros((*t.shape, rows))
-        return NestedState(t=t, x=x, A=no_rows, b=no_rows[..., 0].copy(), values=values)
+        return self._state(t, x, no_rows, no_rows[..., 0].copy(), values)
 
     def update(self, state: NestedState, feedback: Feedback) -> NestedState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "values")
         t, x, X = state.t, state.x, self.domain
-        gradient, g = self._observe(state, feedback, state.values.shape)
         rows = affine_rows(feedback.constraint, state)
 
         A, b = intersect(state.A, state.b, *rows, X)  # S_t
         y = project_on_rows(x - self.eta(t)[..., None] * gradient, state.A, state.b, X)
         x_new = require_finite(project_on_rows(y, A, b, X))
-        return NestedState(t + 1, x_new, A, b, np.array(g))
+        return self._state(t + 1, x_new, A, b, np.array(g))
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> NestedState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        cores = {"t": 0, "x": 1, "A": 2, "b": 1, "values": 1}
-        state = self._restore(NestedState, arrays, cores)
+    def _require_sound(self, state: NestedState) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import flag, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -96,7 +95,7 @@ class OGD(Learner):
         Box(0.0, 1.0, dim=2)
         """
         known = ConstantsOf(problem, parameters)
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
@@ -106,18 +105,14 @@ class OGD(Learner):
         """The state before slot 1."""
         self._count(n_constraints)
         t, x = self._first(start, batch)
-        return State(t=t, x=x)
+        return self._state(t, x)
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
-        return State(t=t + 1, x=x_new)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> State:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(State, arrays, {"t": 0, "x": 1})
+        return self._state(t + 1, x_new)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -78,6 +77,7 @@ class PolyakFeasibility(Learner):
 }""",
     )
 
+    state_type = PolyakState
     domain: Any
     eta: Schedule
     rho: Schedule
@@ -165,12 +165,12 @@ class PolyakFeasibility(Learner):
         """The state before slot 1."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        return PolyakState(t=t, x=x, values=np.zeros((*t.shape, rows)))
+        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: PolyakState, feedback: Feedback) -> PolyakState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "values")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.values.shape)
         level, s = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
         eta, rho = self.eta(t)[..., None], self.rho(t)
 
@@ -179,11 +179,7 @@ class PolyakFeasibility(Learner):
         excess = np.maximum(level + dot(s, y - x) + rho, 0.0)
         length = excess / np.where(size > 0.0, size, 1.0)  # a row of zeros pulls nowhere
         x_new = require_finite(self.domain.project(y - length[..., None] * s))
-        return PolyakState(t + 1, x_new, np.array(g))
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> PolyakState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(PolyakState, arrays, {"t": 0, "x": 1, "values": 1})
+        return self._state(t + 1, x_new, np.array(g))
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta, self.rho)

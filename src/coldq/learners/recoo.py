@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -17,6 +16,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.learner import Learner, QueueState, has_first
 from coldq.schedules import Power, Schedule, as_schedule
+from coldq.simulate import require_problem
 from coldq.step import solve
 
 READINGS = ("drift", "comparison")
@@ -89,6 +89,7 @@ class RECOO(Learner):
 }""",
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     gamma: Schedule
@@ -108,11 +109,11 @@ class RECOO(Learner):
     ) -> None:
         require_domain(domain)
         if gamma is None:
-            gamma = Power(0.5 + float(positive("epsilon", 0.01 if epsilon is None else epsilon)))
+            step = positive("epsilon", 0.01 if epsilon is None else epsilon)
+            gamma = Power(0.5 + one_real("epsilon", step))
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
-        if reading not in READINGS:
-            raise InvalidInput(f"reading must be one of {READINGS}, but is {reading!r}")
+        one_of("reading", reading, READINGS)
         self._set(
             domain=domain,
             alpha=as_schedule("alpha", Power(0.5) if alpha is None else alpha),
@@ -140,6 +141,7 @@ class RECOO(Learner):
         >>> coldq.RECOO.for_problem(coldq.problems.OnlineLinear(horizon=10)).reading
         'drift'
         """
+        require_problem(problem)
         return cls(problem.domain, **parameters)
 
     def init(
@@ -149,15 +151,15 @@ class RECOO(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
-        return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
+        return self._state(t, x, queue, queue.copy())
 
     def update(
         self, state: QueueState, feedback: Feedback, center: Array | None = None
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
+        gradient = self._gradient(state, feedback)
         t, queue, following = state.t, state.queue, state.t + 1
         z = self._center(state, center)
-        gradient = self._gradient(state, feedback)
         alpha, gamma = self.alpha(t), self.gamma(t)
 
         if self.reading == "drift":
@@ -174,11 +176,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
-        return QueueState(following, step.x, queue, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore_queue(arrays)
+        return self._state(following, step.x, queue, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma, self.eta)

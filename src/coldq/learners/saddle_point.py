@@ -69,14 +69,14 @@ class SaddlePoint(DualLearner):
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x, dual = state.t, state.x, state.queue
-        gradient, g = self._observe(state, feedback, dual.shape)
         J = self._jacobian(state, feedback, g.shape[-1])
         eta, delta = self.eta[..., None], self.delta[..., None]
 
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
         dual_new = np.maximum(dual + eta * (g - delta * eta * dual), 0.0)
-        return DualState(t + 1, require_finite(x_new), require_finite(dual_new))
+        return self._state(t + 1, require_finite(x_new), require_finite(dual_new))
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, eta=self.eta.shape, delta=self.delta.shape)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, flag, positive
 from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -33,6 +33,8 @@ class SinhaVazeState(State):
     violation: Array
     squares: Array
     values: Array
+
+    cores: ClassVar[Mapping[str, int]] = {"t": 0, "violation": 0, "squares": 0}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -93,6 +95,7 @@ class SinhaVaze(Learner):
 }""",
     )
 
+    state_type = SinhaVazeState
     domain: Any
     horizon: int | None
     lipschitz: Array
@@ -129,7 +132,7 @@ class SinhaVaze(Learner):
         known = ConstantsOf(problem, parameters)
         if "lipschitz" not in parameters:
             parameters["lipschitz"] = known.lipschitz
-        if strongly_convex:
+        if flag("strongly_convex", strongly_convex):
             parameters["modulus"] = 2.0 * known.strong_convexity
         return cls(problem.domain, problem.horizon, **parameters)
 
@@ -141,12 +144,12 @@ class SinhaVaze(Learner):
         t, x = self._first(start, batch)
         zeros = np.zeros(t.shape)
         values = np.zeros((*t.shape, rows))
-        return SinhaVazeState(t=t, x=x, violation=zeros, squares=zeros.copy(), values=values)
+        return self._state(t, x, zeros, zeros.copy(), values)
 
     def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "values")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.values.shape)
         level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
         level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
@@ -169,15 +172,11 @@ class SinhaVaze(Learner):
         else:
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
-        return SinhaVazeState(t + 1, x_new, Q, squares, np.array(g))
+        return self._state(t + 1, x_new, Q, squares, np.array(g))
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SinhaVazeState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        cores = {"t": 0, "x": 1, "violation": 0, "squares": 0, "values": 1}
-        state = self._restore(SinhaVazeState, arrays, cores)
+    def _require_sound(self, state: SinhaVazeState) -> None:
         if (state.violation < 0.0).any() or (state.squares < 0.0).any():
             raise InvalidInput("violation and squares must not be negative")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         a = () if self.modulus is None else self.modulus.shape

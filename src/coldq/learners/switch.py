@@ -37,6 +37,9 @@ class SwitchState(State):
     squares: Array
     values: Array
 
+    cores: ClassVar[Mapping[str, int]] = {"t": 0, "ccv": 0, "A": 2, "violation": 0, "squares": 0}
+    growing: ClassVar[Mapping[str, int]] = {"A": -2, "b": -1}
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Switch(Learner):
@@ -92,6 +95,7 @@ class Switch(Learner):
         memory="grows",
     )
 
+    state_type = SwitchState
     nested: NestedProjections
     universal: SinhaVaze
     limit: Array
@@ -135,12 +139,13 @@ class Switch(Learner):
         """The state before slot 1."""
         first = self.nested.init(n_constraints, start, batch)
         zeros = np.zeros(first.t.shape)
-        return SwitchState(
+        return self._state(
             first.t, first.x, zeros, first.A, first.b, zeros.copy(), zeros.copy(), first.values
         )
 
     def update(self, state: SwitchState, feedback: Feedback) -> SwitchState:
         """The state of the next slot."""
+        self._require_own(state, feedback)
         t, x = state.t, state.x
         g = self._values(state, feedback, state.values.shape)
         A, b = affine_rows(feedback.constraint, state)
@@ -155,7 +160,7 @@ class Switch(Learner):
         near = self.nested.update(near, Feedback(feedback.loss, Affine(rows[1], ends[1])))
         far = SinhaVazeState(t, x, state.violation, state.squares, state.values)
         far = self.universal.update(far, feedback)
-        return SwitchState(
+        return self._state(
             t + 1,
             np.where(stay[..., None], near.x, far.x),
             ccv,
@@ -166,18 +171,12 @@ class Switch(Learner):
             far.values,
         )
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> SwitchState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        cores = {
-            "t": 0, "x": 1, "ccv": 0, "A": 2, "b": 1, "violation": 0, "squares": 0, "values": 1,
-        }  # fmt: skip
-        state = self._restore(SwitchState, arrays, cores)
+    def _require_sound(self, state: SwitchState) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
         for name in ("ccv", "violation", "squares"):
             if (getattr(state, name) < 0.0).any():
                 raise InvalidInput(f"{name} must not be negative")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         return np.broadcast_shapes(self.universal._batch(), self.limit.shape)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, whole_number
+from coldq._values import Array, joint_batch, one_real, positive, whole_number
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -34,6 +34,8 @@ class Wang2023State(QueueState):
     `x` the decision of slot t + tau, and `past` (..., tau + 1, p) those of slots t to t + tau."""
 
     past: Array
+
+    cores: ClassVar[Mapping[str, int]] = {"t": 0, "past": 2}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -100,6 +102,7 @@ class Wang2023(Learner):
 }""",
     )
 
+    state_type = Wang2023State
     domain: Any
     horizon: int | None
     delay: int
@@ -142,6 +145,7 @@ class Wang2023(Learner):
         >>> coldq.Wang2023.for_problem(problem, delay=3).alpha
         array(10.)
         """
+        path_exponent = one_real("path_exponent", path_exponent)
         if not 0.0 <= path_exponent <= 1.0:
             raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
         known = ConstantsOf(problem, parameters)
@@ -163,10 +167,11 @@ class Wang2023(Learner):
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
         past = np.repeat(x[..., None, :], self.delay + 1, axis=-2)
-        return Wang2023State(t, x, queue, queue.copy(), past)
+        return self._state(t, x, queue, queue.copy(), past)
 
     def update(self, state: Wang2023State, feedback: Feedback) -> Wang2023State:
         """The state after the feedback of slot t, which came at the end of slot t + tau."""
+        self._require_own(state, feedback)
         t, latest, past = state.t, state.x, state.past
         oldest = np.ascontiguousarray(past[..., 0, :])
         gradient = self._gradient(State(t, oldest), feedback)
@@ -183,20 +188,15 @@ class Wang2023(Learner):
             weights,
         )  # fmt: skip
         past = np.concatenate([past[..., 1:, :], step.x[..., None, :]], axis=-2)
-        return Wang2023State(t + 1, step.x, queue, step.multipliers, past)
+        return self._state(t + 1, step.x, queue, step.multipliers, past)
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Wang2023State:
-        """The state that ``state.to_arrays()`` wrote down."""
-        cores = {"t": 0, "x": 1, "queue": 1, "multipliers": 1, "past": 2}
-        state = self._restore(Wang2023State, arrays, cores)
+    def _require_sound(self, state: Wang2023State) -> None:
+        super()._require_sound(state)
         kept, needed = state.past.shape[-2:], (self.delay + 1, self.domain.dim)
         if kept != needed or not np.array_equal(state.past[..., -1, :], state.x):
             raise InvalidInput(f"past must hold the {needed[0]} latest decisions, x the last")
         if not self.domain.contains(state.past).all():
             raise InvalidInput(f"past must lie in the domain {self.domain}")
-        if state.queue.shape != state.multipliers.shape or (state.queue < 0.0).any():
-            raise InvalidInput("queue must not be negative, and multipliers must have its shape")
-        return state
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(

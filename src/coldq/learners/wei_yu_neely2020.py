@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array
+from coldq._values import Array, one_of
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
@@ -95,8 +95,7 @@ class WeiYuNeely2020(YuNeelyWei2017):
         alpha: ArrayLike | None = None,
     ) -> None:
         super().__init__(domain, horizon, V=V, alpha=alpha)
-        if divergence not in DIVERGENCES:
-            raise InvalidInput(f"divergence must be one of {DIVERGENCES}, but is {divergence!r}")
+        one_of("divergence", divergence, DIVERGENCES)
         # A simplex is a domain with a total: what its coordinates sum to.
         if divergence == "entropy" and not np.all(getattr(domain, "total", 0.0) == 1.0):
             raise InvalidInput(f"the entropy needs the unit simplex as domain, not {domain}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
+from coldq._values import flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -76,6 +75,7 @@ class Yi2021(Learner):
         bibtex=BIBTEX,
     )
 
+    state_type = QueueState
     domain: Any
     alpha: Schedule
     gamma: Schedule
@@ -100,13 +100,14 @@ class Yi2021(Learner):
             horizon = horizon_of(horizon)
         elif alpha0 is not None or gamma0 is not None:
             raise InvalidInput("alpha0 and gamma0 are scaled by the horizon, so Yi2021 needs it")
+        c = one_real("c", c)
         if not 0.0 < c < 1.0:
             raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
         T = float(horizon or 1)
         if alpha0 is not None:
             alpha = Constant(positive("alpha0", alpha0) / T**c)
         if gamma0 is not None:
-            power = -c / 2.0 if printed_gamma else c / 2.0
+            power = -c / 2.0 if flag("printed_gamma", printed_gamma) else c / 2.0
             gamma = Constant(positive("gamma0", gamma0) * T**power)
         self._set(
             domain=domain,
@@ -153,12 +154,12 @@ class Yi2021(Learner):
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
         queue = np.zeros((*t.shape, rows))
-        return QueueState(t=t, x=x, queue=queue, multipliers=queue.copy())
+        return self._state(t, x, queue, queue.copy())
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
         q = state.queue + v
@@ -166,11 +167,7 @@ class Yi2021(Learner):
 
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
-        return QueueState(t + 1, step.x, q, step.multipliers)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> QueueState:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore_queue(arrays)
+        return self._state(t + 1, step.x, q, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -84,6 +83,7 @@ class Yi2023(Learner):
 }""",
     )
 
+    state_type = Yi2023State
     domain: Any
     alpha: Schedule
     beta: Schedule
@@ -111,6 +111,7 @@ class Yi2023(Learner):
         Power(exponent=-0.5, scale=5.0)
         """
         for name, value in (("c", c), ("k", k)):
+            value = one_real(name, value)
             if not 0.0 < value < 1.0:
                 raise InvalidInput(f"{name} must lie strictly between 0 and 1, but is {value}")
         return cls(
@@ -142,15 +143,15 @@ class Yi2023(Learner):
         """The state before slot 1, with q_1 = 0."""
         rows = self._count(n_constraints)
         t, x = self._first(start, batch)
-        return Yi2023State(t=t, x=x, queue=np.zeros((*t.shape, rows)))
+        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(
         self, state: Yi2023State, feedback: Feedback, center: Array | None = None
     ) -> Yi2023State:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x, q = state.t, state.x, state.queue
         z = self._center(state, center)
-        gradient, g = self._observe(state, feedback, q.shape)
         J = self._jacobian(state, feedback, g.shape[-1]) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
@@ -158,11 +159,7 @@ class Yi2023(Learner):
         x_new = require_finite(self.domain.project(z - alpha * w))
         moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
         q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
-        return Yi2023State(t=t + 1, x=x_new, queue=q_new)
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Yi2023State:
-        """The state that ``state.to_arrays()`` wrote down."""
-        return self._restore(Yi2023State, arrays, {"t": 0, "x": 1, "queue": 1})
+        return self._state(t + 1, x_new, q_new)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.beta, self.gamma)

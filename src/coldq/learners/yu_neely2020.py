@@ -116,15 +116,15 @@ class YuNeely2020(DualLearner):
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
         gamma = self.gamma(t)[..., None]
 
         v = gamma * g
         queue = np.maximum(-v, state.queue + v)
         weights = gamma * (queue + v)
         step = solve(x, gradient, self.alpha(t), weights, feedback.constraint, self.domain, weights)
-        return QueueState(t + 1, step.x, queue, step.multipliers)
+        return self._state(t + 1, step.x, queue, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)

@@ -14,6 +14,7 @@ from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.simulate import require_problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -88,18 +89,19 @@ class YuNeelyWei2017(DualLearner):
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """For a problem's domain and horizon; the theory needs no constants."""
+        require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x, Q = state.t, state.x, state.queue
-        gradient, g = self._observe(state, feedback, Q.shape)
         J = self._jacobian(state, feedback, g.shape[-1])
 
         d = self.V[..., None] * gradient + vecmat(J, Q)
         x_new = require_finite(self._move(x, d))
         Q_new = require_finite(np.maximum(Q + g + matvec(J, x_new - x), 0.0))
-        return DualState(t + 1, x_new, Q_new)
+        return self._state(t + 1, x_new, Q_new)
 
     def _move(self, x: Array, d: Array) -> Array:
         """argmin over X of ``<d, y> + alpha |y - x|^2``."""

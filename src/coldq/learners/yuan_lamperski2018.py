@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, joint_batch, one_real, positive
 from coldq.contractions import vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -92,6 +92,7 @@ class YuanLamperski2018(DualLearner):
         >>> coldq.YuanLamperski2018.for_problem(problem).horizon
         10
         """
+        a = one_real("a", a)
         if not 0.0 < a < 1.0:
             raise InvalidInput(f"a must lie strictly between 0 and 1, but is {a}")
         known, m = ConstantsOf(problem, parameters), problem.n_constraints
@@ -102,14 +103,14 @@ class YuanLamperski2018(DualLearner):
 
     def update(self, state: DualState, feedback: Feedback) -> DualState:
         """The state of the next slot."""
+        gradient, g = self._observe(state, feedback, "queue")
         t, x = state.t, state.x
-        gradient, g = self._observe(state, feedback, state.queue.shape)
         J = self._jacobian(state, feedback, g.shape[-1])
         eta, sigma = self.eta[..., None], self.sigma[..., None]
 
         dual = np.maximum(g, 0.0) / (sigma * eta)
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
-        return DualState(t + 1, require_finite(x_new), require_finite(dual))
+        return self._state(t + 1, require_finite(x_new), require_finite(dual))
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, eta=self.eta.shape, sigma=self.sigma.shape)

@@ -102,7 +102,7 @@ class JobScheduling(Problem):
             ("price_unit", price_unit, UNITS),
             ("arrivals", arrivals, ARRIVALS),
         ):
-            if given not in known:
+            if not isinstance(given, str) or given not in known:
                 raise InvalidInput(f"{name} must be {' or '.join(known)}, but is {given!r}")
         mean = positive("mean_arrivals", mean_arrivals)
         if mean.ndim or mean > 1e12:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from coldq._values import Array, Value
+from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 
@@ -79,6 +80,7 @@ def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.rando
 
 def require_bounded(domain: Any, dim: int | None = None) -> Any:
     """A domain that a problem can use: bounded, one for all seeds."""
+    require_domain(domain)
     if domain.batch:
         raise InvalidInput("a problem has one domain for all seeds, without leading axes")
     if dim is not None and domain.dim != dim:

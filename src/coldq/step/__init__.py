@@ -130,7 +130,9 @@ def solve(
             "learner that only projects (OGD, Yi2023, SinhaVaze)"
         )
     solver = SOLVERS[type(constraint)]
-    return solver(center, gradient, alpha, weights, floor, constraint, domain)
+    # Data near the end of the floats may overflow: its answer is judged by the residual.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return solver(center, gradient, alpha, weights, floor, constraint, domain)
 
 
 def penalised_step(

@@ -1,0 +1,180 @@
+"""What a state remembers of the learner that made it: enough text to name a difference."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq.errors import InvalidInput, UnknownLearner, warn
+from coldq.schedules import Custom
+
+KEY = "learner"  # its name among a state's arrays
+SHORT = 12  # entries up to which an array is written out; of others there is a digest
+SHOWN = 3  # differences that a sentence names
+ADOPT = "from_arrays(arrays, adopt=True) takes them all the same"
+
+
+class Maker:
+    """A learner as its states remember it: class, parameters and the version of their format.
+
+    One is shared by all states of a learner, and its text is worked out when it is first asked
+    for, so that an update pays nothing for it. What a plain function computes is not known, so
+    that it never counts as a difference.
+
+    >>> import coldq
+    >>> X = coldq.Box(0.0, 1.0, dim=2)
+    >>> coldq.OGD(X, eta=0.5).init(0).made_by
+    Maker(OGD)
+    """
+
+    __slots__ = ("_text", "learner", "name", "updated_by")
+
+    def __init__(self, learner: Any, text: str | None = None) -> None:
+        self.learner = learner
+        self._text = text
+        self.name = type(learner).__name__ if text is None else json.loads(text)["learner"]
+        # Whose update takes the states: a network's agents run the learner inside.
+        self.updated_by = self.name
+
+    @property
+    def text(self) -> str:
+        """The description, as JSON."""
+        if self._text is None:
+            version = self.learner.state_type.version
+            whole = {"learner": self.name, "format": version, "parameters": _parts(self.learner)}
+            self._text = json.dumps(whole)
+        return self._text
+
+    def __reduce__(self) -> Any:
+        return _from_text, (self.text, self.updated_by)  # a learner may hold a plain function
+
+    def __repr__(self) -> str:
+        return f"Maker({self.name})"
+
+
+def _from_text(text: str, updated_by: str) -> Maker:
+    maker = Maker(None, text)
+    maker.updated_by = updated_by
+    return maker
+
+
+def require_same(saved: str, own: Maker, what: str, remedy: str) -> None:
+    """Raise unless `saved` describes the same learner; the sentence names what differs."""
+    if saved == own.text:
+        return
+    try:
+        then = json.loads(saved)
+        name, version, parameters = then["learner"], then["format"], then["parameters"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"the array {KEY!r} must be the text that state.to_arrays() wrote, but is {saved!r:.80}"
+        ) from None
+    now = json.loads(own.text)
+    if name != own.name:
+        raise InvalidInput(f"{what} by {name}, but this is {own.name}; {remedy}")
+    if version != now["format"]:
+        raise InvalidInput(
+            f"{what} in format {version} of {name}'s state, but this version of coldq has format "
+            f"{now['format']}; {remedy}"
+        )
+    found = sorted(_differences(parameters, now["parameters"], ""), key=lambda d: d[0].count("."))
+    if not found:
+        return
+    shown, more = found[:SHOWN], len(found) - SHOWN
+    was, here = (", ".join(f"{d[0]}={_shown(d[k])}" for d in shown) for k in (1, 2))
+    names = ", ".join(d[0] for d in shown) + (f" and {more} more" if more > 0 else "")
+    verb = "differs" if len(found) == 1 else "differ"
+    raise InvalidInput(
+        f"{what} by {name}({was}), but this is {name}({here}): {names} {verb}; {remedy}"
+    )
+
+
+def recognised(arrays: Any, own: Maker, adopt: bool) -> dict[str, Any]:
+    """Arrays without the text that says whose they are, once that is known to agree."""
+    rest = {name: array for name, array in arrays.items() if name != KEY}
+    if adopt or KEY not in arrays:
+        return rest
+    texts = np.asarray(arrays[KEY])
+    if texts.dtype.kind not in "US":
+        raise InvalidInput(
+            f"the array {KEY!r} must be the text that state.to_arrays() wrote, but is of type "
+            f"{texts.dtype}"
+        )
+    for text in np.unique(texts.astype(str)):  # several, where arrays of several states are stacked
+        require_same(str(text), own, "these arrays were saved", ADOPT)
+    return rest
+
+
+def warn_unknown(own: Maker) -> None:
+    """That arrays were taken without a word on who saved them."""
+    warn(
+        f"these arrays do not say which learner saved them, so that {own.name} takes them without "
+        "a look at its parameters; states that it saves from now on say so",
+        UnknownLearner,
+    )
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The parameters of a value, by name."""
+    if not is_dataclass(value):
+        return {}
+    return {f.name: _described(getattr(value, f.name)) for f in fields(value)}
+
+
+def _described(value: Any) -> Any:
+    """A parameter in JSON: numbers exactly, large arrays by their digest, functions as unknown."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind not in "biuf":
+            return {"unknown": f"an array of {value.dtype}"}
+        if value.size <= SHORT:
+            return _number(value.tolist())
+        data = np.ascontiguousarray(value, "<f8").tobytes()
+        return {"shape": list(value.shape), "sha256": hashlib.sha256(data).hexdigest()}
+    if isinstance(value, tuple | list):
+        return [_described(part) for part in value]
+    if isinstance(value, Custom):
+        return _described(value.function)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__, **_parts(value)}
+    name = "a function" if hasattr(value, "__name__") else f"a {type(value).__name__}"
+    return {"unknown": name}
+
+
+def _number(value: Any) -> Any:
+    """Numbers as JSON has them; it lacks infinity."""
+    if isinstance(value, list):
+        return [_number(part) for part in value]
+    return value if isinstance(value, bool | int) or np.isfinite(value) else str(value)
+
+
+def _differences(was: Any, now: Any, path: str) -> list[tuple[str, Any, Any]]:
+    """Where two descriptions differ: the path, and both values."""
+    tables = isinstance(was, dict) and isinstance(now, dict) and "sha256" not in now
+    if any(isinstance(value, dict) and "unknown" in value for value in (was, now)):
+        return []
+    if tables and was.get("type") == now.get("type") and set(was) == set(now):
+        lead = f"{path}." if path else ""
+        return [d for name in now for d in _differences(was[name], now[name], lead + name)]
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = enumerate(zip(was, now, strict=True))
+        if any(isinstance(part, dict) for part in was + now):
+            return [d for k, (a, b) in pairs for d in _differences(a, b, f"{path}[{k}]")]
+    return [] if was == now else [(path, was, now)]
+
+
+def _shown(value: Any) -> str:
+    """A described parameter as Python would print it."""
+    if isinstance(value, dict) and "sha256" in value:
+        return f"<array {'x'.join(map(str, value['shape']))}>"
+    if isinstance(value, dict) and "type" in value:
+        inner = ", ".join(f"{n}={_shown(v)}" for n, v in value.items() if n != "type")
+        return f"{value['type']}({inner})"
+    return value if isinstance(value, str) else f"{value!r:.80}"
