@@ -9,8 +9,9 @@ import pytest
 
 import coldq
 from coldq.step.affine import TOLERANCE, raise_if_failed
+from coldq.step.extended import hard_rows_clash, solve_extended
 from coldq.step.reference import reference_step
-from coldq.step.rescue import clarabel_answers, hard_rows_clash, solve_slowly
+from coldq.step.rescue import clarabel_answers
 from coldq.step.threads import run_batch, thread_count
 from tests.instances import CATEGORIES, draw_instance, make_instance, residual_of
 from tests.stress import stress
@@ -196,7 +197,7 @@ def test_the_slow_path_solves_ordinary_and_degenerate_steps() -> None:
     for k in range(150):
         category, instance = draw_instance(rng, k, most=12)
         arguments = instance.kernel_arguments()
-        x, multipliers, residual = solve_slowly(arguments)
+        x, multipliers, residual, _ = solve_extended(arguments)
         assert residual <= TOLERANCE, category
         assert residual_of(instance, x, multipliers) <= TOLERANCE
         assert not hard_rows_clash(arguments)

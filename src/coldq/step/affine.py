@@ -179,20 +179,17 @@ def explained(problem: tuple[Any, ...], answer: Step, n: int) -> Step:
     """The same x with smaller multipliers of the first n rows, where they are huge.
 
     Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
-    huge one is no price for anybody.
+    huge one is no price for anybody. Those of independent rows are no larger than they must be.
     """
-    from coldq.step.rescue import explain, residual_of
+    from coldq.step.extended import solve_extended
 
     x, multipliers, residual = (np.array(a) for a in answer)
     huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
     for where, one in members(problem, CORES, huge):
-        y = one[0] - one[1] / (2.0 * one[2])
-        for slack in (1e-10, 1e-8, 1e-6):
-            x_there, found = explain(one, y, x[where], slack)
-            worst = residual_of(one, x_there, found)
-            if worst <= TOLERANCE and np.abs(found[:n]).max() <= HUGE:
-                x[where], multipliers[where], residual[where] = x_there, found, worst
-                break
+        again = solve_extended(one)
+        smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
+        if again.residual <= TOLERANCE and smaller:
+            x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual if residual.ndim else residual[()])
 
 
@@ -259,21 +256,16 @@ def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
-    """Solve again what the kernel did not; also, where hard rows have no common point.
-
-    In order: strict faces, Clarabel polished on its active set, and for hard rows a linear
-    program that decides whether they have a common point at all.
-    """
-    from coldq.step.rescue import hard_rows_clash, solve_slowly
+    """Solve again what the kernel did not; also, where hard rows have no common point."""
+    from coldq.step.extended import solve_extended
 
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
-    for where, one in members(problem, CORES, residual > TOLERANCE):
-        if np.isinf(residual[where]) and hard_rows_clash(one):
-            clash[where] = True
-            continue
-        x[where], multipliers[where], residual[where] = solve_slowly(one)
-        clash[where] = not (residual[where] <= TOLERANCE) and hard_rows_clash(one)
+    for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
+        again = solve_extended(one, multipliers[where])
+        clash[where] = again.clash
+        if again.residual < residual[where] or np.isnan(residual[where]):
+            x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
 
 

@@ -45,6 +45,8 @@ FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION 
 LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
+CANCELLED = 1e-14  # of the terms that it is the difference of, a coordinate is but rounding
+ZERO_SIZE = 1e-5  # of these terms, as what such a coordinate counts
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
 # (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
@@ -79,18 +81,19 @@ def set_row_values(A, b, x, rows):
 
 
 @inlined
-def kkt_residual(n, p, x, lower, upper, columns, rows):
+def kkt_residual(n, p, x, lower, upper, columns, rows, unit=0.0):
     """The relative KKT residual of (x, mu); NaN where anything is NaN.
 
     Stationarity: ``|x - clip(y - J'mu)| / (1 + |y| + |J|'|mu|)``, coordinate by coordinate, for
-    the jacobian J of g at x; the caller leaves ``y - J'mu`` in Z and the divisor in W.
+    the jacobian J of g at x; the caller leaves ``y - J'mu`` in Z and the divisor, less the unit
+    given, in W.
     Complementarity, relative to the row's scale: ``|g|`` strictly between the bounds, the wrong
     sign of g at a bound. A multiplier outside its bounds counts relative to itself.
     """
     worst = 0.0
     broken = 0.0
     for i in range(p):
-        r = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i])) / columns[W, i]
+        r = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i])) / (columns[W, i] + unit)
         worst = max(worst, r)
         broken += r
     for k in range(n):
@@ -110,7 +113,7 @@ def affine_residual(x, A, lower, upper, columns, rows):
     n, p = A.shape
     for i in range(p):
         columns[Z, i] = columns[Y, i]
-        columns[W, i] = 1.0 + abs(columns[Y, i])
+        columns[W, i] = abs(columns[Y, i])
     for k in range(n):
         mu = rows[MU, k]
         if mu != 0.0:
@@ -118,7 +121,34 @@ def affine_residual(x, A, lower, upper, columns, rows):
                 term = A[k, i] * mu
                 columns[Z, i] -= term
                 columns[W, i] += abs(term)
-    return kkt_residual(n, p, x, lower, upper, columns, rows)
+    return kkt_residual(n, p, x, lower, upper, columns, rows, 1.0)
+
+
+@inlined
+def judged(residual, x, A, b, center, lower, upper, columns, rows):
+    """The same residual relative to the instance alone, at any scale: what the answer is worth.
+
+    The iteration needs floors under what it is relative to, lest it never ends where x = 0 and
+    b = 0. Here a coordinate counts with its own size, or if it is zero but for rounding with a
+    little of what it is the difference of. Z and W are as :func:`affine_residual` left them.
+    """
+    n, p = A.shape
+    if not (residual < math.inf):
+        return residual
+    worst = 0.0
+    for i in range(p):
+        off = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i]))
+        size = columns[W, i] + abs(center[i])
+        worst = max(worst, off / max(size, TINY))
+        columns[W, i] = abs(x[i]) if abs(x[i]) > CANCELLED * size else ZERO_SIZE * size
+    for k in range(n):
+        mu, g = rows[MU, k], rows[G, k]
+        if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
+            size = abs(b[k]) + abs(rows[SOFT, k] * mu)
+            for i in range(p):
+                size += abs(A[k, i]) * columns[W, i]
+            worst = max(worst, abs(g) / max(size, TINY))
+    return worst
 
 
 @compiled
@@ -581,7 +611,7 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    return residual
+    return judged(residual, x, A, b, center, lower, upper, columns, rows)
 
 
 _number, _vector, _matrix = float64[:], float64[::1], float64[:, ::1]

@@ -1,0 +1,512 @@
+"""Affine rows on a box in double-double arithmetic: the dual, maximised face by face.
+
+A number is the sum of two floats, ``high + low``, of about 32 digits, so that rows which are nearly
+parallel, weights of 1e16 and corners where more meets than there are coordinates leave digits to
+decide by. The processor needs no wider floats for it. Nothing here may be compiled with fast
+mathematics, which would take the low parts for zero.
+
+The dual is that of :mod:`coldq.step.kernels`. A face holds some multipliers where they are; on the
+others, whose rows are independent in the free coordinates, Newton's method with an exact search
+along every step ends after finitely many. Then one more row, the most violated, joins. Where it
+depends on the rows of the face, there is a direction along which no free coordinate moves: it is
+followed up to where a multiplier meets its bound or a coordinate leaves its own. If there is no
+such place the direction proves that the hard rows have no common point, and its rise says by how
+much.
+"""
+
+import math
+
+import numpy as np
+from numba import float64, njit
+
+from coldq._compile import build_once, function
+
+compiled = njit(error_model="numpy")
+inlined = njit(error_model="numpy")
+
+Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, FREE, COLUMNS = range(12)
+MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
+SCALE, ROOM, SOFT, LENGTH, BASIC, ORDER, LIMIT, POWER, ROWS = range(10, 19)
+FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
+
+SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
+NOISE = 1e-28  # of the terms that a coordinate is the difference of: what double-double leaves
+DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
+ZERO = 1e-100  # below it a row is constant
+NO_END = -1.0
+
+
+@inlined
+def add(a, a_low, b, b_low):
+    s = a + b
+    v = s - a
+    e = (a - (s - v)) + (b - v) + (a_low + b_low)
+    high = s + e
+    return high, e - (high - s)
+
+
+@inlined
+def product(a, b):
+    p = a * b
+    t = SPLITTER * a
+    a_high = t - (t - a)
+    a_rest = a - a_high
+    t = SPLITTER * b
+    b_high = t - (t - b)
+    b_rest = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_rest + a_rest * b_high) + a_rest * b_rest
+
+
+@inlined
+def times(a, a_low, b):
+    p, e = product(a, b)
+    e += a_low * b
+    high = p + e
+    return high, e - (high - p)
+
+
+@inlined
+def multiply(a, a_low, b, b_low):
+    p, e = product(a, b)
+    e += a * b_low + a_low * b
+    high = p + e
+    return high, e - (high - p)
+
+
+@inlined
+def divide(a, a_low, b, b_low):
+    q = a / b
+    r, r_low = times(b, b_low, q)
+    r, r_low = add(a, a_low, -r, -r_low)
+    rest = r / b
+    high = q + rest
+    return high, rest - (high - q)
+
+
+@compiled
+def place(y, y_low, lower, upper):
+    """Clip a point to its bounds, and say whether it is strictly between them."""
+    if y < lower or (y == lower and y_low <= 0.0):
+        return lower, 0.0, 0.0
+    if y > upper or (y == upper and y_low >= 0.0):
+        return upper, 0.0, 0.0
+    return y, y_low, 1.0
+
+
+@compiled
+def refresh(A, b, lower, upper, columns, rows, tolerance):
+    """Set z, x and g for the multipliers there are; what g is the sum of, and how exact it is."""
+    n, p = A.shape
+    for i in range(p):
+        columns[W, i] = columns[W_LOW, i] = columns[SIZE, i] = 0.0
+    for k in range(n):
+        mu, mu_low = rows[MU, k], rows[MU_LOW, k]
+        if mu != 0.0:
+            for i in range(p):
+                if A[k, i] != 0.0:
+                    t, t_low = times(mu, mu_low, A[k, i])
+                    w, w_low = columns[W, i], columns[W_LOW, i]
+                    columns[W, i], columns[W_LOW, i] = add(w, w_low, t, t_low)
+                    columns[SIZE, i] += abs(t)
+    for i in range(p):
+        share = columns[SHARE, i]
+        t, t_low = times(columns[W, i], columns[W_LOW, i], -share)
+        z, z_low = add(columns[Y, i], columns[Y_LOW, i], t, t_low)
+        columns[Z, i], columns[Z_LOW, i] = z, z_low
+        columns[SIZE, i] = abs(columns[Y, i]) + share * columns[SIZE, i]
+        columns[X, i], columns[X_LOW, i], columns[FREE, i] = place(z, z_low, lower[i], upper[i])
+    for k in range(n):
+        g, g_low = times(rows[MU, k], rows[MU_LOW, k], -rows[SOFT, k])
+        size = abs(b[k]) + abs(g)
+        g, g_low = add(g, g_low, -b[k], 0.0)
+        noise = 0.0
+        for i in range(p):
+            if A[k, i] != 0.0:
+                t, t_low = times(columns[X, i], columns[X_LOW, i], A[k, i])
+                g, g_low = add(g, g_low, t, t_low)
+                size += abs(t)
+                noise += columns[FREE, i] * abs(A[k, i]) * columns[SIZE, i]
+        rows[G, k], rows[G_LOW, k], rows[SCALE, k] = g, g_low, size
+        rows[ROOM, k] = tolerance * size + NOISE * noise
+
+
+@compiled
+def join(A, columns, rows, blocks, k, m):
+    """Set the factor's line m for row k; whether the m rows before leave some of it unexplained."""
+    p = A.shape[1]
+    own, own_low = rows[SOFT, k], 0.0
+    for i in range(p):
+        columns[W, i] = columns[W_LOW, i] = 0.0
+        if columns[FREE, i] != 0.0 and A[k, i] != 0.0:
+            t, t_low = product(A[k, i], columns[SHARE, i])
+            columns[W, i], columns[W_LOW, i] = t, t_low
+            t, t_low = times(t, t_low, A[k, i])
+            own, own_low = add(own, own_low, t, t_low)
+    rest, rest_low = own, own_low
+    for j in range(m):
+        other = int(rows[ORDER, j])
+        h = h_low = 0.0
+        for i in range(p):
+            if columns[W, i] != 0.0 and A[other, i] != 0.0:
+                t, t_low = times(columns[W, i], columns[W_LOW, i], A[other, i])
+                h, h_low = add(h, h_low, t, t_low)
+        for e in range(j):
+            t, t_low = multiply(
+                blocks[SQUARES, m, e], blocks[SQUARES_LOW, m, e],
+                blocks[FACTOR, j, e], blocks[FACTOR_LOW, j, e],
+            )  # fmt: skip
+            h, h_low = add(h, h_low, -t, -t_low)
+        blocks[SQUARES, m, j], blocks[SQUARES_LOW, m, j] = h, h_low
+        f, f_low = divide(h, h_low, blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j])
+        blocks[FACTOR, m, j], blocks[FACTOR_LOW, m, j] = f, f_low
+        t, t_low = multiply(f, f_low, h, h_low)
+        rest, rest_low = add(rest, rest_low, -t, -t_low)
+    blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
+    return rest > DEPENDENT * own and own > 1e-30 * rows[LENGTH, k] * rows[LENGTH, k]
+
+
+@compiled
+def back(rows, blocks, m):
+    """Solve with the factor's transpose, in place in the D of the rows of the face."""
+    for a in range(m - 1, -1, -1):
+        k = int(rows[ORDER, a])
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        for e in range(a + 1, m):
+            j = int(rows[ORDER, e])
+            t, t_low = multiply(
+                blocks[FACTOR, e, a], blocks[FACTOR_LOW, e, a], rows[D, j], rows[D_LOW, j]
+            )
+            d, d_low = add(d, d_low, -t, -t_low)
+        rows[D, k], rows[D_LOW, k] = d, d_low
+
+
+@compiled
+def newton(rows, blocks, m):
+    """Set D to the step that brings g to zero on the face."""
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        d, d_low = rows[G, k], rows[G_LOW, k]
+        for e in range(a):
+            j = int(rows[ORDER, e])
+            t, t_low = multiply(
+                blocks[FACTOR, a, e], blocks[FACTOR_LOW, a, e], rows[D, j], rows[D_LOW, j]
+            )
+            d, d_low = add(d, d_low, -t, -t_low)
+        rows[D, k], rows[D_LOW, k] = d, d_low
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        rows[D, k], rows[D_LOW, k] = divide(
+            rows[D, k], rows[D_LOW, k], blocks[PIVOT, 0, a], blocks[PIVOT_LOW, 0, a]
+        )
+    back(rows, blocks, m)
+
+
+@compiled
+def set_direction(A, columns, rows):
+    """Set W to A'd, without what is but rounding."""
+    n, p = A.shape
+    for i in range(p):
+        w = w_low = size = 0.0
+        for k in range(n):
+            if rows[D, k] != 0.0 and A[k, i] != 0.0:
+                t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
+                w, w_low = add(w, w_low, t, t_low)
+                size += abs(t)
+        if abs(w) <= 1e-26 * size:
+            w = w_low = 0.0
+        columns[W, i], columns[W_LOW, i] = w, w_low
+
+
+@compiled
+def slope_at(t, b, lower, upper, columns, rows):
+    """The dual's slope t along D."""
+    s = s_low = 0.0
+    for i in range(lower.size):
+        w, w_low = columns[W, i], columns[W_LOW, i]
+        if w != 0.0:
+            m, m_low = times(w, w_low, columns[SHARE, i])
+            m, m_low = times(m, m_low, -t)
+            z, z_low = add(columns[Z, i], columns[Z_LOW, i], m, m_low)
+            x, x_low, _ = place(z, z_low, lower[i], upper[i])
+            m, m_low = multiply(w, w_low, x, x_low)
+            s, s_low = add(s, s_low, m, m_low)
+    for k in range(b.size):
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        if d != 0.0:
+            m, m_low = times(d, d_low, t)
+            m, m_low = add(rows[MU, k], rows[MU_LOW, k], m, m_low)
+            m, m_low = times(m, m_low, rows[SOFT, k])
+            m, m_low = add(m, m_low, b[k], 0.0)
+            m, m_low = multiply(d, d_low, m, m_low)
+            s, s_low = add(s, s_low, -m, -m_low)
+    return s
+
+
+@compiled
+def bend_at(t, lower, upper, columns, rows):
+    """How fast the slope falls just beyond t; at infinity, for ever."""
+    bend = 0.0
+    for k in range(rows.shape[1]):
+        bend += rows[SOFT, k] * rows[D, k] * rows[D, k]
+    for i in range(lower.size):
+        w = columns[W, i]
+        if w != 0.0 and columns[SHARE, i] > 0.0:
+            leave = lower[i] if w > 0.0 else upper[i]
+            inside = abs(leave) == math.inf
+            if t < math.inf:
+                z = columns[Z, i] - t * columns[SHARE, i] * w
+                inside = lower[i] < z and z < upper[i]
+            if inside:
+                bend += columns[SHARE, i] * w * w
+    return bend
+
+
+@compiled
+def search(limit, b, lower, upper, columns, rows, ends):
+    """How far along D the dual rises, at most to the limit; infinity if it rises for ever."""
+    count = 0
+    for i in range(lower.size):
+        speed = columns[W, i] * columns[SHARE, i]
+        if speed != 0.0:
+            for bound in (lower[i], upper[i]):
+                if abs(bound) < math.inf:
+                    t = (columns[Z, i] - bound) / speed
+                    if t > 0.0 and t < limit:
+                        ends[count] = t
+                        count += 1
+    ends[:count].sort()
+    # The slope never rises: look for the first place where it is not positive.
+    first, last = 0, count
+    while first < last:
+        middle = (first + last) // 2
+        if slope_at(ends[middle], b, lower, upper, columns, rows) > 0.0:
+            first = middle + 1
+        else:
+            last = middle
+    left = ends[first - 1] if first > 0 else 0.0
+    right = ends[first] if first < count else limit
+    if limit < math.inf and right == limit:
+        at_limit = slope_at(limit, b, lower, upper, columns, rows)
+        if at_limit > 0.0:
+            return limit
+    middle = 0.5 * (left + right)
+    bend = bend_at(middle, lower, upper, columns, rows)
+    if not bend > 0.0:
+        return right
+    t = left + slope_at(left, b, lower, upper, columns, rows) / bend
+    if abs(t - 1.0) <= 1e-8:
+        t = 1.0
+    return min(max(t, left), right)
+
+
+@compiled
+def rise_for_ever(A, b, lower, upper, columns, rows):
+    """How much the dual rises along D in the end, relative to the terms that this is the sum of."""
+    n, p = A.shape
+    s = s_low = size = 0.0
+    for i in range(p):
+        w, w_low = columns[W, i], columns[W_LOW, i]
+        columns[Z, i] = columns[X, i]
+        if w != 0.0:
+            columns[Z, i] = lower[i] if w > 0.0 else upper[i]
+            t, t_low = times(w, w_low, columns[Z, i])
+            s, s_low = add(s, s_low, t, t_low)
+    for k in range(n):
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        if d != 0.0:
+            t, t_low = times(d, d_low, b[k])
+            s, s_low = add(s, s_low, -t, -t_low)
+            size += abs(t)
+            for i in range(p):
+                size += abs(d * A[k, i] * columns[Z, i])
+    return s / size if size > 0.0 else 0.0
+
+
+@compiled
+def climb(A, b, lower, upper, columns, rows, blocks, ends, tolerance, steps):
+    """Maximise the dual from the multipliers in MU: 0, a proof's rise, or NO_END."""
+    n = b.size
+    m = 0
+    for k in range(n):
+        rows[BASIC, k] = 0.0
+        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k] and rows[LENGTH, k] > ZERO:
+            rows[BASIC, k] = 1.0
+            rows[ORDER, m] = k
+            m += 1
+    still = 0
+    for _ in range(steps):
+        refresh(A, b, lower, upper, columns, rows, tolerance)
+        kept = 0
+        settled = True
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            if join(A, columns, rows, blocks, k, kept):
+                rows[ORDER, kept] = k
+                kept += 1
+                settled = settled and abs(rows[G, k]) <= 0.1 * rows[ROOM, k]
+            else:
+                rows[BASIC, k] = 0.0
+        m = kept
+        for k in range(n):
+            rows[D, k] = rows[D_LOW, k] = 0.0
+        pick = -1
+        if settled:
+            worst = 0.0
+            for k in range(n):
+                g, room = rows[G, k], rows[ROOM, k]
+                wrong = (g > room and rows[MU, k] < rows[HI, k]) or (
+                    g < -room and rows[MU, k] > rows[LO, k]
+                )
+                if rows[BASIC, k] != 0.0 or not wrong:
+                    continue
+                depth = abs(g) / max(rows[LENGTH, k], ZERO)
+                if depth > worst:
+                    worst = depth
+                    pick = k
+                    if still > 20:
+                        break
+            if pick < 0:
+                return 0.0
+            if rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
+                bound = HI if rows[G, pick] > 0.0 else LO
+                if abs(rows[bound, pick]) == math.inf:
+                    return abs(rows[G, pick]) / rows[SCALE, pick]
+                rows[MU, pick], rows[MU_LOW, pick] = rows[bound, pick], rows[bound + 1, pick]
+                continue
+            if join(A, columns, rows, blocks, pick, m):
+                rows[ORDER, m] = pick
+                rows[BASIC, pick] = 1.0
+                m += 1
+                newton(rows, blocks, m)
+            else:
+                sign = 1.0 if rows[G, pick] > 0.0 else -1.0
+                for a in range(m):
+                    k = int(rows[ORDER, a])
+                    rows[D, k] = -sign * blocks[FACTOR, m, a]
+                    rows[D_LOW, k] = -sign * blocks[FACTOR_LOW, m, a]
+                back(rows, blocks, m)
+                rows[D, pick] = sign
+                rows[ORDER, m] = pick
+                rows[BASIC, pick] = 1.0
+                m += 1
+        else:
+            newton(rows, blocks, m)
+
+        limit = math.inf
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            d = rows[D, k]
+            rows[LIMIT, k] = math.inf
+            if d != 0.0:
+                bound = HI if d > 0.0 else LO
+                if abs(rows[bound, k]) < math.inf:
+                    room, _ = add(
+                        rows[bound, k], rows[bound + 1, k], -rows[MU, k], -rows[MU_LOW, k]
+                    )
+                    rows[LIMIT, k] = max(room / d, 0.0)
+                    limit = min(limit, rows[LIMIT, k])
+        set_direction(A, columns, rows)
+        t = 0.0
+        if limit > 0.0:
+            if not slope_at(0.0, b, lower, upper, columns, rows) > 0.0:
+                return NO_END
+            t = search(limit, b, lower, upper, columns, rows, ends)
+            if t == math.inf:
+                return rise_for_ever(A, b, lower, upper, columns, rows)
+        still = still + 1 if t == 0.0 else 0
+        kept = 0
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            if rows[LIMIT, k] <= t:
+                bound = HI if rows[D, k] > 0.0 else LO
+                rows[MU, k], rows[MU_LOW, k] = rows[bound, k], rows[bound + 1, k]
+                rows[BASIC, k] = 0.0
+                continue
+            move, move_low = times(rows[D, k], rows[D_LOW, k], t)
+            rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
+            rows[ORDER, kept] = k
+            kept += 1
+        m = kept
+    return NO_END
+
+
+_vector, _matrix = float64[::1], float64[:, ::1]
+
+
+@build_once
+def extended_step():
+    """Solve one instance; return 0, the rise that proves that there is no point, or NO_END.
+
+    x_i moves by `share` times what it would in the plain problem, from `middle`: 1 in a plain one.
+    Of the multipliers given the search starts. `tolerance` is what a row may be off by, relative
+    to the size of its terms.
+    """
+    signature = float64(
+        _vector, _vector, float64, _vector, _vector, _vector, _matrix, _vector, _vector, _vector,
+        _vector, _vector, float64, float64, _vector, _vector,
+    )  # fmt: skip
+
+    @function(signature)
+    def kernel(
+        center, gradient, alpha, floor, weights, compliance, A_, b_, lower, upper, share, middle,
+        tolerance, steps, x, multipliers,
+    ):  # fmt: skip
+        n, p = A_.shape
+        columns, rows = np.empty((COLUMNS, p)), np.empty((ROWS, n))
+        # No more rows are independent than there are coordinates, but for those with compliance.
+        most = 1 + min(n, p + np.count_nonzero(compliance))
+        blocks, ends = np.empty((BLOCKS, most, most)), np.empty(2 * p)
+        A, b = np.empty((n, p)), np.empty(n)
+        two = 2.0 * alpha
+        for i in range(p):
+            y, y_low = divide(-gradient[i], 0.0, two, 0.0)
+            y, y_low = add(y, y_low, center[i], 0.0)
+            columns[SHARE, i] = share[i] if lower[i] < upper[i] else 0.0
+            if share[i] != 1.0:
+                y, y_low = add(y, y_low, -middle[i], 0.0)
+                y, y_low = times(y, y_low, share[i])
+                y, y_low = add(y, y_low, middle[i], 0.0)
+            columns[Y, i], columns[Y_LOW, i] = y, y_low
+        for k in range(n):
+            # Rows of one size, by powers of two: nothing is rounded.
+            size = 0.0
+            for i in range(p):
+                size = max(size, abs(A_[k, i]))
+            power = 2.0 ** -math.floor(math.log2(size)) if size > ZERO else 1.0
+            rows[POWER, k] = power
+            b[k] = b_[k] * power
+            square = 0.0
+            for i in range(p):
+                A[k, i] = A_[k, i] * power
+                square += A[k, i] * A[k, i] if lower[i] < upper[i] else 0.0
+            rows[LENGTH, k] = math.sqrt(square)
+            rows[SOFT, k] = compliance[k] * two * power * power
+            if rows[SOFT, k] > 0.0:
+                rows[LENGTH, k] = math.sqrt(square + rows[SOFT, k])
+            for bound, value in ((LO, floor[k]), (HI, weights[k])):
+                rows[bound, k], rows[bound + 1, k] = value, 0.0
+                if abs(value) < math.inf:
+                    v, v_low = divide(value, 0.0, two, 0.0)
+                    rows[bound, k], rows[bound + 1, k] = v / power, v_low / power
+            mu, mu_low = divide(multipliers[k], 0.0, two, 0.0)
+            mu, mu_low = mu / power, mu_low / power
+            if not mu > rows[LO, k]:
+                mu, mu_low = rows[LO, k], rows[LO_LOW, k]
+            if not mu < rows[HI, k]:
+                mu, mu_low = rows[HI, k], rows[HI_LOW, k]
+            rows[MU, k], rows[MU_LOW, k] = mu, mu_low
+        status = climb(A, b, lower, upper, columns, rows, blocks, ends, tolerance, int(steps))
+        for i in range(p):
+            x[i] = columns[X, i]
+        for k in range(n):
+            if rows[MU, k] == rows[HI, k] and rows[MU_LOW, k] == rows[HI_LOW, k]:
+                multipliers[k] = weights[k]
+            elif rows[MU, k] == rows[LO, k] and rows[MU_LOW, k] == rows[LO_LOW, k]:
+                multipliers[k] = floor[k]
+            else:
+                power = rows[POWER, k]
+                v, _ = times(rows[MU, k] * power, rows[MU_LOW, k] * power, two)
+                multipliers[k] = min(max(v, floor[k]), weights[k])
+        return status
+
+    return kernel
