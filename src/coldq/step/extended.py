@@ -18,10 +18,9 @@ Instance = tuple[Any, ...]
 SHARP = 1e-13  # what a row may be off by, relative to its terms
 LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
 PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
-CANCELLED = 1e-14  # of the terms that it is the difference of, a coordinate is but rounding
 MANY = 400  # independent rows: beyond, double-double takes minutes
 HALF = np.array(0.5)  # alpha of a projection
-ZERO_SIZE = 1e-5  # of these terms, as what such a coordinate counts
+LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts
 
 
 class Answer(NamedTuple):
@@ -44,7 +43,7 @@ def solve_extended(
     With a `share` and a `middle` x moves by this share of what it would, from there: what a ball's
     multiplier does to the coordinates of the ball.
     """
-    from coldq.step.extended_kernels import NO_END, extended_step
+    from coldq.step.extended_kernels import extended_step
 
     whole = [np.asarray(array, np.float64, order="C") for array in instance]
     center, gradient, alpha, floor, weights, soft, A, b, lower, upper = whole
@@ -69,9 +68,9 @@ def solve_extended(
             off = residual_of(instance, x, multipliers, share, middle)
             if off < best.residual:
                 best = Answer(x, multipliers, off, False)
-            if rise <= 0.0 or off <= PROOF:
+            if rise == 0.0 or off <= PROOF:
                 break
-        if best.residual <= PROOF or rise != NO_END:
+        if best.residual <= PROOF:
             break
     return best
 
@@ -83,7 +82,7 @@ def residual_of(
     share: Array | None = None,
     middle: Array | None = None,
 ) -> float:
-    """The relative KKT residual of an answer from anywhere, as the kernel judges its own."""
+    """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
     center, gradient, alpha, floor, weights, soft, A, b, lower, upper = instance
     half = 0.5 / float(alpha)
     mu = multipliers * half
@@ -95,7 +94,7 @@ def residual_of(
         size = np.where(moved, np.abs(middle) + share * size, size)
     off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
     g = A @ x - b - soft * mu
-    at = np.where(np.abs(x) > CANCELLED * size, np.abs(x), ZERO_SIZE * size)
+    at = np.maximum(np.abs(x), LEAST_SIZE * np.abs(x).max(initial=0.0))
     terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * mu)
     wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
     rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)

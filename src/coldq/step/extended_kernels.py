@@ -5,13 +5,14 @@ parallel, weights of 1e16 and corners where more meets than there are coordinate
 decide by. The processor needs no wider floats for it. Nothing here may be compiled with fast
 mathematics, which would take the low parts for zero.
 
-The dual is that of :mod:`coldq.step.kernels`. A face holds some multipliers where they are; on the
-others, whose rows are independent in the free coordinates, Newton's method with an exact search
-along every step ends after finitely many. Then one more row, the most violated, joins. Where it
-depends on the rows of the face, there is a direction along which no free coordinate moves: it is
-followed up to where a multiplier meets its bound or a coordinate leaves its own. If there is no
-such place the direction proves that the hard rows have no common point, and its rise says by how
-much.
+The dual is that of :mod:`coldq.step.kernels`, with a multiplier for every bound as well. A face
+holds some coordinates at a bound and some multipliers of rows where they are. The rows of the
+others, which are independent in the free coordinates, are met exactly, by one linear system; a
+multiplier that gets to its bound on the way leaves the face, as does a bound whose multiplier gets
+to zero. Then whatever is most violated, a row or a bound, joins. Where it depends on the rows of
+the face, there is a direction along which no free coordinate moves: it is followed until something
+leaves. If nothing ever does, the direction proves that the hard rows have no common point, and its
+rise says by how much. Every step goes up, so that no face comes twice.
 """
 
 import math
@@ -24,14 +25,16 @@ from coldq._compile import build_once, function
 compiled = njit(error_model="numpy")
 inlined = njit(error_model="numpy")
 
-Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, FREE, COLUMNS = range(12)
+Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, SIDE, COLUMNS = range(12)
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
-SCALE, ROOM, SOFT, LENGTH, BASIC, ORDER, LIMIT, POWER, ROWS = range(10, 19)
+SCALE, ROOM, SOFT, LENGTH, BASIC, ORDER, POWER, ROWS = range(10, 18)
+LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
 FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
 
 SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
 NOISE = 1e-28  # of the terms that a coordinate is the difference of: what double-double leaves
 DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
+BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 ZERO = 1e-100  # below it a row is constant
 NO_END = -1.0
 
@@ -84,16 +87,6 @@ def divide(a, a_low, b, b_low):
 
 
 @compiled
-def place(y, y_low, lower, upper):
-    """Clip a point to its bounds, and say whether it is strictly between them."""
-    if y < lower or (y == lower and y_low <= 0.0):
-        return lower, 0.0, 0.0
-    if y > upper or (y == upper and y_low >= 0.0):
-        return upper, 0.0, 0.0
-    return y, y_low, 1.0
-
-
-@compiled
 def refresh(A, b, lower, upper, columns, rows, tolerance):
     """Set z, x and g for the multipliers there are; what g is the sum of, and how exact it is."""
     n, p = A.shape
@@ -114,7 +107,13 @@ def refresh(A, b, lower, upper, columns, rows, tolerance):
         z, z_low = add(columns[Y, i], columns[Y_LOW, i], t, t_low)
         columns[Z, i], columns[Z_LOW, i] = z, z_low
         columns[SIZE, i] = abs(columns[Y, i]) + share * columns[SIZE, i]
-        columns[X, i], columns[X_LOW, i], columns[FREE, i] = place(z, z_low, lower[i], upper[i])
+        if abs(z) <= NOISE * columns[SIZE, i]:
+            z = z_low = 0.0
+        side = columns[SIDE, i]
+        if side == FREE:
+            columns[X, i], columns[X_LOW, i] = z, z_low
+        else:
+            columns[X, i], columns[X_LOW, i] = upper[i] if side == RIGHT else lower[i], 0.0
     for k in range(n):
         g, g_low = times(rows[MU, k], rows[MU_LOW, k], -rows[SOFT, k])
         size = abs(b[k]) + abs(g)
@@ -125,7 +124,8 @@ def refresh(A, b, lower, upper, columns, rows, tolerance):
                 t, t_low = times(columns[X, i], columns[X_LOW, i], A[k, i])
                 g, g_low = add(g, g_low, t, t_low)
                 size += abs(t)
-                noise += columns[FREE, i] * abs(A[k, i]) * columns[SIZE, i]
+                if columns[SIDE, i] == FREE:
+                    noise += abs(A[k, i]) * columns[SIZE, i]
         rows[G, k], rows[G_LOW, k], rows[SCALE, k] = g, g_low, size
         rows[ROOM, k] = tolerance * size + NOISE * noise
 
@@ -137,7 +137,7 @@ def join(A, columns, rows, blocks, k, m):
     own, own_low = rows[SOFT, k], 0.0
     for i in range(p):
         columns[W, i] = columns[W_LOW, i] = 0.0
-        if columns[FREE, i] != 0.0 and A[k, i] != 0.0:
+        if columns[SIDE, i] == FREE and A[k, i] != 0.0:
             t, t_low = product(A[k, i], columns[SHARE, i])
             columns[W, i], columns[W_LOW, i] = t, t_low
             t, t_low = times(t, t_low, A[k, i])
@@ -162,7 +162,8 @@ def join(A, columns, rows, blocks, k, m):
         t, t_low = multiply(f, f_low, h, h_low)
         rest, rest_low = add(rest, rest_low, -t, -t_low)
     blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
-    return rest > DEPENDENT * own and own > 1e-30 * rows[LENGTH, k] * rows[LENGTH, k]
+    some = own > 1e-30 * rows[LENGTH, k] * rows[LENGTH, k]
+    return some and rest > DEPENDENT * own and m + 1 < blocks.shape[1]
 
 
 @compiled
@@ -181,11 +182,11 @@ def back(rows, blocks, m):
 
 
 @compiled
-def newton(rows, blocks, m):
-    """Set D to the step that brings g to zero on the face."""
+def solve(rows, blocks, m):
+    """Solve with the factor, in place in the D of the rows of the face."""
     for a in range(m):
         k = int(rows[ORDER, a])
-        d, d_low = rows[G, k], rows[G_LOW, k]
+        d, d_low = rows[D, k], rows[D_LOW, k]
         for e in range(a):
             j = int(rows[ORDER, e])
             t, t_low = multiply(
@@ -202,8 +203,8 @@ def newton(rows, blocks, m):
 
 
 @compiled
-def set_direction(A, columns, rows):
-    """Set W to A'd, without what is but rounding."""
+def set_direction(A, columns, rows, still):
+    """Set W to A'd, without what is but rounding; zero in free coordinates that stand still."""
     n, p = A.shape
     for i in range(p):
         w = w_low = size = 0.0
@@ -212,91 +213,9 @@ def set_direction(A, columns, rows):
                 t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
                 w, w_low = add(w, w_low, t, t_low)
                 size += abs(t)
-        if abs(w) <= 1e-26 * size:
+        if abs(w) <= 1e-26 * size or (still and columns[SIDE, i] == FREE):
             w = w_low = 0.0
         columns[W, i], columns[W_LOW, i] = w, w_low
-
-
-@compiled
-def slope_at(t, b, lower, upper, columns, rows):
-    """The dual's slope t along D."""
-    s = s_low = 0.0
-    for i in range(lower.size):
-        w, w_low = columns[W, i], columns[W_LOW, i]
-        if w != 0.0:
-            m, m_low = times(w, w_low, columns[SHARE, i])
-            m, m_low = times(m, m_low, -t)
-            z, z_low = add(columns[Z, i], columns[Z_LOW, i], m, m_low)
-            x, x_low, _ = place(z, z_low, lower[i], upper[i])
-            m, m_low = multiply(w, w_low, x, x_low)
-            s, s_low = add(s, s_low, m, m_low)
-    for k in range(b.size):
-        d, d_low = rows[D, k], rows[D_LOW, k]
-        if d != 0.0:
-            m, m_low = times(d, d_low, t)
-            m, m_low = add(rows[MU, k], rows[MU_LOW, k], m, m_low)
-            m, m_low = times(m, m_low, rows[SOFT, k])
-            m, m_low = add(m, m_low, b[k], 0.0)
-            m, m_low = multiply(d, d_low, m, m_low)
-            s, s_low = add(s, s_low, -m, -m_low)
-    return s
-
-
-@compiled
-def bend_at(t, lower, upper, columns, rows):
-    """How fast the slope falls just beyond t; at infinity, for ever."""
-    bend = 0.0
-    for k in range(rows.shape[1]):
-        bend += rows[SOFT, k] * rows[D, k] * rows[D, k]
-    for i in range(lower.size):
-        w = columns[W, i]
-        if w != 0.0 and columns[SHARE, i] > 0.0:
-            leave = lower[i] if w > 0.0 else upper[i]
-            inside = abs(leave) == math.inf
-            if t < math.inf:
-                z = columns[Z, i] - t * columns[SHARE, i] * w
-                inside = lower[i] < z and z < upper[i]
-            if inside:
-                bend += columns[SHARE, i] * w * w
-    return bend
-
-
-@compiled
-def search(limit, b, lower, upper, columns, rows, ends):
-    """How far along D the dual rises, at most to the limit; infinity if it rises for ever."""
-    count = 0
-    for i in range(lower.size):
-        speed = columns[W, i] * columns[SHARE, i]
-        if speed != 0.0:
-            for bound in (lower[i], upper[i]):
-                if abs(bound) < math.inf:
-                    t = (columns[Z, i] - bound) / speed
-                    if t > 0.0 and t < limit:
-                        ends[count] = t
-                        count += 1
-    ends[:count].sort()
-    # The slope never rises: look for the first place where it is not positive.
-    first, last = 0, count
-    while first < last:
-        middle = (first + last) // 2
-        if slope_at(ends[middle], b, lower, upper, columns, rows) > 0.0:
-            first = middle + 1
-        else:
-            last = middle
-    left = ends[first - 1] if first > 0 else 0.0
-    right = ends[first] if first < count else limit
-    if limit < math.inf and right == limit:
-        at_limit = slope_at(limit, b, lower, upper, columns, rows)
-        if at_limit > 0.0:
-            return limit
-    middle = 0.5 * (left + right)
-    bend = bend_at(middle, lower, upper, columns, rows)
-    if not bend > 0.0:
-        return right
-    t = left + slope_at(left, b, lower, upper, columns, rows) / bend
-    if abs(t - 1.0) <= 1e-8:
-        t = 1.0
-    return min(max(t, left), right)
 
 
 @compiled
@@ -323,9 +242,53 @@ def rise_for_ever(A, b, lower, upper, columns, rows):
 
 
 @compiled
-def climb(A, b, lower, upper, columns, rows, blocks, ends, tolerance, steps):
+def most_violated(lower, upper, columns, rows, first):
+    """The row, or n and the coordinate, that is farthest from where it should be; -1 if none is.
+
+    If asked, the first one that is.
+    """
+    n = rows.shape[1]
+    worst = 0.0
+    pick = -1
+    for k in range(n):
+        g, room = rows[G, k], rows[ROOM, k]
+        up, down = g > room and rows[MU, k] < rows[HI, k], g < -room and rows[MU, k] > rows[LO, k]
+        if rows[BASIC, k] == 0.0 and (up or down):
+            depth = abs(g) / max(rows[LENGTH, k], ZERO)
+            if depth > worst:
+                worst = depth
+                pick = k
+                if first:
+                    return pick
+    for i in range(lower.size):
+        if columns[SIDE, i] == FREE:
+            x = columns[X, i]
+            bound = lower[i] if x < lower[i] else upper[i]
+            depth = max(lower[i] - x, x - upper[i])
+            if depth > worst and depth > BOUND_ROOM * abs(bound) + NOISE * columns[SIZE, i]:
+                worst = depth
+                pick = n + i
+                if first:
+                    return pick
+    return pick
+
+
+@compiled
+def quiet(rows, m):
+    """Without what is but rounding, the direction D along which no free coordinate moves."""
+    longest = 0.0
+    for k in range(rows.shape[1]):
+        longest = max(longest, abs(rows[D, k]))
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        if abs(rows[D, k]) <= NOISE * longest:
+            rows[D, k] = rows[D_LOW, k] = 0.0
+
+
+@compiled
+def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
     """Maximise the dual from the multipliers in MU: 0, a proof's rise, or NO_END."""
-    n = b.size
+    n, p = A.shape
     m = 0
     for k in range(n):
         rows[BASIC, k] = 0.0
@@ -333,100 +296,135 @@ def climb(A, b, lower, upper, columns, rows, blocks, ends, tolerance, steps):
             rows[BASIC, k] = 1.0
             rows[ORDER, m] = k
             m += 1
-    still = 0
+    for i in range(p):
+        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
+    refresh(A, b, lower, upper, columns, rows, tolerance)
+    for i in range(p):
+        if columns[SIDE, i] == FREE and not (lower[i] < columns[Z, i] and columns[Z, i] < upper[i]):
+            columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
+    still = whole = 0
+    kept = 0  # how many rows the factor holds
     for _ in range(steps):
         refresh(A, b, lower, upper, columns, rows, tolerance)
-        kept = 0
-        settled = True
+        if kept != m:
+            kept = 0
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                if join(A, columns, rows, blocks, k, kept):
+                    rows[ORDER, kept] = k
+                    kept += 1
+                else:
+                    rows[BASIC, k] = 0.0
+            m = kept
+        met = True
         for a in range(m):
             k = int(rows[ORDER, a])
-            if join(A, columns, rows, blocks, k, kept):
-                rows[ORDER, kept] = k
-                kept += 1
-                settled = settled and abs(rows[G, k]) <= 0.1 * rows[ROOM, k]
-            else:
-                rows[BASIC, k] = 0.0
-        m = kept
+            met = met and abs(rows[G, k]) <= 0.1 * rows[ROOM, k]
         for k in range(n):
             rows[D, k] = rows[D_LOW, k] = 0.0
         pick = -1
-        if settled:
-            worst = 0.0
-            for k in range(n):
-                g, room = rows[G, k], rows[ROOM, k]
-                wrong = (g > room and rows[MU, k] < rows[HI, k]) or (
-                    g < -room and rows[MU, k] > rows[LO, k]
-                )
-                if rows[BASIC, k] != 0.0 or not wrong:
-                    continue
-                depth = abs(g) / max(rows[LENGTH, k], ZERO)
-                if depth > worst:
-                    worst = depth
-                    pick = k
-                    if still > 20:
-                        break
+        free_rise = False  # along D no free coordinate moves
+        if met or whole > 3:
+            pick = most_violated(lower, upper, columns, rows, still > 20)
             if pick < 0:
                 return 0.0
-            if rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
-                bound = HI if rows[G, pick] > 0.0 else LO
-                if abs(rows[bound, pick]) == math.inf:
-                    return abs(rows[G, pick]) / rows[SCALE, pick]
-                rows[MU, pick], rows[MU_LOW, pick] = rows[bound, pick], rows[bound + 1, pick]
+        if pick >= n:
+            i = pick - n
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = product(A[k, i], columns[SHARE, i])
+            solve(rows, blocks, m)
+            own, own_low = 1.0, 0.0
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
+                own, own_low = add(own, own_low, -t, -t_low)
+            side = LEFT if columns[X, i] < lower[i] else RIGHT
+            if own > DEPENDENT:
+                columns[SIDE, i] = side
+                kept = -1
+                whole = 0
                 continue
-            if join(A, columns, rows, blocks, pick, m):
-                rows[ORDER, m] = pick
-                rows[BASIC, pick] = 1.0
-                m += 1
-                newton(rows, blocks, m)
-            else:
-                sign = 1.0 if rows[G, pick] > 0.0 else -1.0
-                for a in range(m):
-                    k = int(rows[ORDER, a])
-                    rows[D, k] = -sign * blocks[FACTOR, m, a]
-                    rows[D_LOW, k] = -sign * blocks[FACTOR_LOW, m, a]
-                back(rows, blocks, m)
-                rows[D, pick] = sign
-                rows[ORDER, m] = pick
-                rows[BASIC, pick] = 1.0
-                m += 1
-        else:
-            newton(rows, blocks, m)
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = -side * rows[D, k], -side * rows[D_LOW, k]
+            free_rise = True
+            columns[SIDE, i] = side
+        elif pick >= 0 and rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
+            bound = HI if rows[G, pick] > 0.0 else LO
+            if abs(rows[bound, pick]) == math.inf:
+                return abs(rows[G, pick]) / rows[SCALE, pick]
+            rows[MU, pick], rows[MU_LOW, pick] = rows[bound, pick], rows[bound + 1, pick]
+            continue
+        elif pick >= 0 and not join(A, columns, rows, blocks, pick, m):
+            sign = 1.0 if rows[G, pick] > 0.0 else -1.0
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k] = -sign * blocks[FACTOR, m, a]
+                rows[D_LOW, k] = -sign * blocks[FACTOR_LOW, m, a]
+            back(rows, blocks, m)
+            rows[D, pick] = sign
+            free_rise = True
+        if free_rise:
+            quiet(rows, m)
+        if pick >= 0 and pick < n:
+            rows[ORDER, m] = pick
+            rows[BASIC, pick] = 1.0
+            m += 1
+            kept = -1 if free_rise else m
+        if not free_rise:
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = rows[G, k], rows[G_LOW, k]
+            solve(rows, blocks, m)
 
-        limit = math.inf
+        # Go as far as nothing leaves the face.
+        set_direction(A, columns, rows, free_rise)
+        t = math.inf if free_rise else 1.0
+        leaves = -1
         for a in range(m):
             k = int(rows[ORDER, a])
             d = rows[D, k]
-            rows[LIMIT, k] = math.inf
             if d != 0.0:
                 bound = HI if d > 0.0 else LO
                 if abs(rows[bound, k]) < math.inf:
                     room, _ = add(
                         rows[bound, k], rows[bound + 1, k], -rows[MU, k], -rows[MU_LOW, k]
                     )
-                    rows[LIMIT, k] = max(room / d, 0.0)
-                    limit = min(limit, rows[LIMIT, k])
-        set_direction(A, columns, rows)
-        t = 0.0
-        if limit > 0.0:
-            if not slope_at(0.0, b, lower, upper, columns, rows) > 0.0:
-                return NO_END
-            t = search(limit, b, lower, upper, columns, rows, ends)
-            if t == math.inf:
-                return rise_for_ever(A, b, lower, upper, columns, rows)
+                    if max(room / d, 0.0) < t:
+                        t = max(room / d, 0.0)
+                        leaves = k
+        for i in range(p):
+            side, speed = columns[SIDE, i], -columns[W, i] * columns[SHARE, i]
+            if (side == LEFT and speed > 0.0) or (side == RIGHT and speed < 0.0):
+                bound = lower[i] if side == LEFT else upper[i]
+                room, _ = add(bound, 0.0, -columns[Z, i], -columns[Z_LOW, i])
+                if max(room / speed, 0.0) < t:
+                    t = max(room / speed, 0.0)
+                    leaves = n + i
+        if t == math.inf:
+            return max(rise_for_ever(A, b, lower, upper, columns, rows), tolerance)
         still = still + 1 if t == 0.0 else 0
-        kept = 0
+        whole = whole + 1 if leaves < 0 and pick < 0 else 0
         for a in range(m):
             k = int(rows[ORDER, a])
-            if rows[LIMIT, k] <= t:
-                bound = HI if rows[D, k] > 0.0 else LO
-                rows[MU, k], rows[MU_LOW, k] = rows[bound, k], rows[bound + 1, k]
-                rows[BASIC, k] = 0.0
-                continue
             move, move_low = times(rows[D, k], rows[D_LOW, k], t)
             rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
-            rows[ORDER, kept] = k
-            kept += 1
-        m = kept
+        if leaves >= n:
+            columns[SIDE, leaves - n] = FREE
+            kept = -1
+        elif leaves >= 0:
+            bound = HI if rows[D, leaves] > 0.0 else LO
+            rows[MU, leaves], rows[MU_LOW, leaves] = rows[bound, leaves], rows[bound + 1, leaves]
+            rows[BASIC, leaves] = 0.0
+            m = 0
+            for k in range(n):
+                if rows[BASIC, k] != 0.0:
+                    rows[ORDER, m] = k
+                    m += 1
+            kept = -1
+        if free_rise:
+            kept = -1
     return NO_END
 
 
@@ -455,7 +453,7 @@ def extended_step():
         columns, rows = np.empty((COLUMNS, p)), np.empty((ROWS, n))
         # No more rows are independent than there are coordinates, but for those with compliance.
         most = 1 + min(n, p + np.count_nonzero(compliance))
-        blocks, ends = np.empty((BLOCKS, most, most)), np.empty(2 * p)
+        blocks = np.empty((BLOCKS, most, most))
         A, b = np.empty((n, p)), np.empty(n)
         two = 2.0 * alpha
         for i in range(p):
@@ -495,9 +493,9 @@ def extended_step():
             if not mu < rows[HI, k]:
                 mu, mu_low = rows[HI, k], rows[HI_LOW, k]
             rows[MU, k], rows[MU_LOW, k] = mu, mu_low
-        status = climb(A, b, lower, upper, columns, rows, blocks, ends, tolerance, int(steps))
+        status = climb(A, b, lower, upper, columns, rows, blocks, tolerance, int(steps))
         for i in range(p):
-            x[i] = columns[X, i]
+            x[i] = min(max(columns[X, i], lower[i]), upper[i])
         for k in range(n):
             if rows[MU, k] == rows[HI, k] and rows[MU_LOW, k] == rows[HI_LOW, k]:
                 multipliers[k] = weights[k]

@@ -45,8 +45,8 @@ FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION 
 LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
-CANCELLED = 1e-14  # of the terms that it is the difference of, a coordinate is but rounding
-ZERO_SIZE = 1e-5  # of these terms, as what such a coordinate counts
+LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
+NOISE = 4e-16  # of the terms of a sum, its rounding
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
 # (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
@@ -129,24 +129,30 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows):
     """The same residual relative to the instance alone, at any scale: what the answer is worth.
 
     The iteration needs floors under what it is relative to, lest it never ends where x = 0 and
-    b = 0. Here a coordinate counts with its own size, or if it is zero but for rounding with a
-    little of what it is the difference of. Z and W are as :func:`affine_residual` left them.
+    b = 0. And multipliers, where rows tie or nearly do, may be so long that x is what rounding
+    leaves of ``y - A'mu``: here that counts. Z and W are as :func:`affine_residual` left them.
     """
     n, p = A.shape
     if not (residual < math.inf):
         return residual
     worst = 0.0
+    largest = 0.0
+    reach = 0.0
     for i in range(p):
-        off = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i]))
-        size = columns[W, i] + abs(center[i])
-        worst = max(worst, off / max(size, TINY))
-        columns[W, i] = abs(x[i]) if abs(x[i]) > CANCELLED * size else ZERO_SIZE * size
+        largest = max(largest, abs(x[i]))
+        reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
+        z, own = columns[Z, i], abs(columns[Y, i])
+        off = abs(x[i] - min(max(z, lower[i]), upper[i]))
+        if lower[i] < z and z < upper[i]:
+            off += NOISE * (columns[W, i] - own)
+        worst = max(worst, off / max(own + abs(center[i]) + abs(x[i]), TINY))
     for k in range(n):
         mu, g = rows[MU, k], rows[G, k]
         if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
             size = abs(b[k]) + abs(rows[SOFT, k] * mu)
+            least = LEAST_SIZE * (largest if size > 0.0 else max(largest, reach))
             for i in range(p):
-                size += abs(A[k, i]) * columns[W, i]
+                size += abs(A[k, i]) * max(abs(x[i]), least)
             worst = max(worst, abs(g) / max(size, TINY))
     return worst
 
