@@ -247,7 +247,8 @@ def outside(domain: Any, x: np.ndarray) -> float:
         if not ((part.box.lower <= y) & (y <= part.box.upper)).all():
             return INF
         C, limit, low, *_ = part.rows
-        g, size = C @ y - limit, np.abs(C) @ np.abs(y) + np.abs(limit)
+        reach = np.max(np.where(np.isfinite(part.box.upper), part.box.upper, np.abs(y)))
+        g, size = C @ y - limit, np.abs(C) @ np.maximum(np.abs(y), 1e-6 * reach) + np.abs(limit)
         off = np.where((g > 0) | np.isinf(low), np.abs(g), 0) / np.where(size > 0, size, 1)
         worst = max(worst, float(off.max(initial=0.0)))
     return worst
@@ -264,11 +265,13 @@ def gain_in(
 ) -> tuple[np.longdouble, np.longdouble]:
     """At most what a part's coordinates leave to gain, and what of it may be rounding.
 
-    On a simplex and a ball, the linear part of it, by its best point.
+    On a simplex and a ball, the linear part of it, by its best point. How far x is outside them is
+    not counted here again.
     """
     blur = ROUNDING * size
     if isinstance(part, coldq.Ball):
         away, steep = x - part.center, np.sqrt(np.sum(np.square(slope)))
+        away = away * min(1, part.radius / max(np.sqrt(np.sum(np.square(away))), LONG(1e-4000)))
         best = np.sum(slope * away) + part.radius * steep
         interior = np.sum(np.square(slope)) / (4 * a)
         inside = part.radius - np.sqrt(np.sum(np.square(away)))
@@ -277,11 +280,11 @@ def gain_in(
         return best, np.sqrt(np.sum(np.square(blur))) * (part.radius + np.abs(part.center).max())
     lower, upper = part.box.lower.astype(LONG), part.box.upper.astype(LONG)
     if isinstance(part, coldq.Simplex):
-        left, best = LONG(part.total), LONG(0)
+        left, best, price = LONG(part.total), np.zeros_like(x), LONG(0)
         for i in np.argsort(slope):  # the cheapest coordinates, filled
-            take = min(left, upper[i])
-            best, left = best + take * slope[i], left - take
-        return np.sum(slope * x) - best, np.max(blur) * LONG(part.total)
+            best[i] = min(left, upper[i])
+            price, left = (slope[i] if left > 0 else price), left - best[i]
+        return np.sum((slope - price) * (x - best)), np.max(blur) * LONG(part.total)
     if not isinstance(part, coldq.Box):
         C, limit, low, *_ = part.rows
         nu = prices(C, limit, low, lower, upper, -slope, x)
@@ -299,11 +302,13 @@ def prices(
 ) -> np.ndarray:  # fmt: skip
     """Multipliers of a polytope's rows that hold x back where it wants to go, if there are any."""
     g, size = C @ x - limit, np.abs(C) @ np.abs(x) + np.abs(limit)
+    tiny = 1e-14 * np.max(np.where(np.isfinite(upper), upper, np.abs(x)), initial=0.0)
+    size = size + 1e6 * tiny * np.abs(C).sum(axis=1)
     meets = np.flatnonzero((np.abs(g) <= 1e-8 * size) | np.isinf(low))
     rows = np.concatenate([C[meets], -C[meets[np.isinf(low[meets])]]]).astype(float)
     p = x.size
     at = np.eye(p)
-    bounds = np.concatenate([-at[x <= lower], at[x >= upper]])
+    bounds = np.concatenate([-at[x <= lower + tiny], at[x >= upper - tiny]])
     columns = np.concatenate([rows, bounds])
     scale = np.abs(columns).max(axis=1, initial=0.0)
     columns = columns / np.where(scale > 0, scale, 1)[:, None]

@@ -23,7 +23,7 @@ from numba import float64, njit
 from coldq._compile import build_once, function
 
 compiled = njit(error_model="numpy")
-inlined = njit(error_model="numpy")
+inlined = njit(error_model="numpy", forceinline=True)
 
 Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, SIDE, COLUMNS = range(12)
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
@@ -307,8 +307,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
     for _ in range(steps):
         refresh(A, b, lower, upper, columns, rows, tolerance)
         if kept != m:
-            kept = 0
-            for a in range(m):
+            for a in range(kept, m):
                 k = int(rows[ORDER, a])
                 if join(A, columns, rows, blocks, k, kept):
                     rows[ORDER, kept] = k
@@ -342,14 +341,14 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             side = LEFT if columns[X, i] < lower[i] else RIGHT
             if own > DEPENDENT:
                 columns[SIDE, i] = side
-                kept = -1
-                whole = 0
+                kept = whole = 0
                 continue
             for a in range(m):
                 k = int(rows[ORDER, a])
                 rows[D, k], rows[D_LOW, k] = -side * rows[D, k], -side * rows[D_LOW, k]
             free_rise = True
             columns[SIDE, i] = side
+            kept = 0
         elif pick >= 0 and rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
             bound = HI if rows[G, pick] > 0.0 else LO
             if abs(rows[bound, pick]) == math.inf:
@@ -371,7 +370,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             rows[ORDER, m] = pick
             rows[BASIC, pick] = 1.0
             m += 1
-            kept = -1 if free_rise else m
+            kept = m - 1 if free_rise else m
         if not free_rise:
             for a in range(m):
                 k = int(rows[ORDER, a])
@@ -403,7 +402,17 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                     t = max(room / speed, 0.0)
                     leaves = n + i
         if t == math.inf:
-            return max(rise_for_ever(A, b, lower, upper, columns, rows), tolerance)
+            rise = rise_for_ever(A, b, lower, upper, columns, rows)
+            # Rows that clash by rounding alone: one that the others tell less sharply gives way.
+            size = rows[SCALE, pick] if pick < n else abs(columns[X, pick - n])
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                if abs(rows[D, k]) * rows[SCALE, k] > size and k != pick:
+                    size = abs(rows[D, k]) * rows[SCALE, k]
+                    leaves = k
+            if rise > tolerance or leaves < 0:
+                return max(rise, tolerance)
+            t = 0.0
         still = still + 1 if t == 0.0 else 0
         whole = whole + 1 if leaves < 0 and pick < 0 else 0
         for a in range(m):
@@ -412,19 +421,20 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
         if leaves >= n:
             columns[SIDE, leaves - n] = FREE
-            kept = -1
+            kept = 0
         elif leaves >= 0:
             bound = HI if rows[D, leaves] > 0.0 else LO
-            rows[MU, leaves], rows[MU_LOW, leaves] = rows[bound, leaves], rows[bound + 1, leaves]
+            if abs(rows[bound, leaves]) < math.inf:
+                rows[MU, leaves] = rows[bound, leaves]
+                rows[MU_LOW, leaves] = rows[bound + 1, leaves]
             rows[BASIC, leaves] = 0.0
-            m = 0
-            for k in range(n):
-                if rows[BASIC, k] != 0.0:
-                    rows[ORDER, m] = k
-                    m += 1
-            kept = -1
-        if free_rise:
-            kept = -1
+            place = 0
+            while rows[ORDER, place] != leaves:
+                place += 1
+            m -= 1
+            kept = min(kept, place)
+            for a in range(place, m):
+                rows[ORDER, a] = rows[ORDER, a + 1]
     return NO_END
 
 
