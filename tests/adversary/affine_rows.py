@@ -229,7 +229,10 @@ def judged(
         for (part, here), (_, s), (_, terms) in pieces:
             more, blur = gain_in(part, here, s, terms, a)
             left, rounding = left + more, rounding + blur
-        own = np.sum(np.abs(d * (x - c))) + a * np.sum(np.square(x - c)) + rounding / LONG(ALLOWED)
+        # The terms are those of the objective, penalties included, but no price of a row that holds.
+        own = np.sum(np.abs(d) * (np.abs(x) + np.abs(c))) + a * np.sum(np.square(x - c))
+        own += np.sum(np.abs(lam * (A.astype(LONG) @ x - b)))
+        own += rounding / LONG(ALLOWED)
         return float(np.abs(left) / own) if own > 0 else float(left > 0)
 
     return judge
