@@ -229,7 +229,7 @@ def judged(
         for (part, here), (_, s), (_, terms) in pieces:
             more, blur = gain_in(part, here, s, terms, a)
             left, rounding = left + more, rounding + blur
-        # The terms are those of the objective, penalties included, but no price of a row that holds.
+        # The terms are the objective's, penalties included, but no price of a row that holds.
         own = np.sum(np.abs(d) * (np.abs(x) + np.abs(c))) + a * np.sum(np.square(x - c))
         own += np.sum(np.abs(lam * (A.astype(LONG) @ x - b)))
         own += rounding / LONG(ALLOWED)

@@ -26,9 +26,9 @@ from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
 from coldq.step.answer import Step
-from coldq.step.ball import solve_ball
+from coldq.step.ball import solve_ball, solve_ball_product
 from coldq.step.convex import solve_convex, solve_stacked
-from coldq.step.curved import solve_parts, solve_quadratic
+from coldq.step.curved import solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 
@@ -46,12 +46,12 @@ def solve_rows(
     constraint: Affine,
     domain: Domain,
 ) -> Step:
-    """Affine rows; a product with a ball in it has the ball as a quadratic row."""
+    """Affine rows on any domain that the step can read."""
     if domain.polyhedral:
         return solve_beside(center, gradient, alpha, weights, floor, constraint, domain)
     if type(domain) is Ball:
         return solve_ball(center, gradient, alpha, weights, floor, constraint, domain)
-    return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, [constraint])
+    return solve_ball_product(center, gradient, alpha, weights, floor, constraint, domain)
 
 
 def solve_unconstrained(

@@ -21,6 +21,7 @@ from coldq.step.answer import Step
 from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
+ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
 ACCEPTED = 1e-6  # and that above which none passes at all
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
@@ -262,7 +263,8 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
-        again = solve_extended(one, multipliers[where])
+        # Multipliers that are far from right are a worse start than none.
+        again = solve_extended(one, multipliers[where] if residual[where] <= ROUGH else None)
         clash[where] = again.clash
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
