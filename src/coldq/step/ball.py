@@ -17,7 +17,16 @@ from coldq.constraints import Affine
 from coldq.contractions import affine_value, matvec
 from coldq.domains import Ball, Product
 from coldq.errors import InvalidInput
-from coldq.step.affine import FAST, HINGE, TOLERANCE, append, members, misfit, raise_if_failed
+from coldq.step.affine import (
+    FAST,
+    HINGE,
+    ROUGH,
+    TOLERANCE,
+    append,
+    members,
+    misfit,
+    raise_if_failed,
+)
 from coldq.step.answer import Step
 from coldq.step.extended import LEAST_SIZE, Answer, Instance, solve_extended
 from coldq.step.threads import run_batch, scratch
@@ -25,6 +34,9 @@ from coldq.step.threads import run_batch, scratch
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
+MOST = 1e40  # as a multiplier nothing
+FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
+NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
 LOOSE = 1e12  # the share of coordinates that cost nothing
 LONG = 1e5  # times y: multipliers that cost x five digits
 
@@ -126,8 +138,9 @@ def solve_ball_product(
         zeros, alpha = np.zeros(b.shape[-1]), np.asarray(alpha)
         plain = (center, gradient, alpha, low, high, zeros, A, b, box.lower, box.upper)
         spheres = tuple(part for ball in balls for part in (ball.center, ball.radius))
-        answer = run_curved(as_curved(plain, balls), np.zeros(len(balls) + b.shape[-1]))
-        x, multipliers, residual = accepted(plain, balls, answer)
+        begin = np.zeros(len(balls) + b.shape[-1])
+        x, found, residual = run_curved(as_curved(plain, balls), begin)
+        x, multipliers, residual = accepted(plain, balls, (x, found, residual))
         cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, *(1, 0) * len(balls))
         wanted = ~(residual <= TOLERANCE)
         for where, one in members((*plain, *spheres), cores, wanted) if wanted.any() else ():
@@ -136,7 +149,11 @@ def solve_ball_product(
                 inside = np.arange(p) - ball.first
                 inside = (inside >= 0) & (inside < middle.size)
                 held.append(InBall(inside, middle, float(radius)))
-            again = solve_in_balls(one[:10], held)
+            guess = None
+            if residual[where] <= ROUGH:
+                radius = np.array([ball.radius for ball in held])
+                guess = found[where][: len(held)] / (one[2] * radius), multipliers[where]
+            again = solve_in_balls(one[:10], held, guess)
             x[where] = np.minimum(np.maximum(again.x, one[8]), one[9])
             multipliers[where], residual[where] = again[1:3]
     except InvalidInput:
@@ -215,19 +232,23 @@ def accepted(
     return x, multipliers, np.where(long, np.maximum(residual, 1.0), residual)
 
 
-def solve_in_balls(instance: Instance, balls: list[InBall]) -> Answer:
+def solve_in_balls(
+    instance: Instance, balls: list[InBall], guess: tuple[Array, Array] | None = None
+) -> Answer:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
     A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
     coordinates have the share ``1 / (1 + nu)``. Newton's method on ``1 / |x - c| = 1 / r``, which
-    is nearly linear in nu.
+    is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
     """
     lower, upper = (np.array(bound) for bound in instance[8:])
-    share, middle = np.ones(lower.size), np.zeros(lower.size)
     for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
-        middle[ball.inside] = ball.center
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
     instance = (*instance[:8], lower, upper)
+    if guess is not None and all(np.isfinite(part).all() for part in guess):
+        answer = Search(instance, balls).run(*guess)
+        if answer.residual <= CLOSE:
+            return answer
     free = solve_extended(instance)
     if free.clash or not np.isfinite(free.residual):
         return free._replace(residual=np.inf if free.clash else np.nan)
@@ -235,16 +256,19 @@ def solve_in_balls(instance: Instance, balls: list[InBall]) -> Answer:
         return free
     if no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)
-    search = Search(instance, balls, share, middle)
-    return search.run(free)
+    return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
 
 
 class Search:
-    """The balls' multipliers: Newton's method in all, or one after the other in brackets."""
+    """The balls' multipliers, by Newton's method; that of a single one is kept in a bracket."""
 
-    def __init__(self, instance: Instance, balls: list[InBall], share: Array, middle: Array):
-        self.instance, self.balls, self.share, self.middle = instance, balls, share, middle
+    def __init__(self, instance: Instance, balls: list[InBall]) -> None:
+        self.instance, self.balls = instance, balls
         self.best: Answer | None = None
+        p = instance[8].size
+        self.share, self.middle = np.ones(p), np.zeros(p)
+        for ball in balls:
+            self.middle[ball.inside] = ball.center
 
     def at(self, nu: Array, start: Array) -> tuple[Answer, Array, Array]:
         """The answer for these multipliers, how far it reaches, and how far it is from right."""
@@ -260,32 +284,35 @@ class Search:
             self.best = answer._replace(residual=residual)
         return answer, reach, off
 
-    def run(self, free: Answer) -> Answer:
-        nu = np.zeros(len(self.balls))
-        answer, reach, off = self.at(nu, free.multipliers)
-        low, high = np.zeros(nu.size), np.full(nu.size, np.inf)
-        worst, last = np.inf, np.inf
+    def run(self, nu: Array, multipliers: Array) -> Answer:
+        """The best answer on the way from these multipliers of the balls and of the rows."""
+        radius = np.array([ball.radius for ball in self.balls])
+        answer, reach, off = self.at(nu, multipliers)
+        low, high = 0.0, np.inf  # between which a single ball's multiplier lies
+        last = np.inf
         for k in range(60):
-            last, worst = worst, float(off.max())
+            worst = float(off.max())
             if worst <= ON_SPHERE:
                 break
-            radius = np.array([ball.radius for ball in self.balls])
-            single = nu.size == 1
-            low = np.where(reach > radius, nu, low) if single else np.zeros(nu.size)
-            high = np.where(reach < radius, nu, high) if single else np.full(nu.size, np.inf)
             wish = self.newton(nu, answer, reach, radius)
-            stuck = k > 3 and not worst < 0.5 * last
-            if single and (stuck or not low[0] < wish[0] < high[0]):
-                middle = np.sqrt(max(low[0], 1e-8 * high[0]) * high[0])
-                wish = np.array([middle if high[0] < np.inf else 10.0 * (1.0 + low[0])])
-                if not low[0] < wish[0] < high[0]:
+            if nu.size == 1:
+                low, high = (float(nu[0]), high) if reach[0] > radius[0] else (low, float(nu[0]))
+                if (k > 3 and not worst < 0.5 * last) or not low < wish[0] < high:
+                    middle = np.sqrt(max(low, 1e-8 * high) * high)
+                    wish[0] = middle if high < np.inf else FAR * (1.0 + low)
+                if not low < wish[0] < high:
                     break
-            elif stuck:
-                wish = 0.5 * (nu + wish)
-            if (wish == nu).all() or wish.max() > 1e200:
+            if (wish == nu).all() or wish.max() > MOST:
                 break
-            nu = wish
-            answer, reach, off = self.at(nu, answer.multipliers)
+            # The dual is concave: beyond its maximum along the step, the slope is negative.
+            step, slope = wish - nu, float((wish - nu) @ (reach**2 - radius**2))
+            for _ in range(12):
+                answer, reach, off = self.at(nu + step, answer.multipliers)
+                there = float(step @ (reach**2 - radius**2))
+                if nu.size == 1 or there >= -0.5 * abs(slope):
+                    break
+                step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
+            nu, last = nu + step, worst
         assert self.best is not None
         missed = not self.best.residual <= CLOSE and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
@@ -314,9 +341,12 @@ class Search:
         on = (nu > 0.0) | (reach > radius)
         aim = reach**2 * (reach - radius) / radius
         wish = nu.copy()
-        H = bend[np.ix_(on, on)] + np.diag(1e-14 * np.diag(bend)[on] + 1e-300)
-        wish[on] = nu[on] + np.linalg.lstsq(H, aim[on], rcond=None)[0]
-        return np.maximum(wish, 0.0)
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
+        H = bend[np.ix_(on, on)] * unit * unit[:, None]
+        wish[on] = nu[on] + unit * np.linalg.lstsq(H, unit * aim[on], rcond=1e-12)[0]
+        # Where rows hold x the way is longer than it looks; it is gone in large steps then.
+        least = np.where(nu > NEGLIGIBLE, NEARER * nu, 0.0)
+        return np.minimum(np.maximum(wish, least), FAR * (1.0 + nu))
 
 
 def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -> bool:

@@ -27,7 +27,7 @@ inlined = njit(error_model="numpy", forceinline=True)
 
 Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, SIDE, COLUMNS = range(12)
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
-SCALE, ROOM, SOFT, LENGTH, BASIC, ORDER, POWER, ROWS = range(10, 18)
+SCALE, ROOM, SOFT, LENGTH, SPAN, BASIC, ORDER, POWER, ROWS = range(10, 19)
 LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
 FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
 
@@ -162,7 +162,7 @@ def join(A, columns, rows, blocks, k, m):
         t, t_low = multiply(f, f_low, h, h_low)
         rest, rest_low = add(rest, rest_low, -t, -t_low)
     blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
-    some = own > 1e-30 * rows[LENGTH, k] * rows[LENGTH, k]
+    some = own > 1e-30 * rows[SPAN, k]
     return some and rest > DEPENDENT * own and m + 1 < blocks.shape[1]
 
 
@@ -484,9 +484,12 @@ def extended_step():
             rows[POWER, k] = power
             b[k] = b_[k] * power
             square = 0.0
+            span = 0.0
             for i in range(p):
                 A[k, i] = A_[k, i] * power
                 square += A[k, i] * A[k, i] if lower[i] < upper[i] else 0.0
+                span += columns[SHARE, i] * A[k, i] * A[k, i]
+            rows[SPAN, k] = span
             rows[LENGTH, k] = math.sqrt(square)
             rows[SOFT, k] = compliance[k] * two * power * power
             if rows[SOFT, k] > 0.0:
