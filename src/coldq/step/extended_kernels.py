@@ -25,14 +25,14 @@ from coldq._compile import build_once, function
 compiled = njit(error_model="numpy")
 inlined = njit(error_model="numpy", forceinline=True)
 
-Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, SIZE, SHARE, SIDE, COLUMNS = range(12)
+Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, LEAST, SHARE, SIDE, COLUMNS = range(12)
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
 SCALE, ROOM, SOFT, LENGTH, SPAN, BASIC, ORDER, POWER, ROWS = range(10, 19)
 LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
 FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
 
 SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
-NOISE = 1e-28  # of the terms that a coordinate is the difference of: what double-double leaves
+NOISE = 1e-28  # of the largest that it can be: what is nothing
 DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 ZERO = 1e-100  # below it a row is constant
@@ -87,47 +87,42 @@ def divide(a, a_low, b, b_low):
 
 
 @compiled
+def shift(A, columns, k, d, d_low):
+    """Move z by what d more of row k's multiplier does to it."""
+    for i in range(A.shape[1]):
+        if A[k, i] != 0.0 and columns[SHARE, i] != 0.0:
+            t, t_low = times(d, d_low, A[k, i])
+            t, t_low = times(t, t_low, -columns[SHARE, i])
+            z, z_low = columns[Z, i], columns[Z_LOW, i]
+            columns[Z, i], columns[Z_LOW, i] = add(z, z_low, t, t_low)
+
+
+@compiled
 def refresh(A, b, lower, upper, columns, rows, tolerance):
-    """Set z, x and g for the multipliers there are; what g is the sum of, and how exact it is."""
+    """Set x and g for the z there is; what g is the sum of, and how exact it need be."""
     n, p = A.shape
     for i in range(p):
-        columns[W, i] = columns[W_LOW, i] = columns[SIZE, i] = 0.0
-    for k in range(n):
-        mu, mu_low = rows[MU, k], rows[MU_LOW, k]
-        if mu != 0.0:
-            for i in range(p):
-                if A[k, i] != 0.0:
-                    t, t_low = times(mu, mu_low, A[k, i])
-                    w, w_low = columns[W, i], columns[W_LOW, i]
-                    columns[W, i], columns[W_LOW, i] = add(w, w_low, t, t_low)
-                    columns[SIZE, i] += abs(t)
-    for i in range(p):
-        share = columns[SHARE, i]
-        t, t_low = times(columns[W, i], columns[W_LOW, i], -share)
-        z, z_low = add(columns[Y, i], columns[Y_LOW, i], t, t_low)
-        columns[Z, i], columns[Z_LOW, i] = z, z_low
-        columns[SIZE, i] = abs(columns[Y, i]) + share * columns[SIZE, i]
-        if abs(z) <= NOISE * columns[SIZE, i]:
-            z = z_low = 0.0
         side = columns[SIDE, i]
         if side == FREE:
-            columns[X, i], columns[X_LOW, i] = z, z_low
+            columns[X, i], columns[X_LOW, i] = columns[Z, i], columns[Z_LOW, i]
+            if abs(columns[Z, i]) <= columns[LEAST, i]:
+                columns[X, i] = columns[X_LOW, i] = 0.0
         else:
             columns[X, i], columns[X_LOW, i] = upper[i] if side == RIGHT else lower[i], 0.0
     for k in range(n):
         g, g_low = times(rows[MU, k], rows[MU_LOW, k], -rows[SOFT, k])
         size = abs(b[k]) + abs(g)
         g, g_low = add(g, g_low, -b[k], 0.0)
-        noise = 0.0
+        least = 0.0
         for i in range(p):
             if A[k, i] != 0.0:
                 t, t_low = times(columns[X, i], columns[X_LOW, i], A[k, i])
                 g, g_low = add(g, g_low, t, t_low)
                 size += abs(t)
                 if columns[SIDE, i] == FREE:
-                    noise += abs(A[k, i]) * columns[SIZE, i]
+                    least += abs(A[k, i]) * columns[LEAST, i]
         rows[G, k], rows[G_LOW, k], rows[SCALE, k] = g, g_low, size
-        rows[ROOM, k] = tolerance * size + NOISE * noise
+        rows[ROOM, k] = tolerance * size + least
 
 
 @compiled
@@ -265,7 +260,7 @@ def most_violated(lower, upper, columns, rows, first):
             x = columns[X, i]
             bound = lower[i] if x < lower[i] else upper[i]
             depth = max(lower[i] - x, x - upper[i])
-            if depth > worst and depth > BOUND_ROOM * abs(bound) + NOISE * columns[SIZE, i]:
+            if depth > worst and depth > BOUND_ROOM * abs(bound) + columns[LEAST, i]:
                 worst = depth
                 pick = n + i
                 if first:
@@ -297,9 +292,12 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             rows[ORDER, m] = k
             m += 1
     for i in range(p):
-        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
-    refresh(A, b, lower, upper, columns, rows, tolerance)
+        columns[Z, i], columns[Z_LOW, i] = columns[Y, i], columns[Y_LOW, i]
+    for k in range(n):
+        if rows[MU, k] != 0.0:
+            shift(A, columns, k, rows[MU, k], rows[MU_LOW, k])
     for i in range(p):
+        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
         if columns[SIDE, i] == FREE and not (lower[i] < columns[Z, i] and columns[Z, i] < upper[i]):
             columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
     still = whole = 0
@@ -419,14 +417,23 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             k = int(rows[ORDER, a])
             move, move_low = times(rows[D, k], rows[D_LOW, k], t)
             rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
+        # z goes along by increments: where y is huge, x is found to the digits of x, not of y.
+        for i in range(p):
+            if columns[W, i] != 0.0:
+                move, move_low = times(columns[W, i], columns[W_LOW, i], -columns[SHARE, i])
+                move, move_low = times(move, move_low, t)
+                z, z_low = columns[Z, i], columns[Z_LOW, i]
+                columns[Z, i], columns[Z_LOW, i] = add(z, z_low, move, move_low)
         if leaves >= n:
             columns[SIDE, leaves - n] = FREE
             kept = 0
         elif leaves >= 0:
             bound = HI if rows[D, leaves] > 0.0 else LO
             if abs(rows[bound, leaves]) < math.inf:
-                rows[MU, leaves] = rows[bound, leaves]
-                rows[MU_LOW, leaves] = rows[bound + 1, leaves]
+                mu, mu_low = rows[bound, leaves], rows[bound + 1, leaves]
+                rest, rest_low = add(mu, mu_low, -rows[MU, leaves], -rows[MU_LOW, leaves])
+                shift(A, columns, leaves, rest, rest_low)
+                rows[MU, leaves], rows[MU_LOW, leaves] = mu, mu_low
             rows[BASIC, leaves] = 0.0
             place = 0
             while rows[ORDER, place] != leaves:
@@ -506,6 +513,15 @@ def extended_step():
             if not mu < rows[HI, k]:
                 mu, mu_low = rows[HI, k], rows[HI_LOW, k]
             rows[MU, k], rows[MU_LOW, k] = mu, mu_low
+        # What x can be: where bounds do not say it, limits of rows and y do.
+        reach = 0.0
+        for k in range(n):
+            reach = max(reach, abs(b[k]) if rows[LENGTH, k] > ZERO else 0.0)
+        for i in range(p):
+            most = max(abs(lower[i]), abs(upper[i]))
+            if most == math.inf:
+                most = min(abs(columns[Y, i]), reach) if reach > 0.0 else abs(columns[Y, i])
+            columns[LEAST, i] = NOISE * most
         status = climb(A, b, lower, upper, columns, rows, blocks, tolerance, int(steps))
         for i in range(p):
             x[i] = min(max(columns[X, i], lower[i]), upper[i])
