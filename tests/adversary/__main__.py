@@ -60,7 +60,7 @@ def solve(drawn: Drawn) -> tuple[str, float, float, str]:
             step = drawn.solve()
         except coldq.Infeasible as error:
             seconds = time.thread_time() - begun
-            return "false infeasible" if drawn.feasible else "right", 0.0, seconds, str(error)
+            return ("false infeasible" if drawn.feasible else "right"), 0.0, seconds, str(error)
         except coldq.Error as error:
             return "failed", 0.0, time.thread_time() - begun, str(error)
     seconds = time.thread_time() - begun

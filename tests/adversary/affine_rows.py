@@ -173,7 +173,7 @@ def draw_step(rng: np.random.Generator, scale: str, kind: str) -> Drawn:
     weights = np.where(hard | equal, INF, weights)
     floor = np.where(equal, -INF, floor)
     b = np.where(equal, meets, np.where(hard, np.maximum(b, meets), b))
-    feasible = True
+    feasible: bool | None = True
     if category == "clash":
         # Two opposite rows that leave each other by a thousandth of their terms, at least.
         gap = 10.0 ** rng.uniform(-3.0, 0.0) * (
@@ -183,6 +183,8 @@ def draw_step(rng: np.random.Generator, scale: str, kind: str) -> Drawn:
         b[0] = meets[0] - gap
         weights, floor = np.append(weights, INF), np.append(floor, 0.0)
         weights[0], floor[0], feasible = INF, 0.0, not gap > 0.0
+        if gap > 0.0 and not np.isfinite(domain.diameter):
+            feasible = None  # far away the gap is nothing beside the terms
     g = coldq.Affine(A, b)
     judge = judged(center, gradient, alpha, weights, floor, A, b, domain)
     return Drawn(
@@ -220,22 +222,32 @@ def judged(
     def gain(x: np.ndarray, lam: np.ndarray) -> float:
         """What x leaves to gain in the Lagrangian, relative to the objective's own terms."""
         d, c, a = gradient.astype(LONG), center.astype(LONG), LONG(alpha)
+        aim = np.abs(c) + np.abs(d) / a
+        reach = np.minimum(np.maximum(-domain.box.lower, domain.box.upper), aim)
         slope = d + lam @ A.astype(LONG) + 2 * a * (x - c)
         size = np.abs(d) + np.abs(lam) @ np.abs(A).astype(LONG) + 2 * a * (np.abs(x) + np.abs(c))
-        left, rounding = LONG(0), LONG(0)
+        left, rounding, here = LONG(0), LONG(0), at_bounds(domain.box, x)
         pieces = zip(
-            parts_of(domain, x), parts_of(domain, slope), parts_of(domain, size), strict=True
+            parts_of(domain, here), parts_of(domain, slope), parts_of(domain, size), strict=True
         )
-        for (part, here), (_, s), (_, terms) in pieces:
-            more, blur = gain_in(part, here, s, terms, a)
+        for (part, y), (_, s), (_, terms) in pieces:
+            more, blur = gain_in(part, y, s, terms, a)
             left, rounding = left + more, rounding + blur
         # The terms are the objective's, penalties included, but no price of a row that holds.
-        own = np.sum(np.abs(d) * (np.abs(x) + np.abs(c))) + a * np.sum(np.square(x - c))
+        own = np.sum(np.abs(d) * (np.abs(x) + np.abs(c) + 1e-3 * reach))
+        own += a * np.sum(np.square(x - c))
         own += np.sum(np.abs(lam * (A.astype(LONG) @ x - b)))
         own += rounding / LONG(ALLOWED)
         return float(np.abs(left) / own) if own > 0 else float(left > 0)
 
     return judge
+
+
+def at_bounds(box: Any, x: np.ndarray) -> np.ndarray:
+    """The same point with the coordinates at a bound that are nearly there."""
+    near = 1e-10 * np.abs(x).max(initial=0.0)
+    x = np.where(np.abs(x - box.lower) <= near, box.lower, x)
+    return np.where(np.abs(x - box.upper) <= near, box.upper, x).astype(LONG)
 
 
 def outside(domain: Any, x: np.ndarray) -> float:
@@ -273,6 +285,8 @@ def gain_in(
     """
     blur = ROUNDING * size
     if isinstance(part, coldq.Ball):
+        if np.abs(part.center).max() > 1e10 * part.radius:
+            return LONG(0), LONG(0)  # no float is in it but the center
         away, steep = x - part.center, np.sqrt(np.sum(np.square(slope)))
         away = away * min(1, part.radius / max(np.sqrt(np.sum(np.square(away))), LONG(1e-4000)))
         best = np.sum(slope * away) + part.radius * steep
