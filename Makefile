@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce rates test lint types unit stress growth test-browser test-adapters bench clean
+.PHONY: reproduce rates test lint types unit stress adversary growth test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -33,6 +33,12 @@ unit: $(SETUP)
 stress: $(SETUP)
 	$(BIN)/python -W error -m tests.stress --steps 200000
 	$(BIN)/python -W error -m tests.stress --steps 5000 --pairs $(PAIRS)
+
+# Steps drawn to break the solver, at moderate and extreme scales, and a backbone's in raw units.
+adversary: $(SETUP)
+	$(BIN)/python -m tests.adversary --steps 7000
+	$(BIN)/python -m tests.adversary --steps 1500 --scale extreme
+	$(BIN)/python -m tests.adversary --traffic 20000
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters

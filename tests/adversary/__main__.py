@@ -90,19 +90,23 @@ def best_of_three(drawn: Drawn, seconds: float) -> float:
     return seconds
 
 
-def run(rows: str, domain: str, draw: Draw, steps: int, seed: int, scale: str) -> Count:
+def run(
+    rows: str, domain: str, draw: Draw, steps: int, seed: int, scale: str, timed: bool = True
+) -> Count:
     """Draw, solve and judge; step k of a seed is the same however many there are."""
     count = Count()
     for k in range(steps):
         key = [seed, k, *f"{rows} {domain} {scale}".encode()]
         drawn = draw(np.random.default_rng(key), scale)
         verdict, off, seconds, words = solve(drawn)
-        if is_small(drawn):
+        slow = False
+        if timed and is_small(drawn):
             seconds = best_of_three(drawn, seconds)
+            slow = seconds > LIMIT
         count.add(drawn, verdict, off, seconds)
-        if is_small(drawn) and seconds > LIMIT:
+        if slow:
             count.counts["slow"] += 1
-        if verdict != "right" or (is_small(drawn) and seconds > LIMIT):
+        if verdict != "right" or slow:
             print(f"{rows} on {domain}, {scale} {seed} {k} ({drawn.category}): {verdict}, "
                   f"{1e3 * seconds:.1f} ms, {words}", file=sys.stderr)  # fmt: skip
     return count

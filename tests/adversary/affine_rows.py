@@ -118,6 +118,8 @@ def draw_step(rng: np.random.Generator, scale: str, kind: str) -> Drawn:
     size = 1.0 if whole else float(magnitude(rng, scale))
     domain = draw_domain(rng, kind, p, size, whole)
     at = (vertex_of if rng.random() < 0.5 or category == "vertex" else inside_of)(rng, domain, size)
+    at = np.where(np.abs(at) <= 1e-13 * np.abs(at).max(), 0.0, at)
+    at = np.round(at) if whole and np.abs(at - np.round(at)).max() < 1e-9 else at
     A = rng.integers(-3, 4, (N, p)) * 1.0 if whole else rng.standard_normal((N, p))
     match category:
         case "near-parallel" if N > 1:
@@ -245,7 +247,7 @@ def judged(
 
 def at_bounds(box: Any, x: np.ndarray) -> np.ndarray:
     """The same point with the coordinates at a bound that are nearly there."""
-    near = 1e-10 * np.abs(x).max(initial=0.0)
+    near = 1e-10 * np.minimum(np.abs(x).max(initial=0.0), np.maximum(-box.lower, box.upper))
     x = np.where(np.abs(x - box.lower) <= near, box.lower, x)
     return np.where(np.abs(x - box.upper) <= near, box.upper, x).astype(LONG)
 
