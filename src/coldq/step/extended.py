@@ -92,9 +92,11 @@ def residual_of(
         moved = share != 1.0
         z = np.where(moved, middle + share * (z - middle), z)
         size = np.where(moved, np.abs(middle) + share * size, size)
+    least = LEAST_SIZE * np.abs(x).max(initial=0.0)
+    size = np.maximum(size, least)
     off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
     g = A @ x - b - soft * mu
-    at = np.maximum(np.abs(x), LEAST_SIZE * np.abs(x).max(initial=0.0))
+    at = np.maximum(np.abs(x), least)
     terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * mu)
     wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
     rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)

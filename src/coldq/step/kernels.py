@@ -140,12 +140,14 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows):
     reach = 0.0
     for i in range(p):
         largest = max(largest, abs(x[i]))
+    for i in range(p):
         reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
         z, own = columns[Z, i], abs(columns[Y, i])
         off = abs(x[i] - min(max(z, lower[i]), upper[i]))
         if lower[i] < z and z < upper[i]:
             off += NOISE * (columns[W, i] - own)
-        worst = max(worst, off / max(own + abs(center[i]) + abs(x[i]), TINY))
+        size = max(own + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
+        worst = max(worst, off / max(size, TINY))
     for k in range(n):
         mu, g = rows[MU, k], rows[G, k]
         if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
