@@ -15,7 +15,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.contractions import affine_value, matvec
-from coldq.domains import Ball, Product
+from coldq.domains import Ball, Domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import (
     FAST,
@@ -121,7 +121,7 @@ def solve_ball_product(
     weights: Array,
     floor: Any,
     constraint: Affine,
-    domain: Product,
+    domain: Domain,
 ) -> Step:
     """The same in a product with balls in it."""
     from coldq.step.curved import run_curved

@@ -46,7 +46,7 @@ LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
-NOISE = 1e-14  # of the terms that z is the sum of: its rounding after a long way
+NOISE = 4e-16  # of the terms that z is the sum of: its rounding
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
 # (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
