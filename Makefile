@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
 
-.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress fuzz growth test-browser \
-	test-adapters bench clean
+.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
+	test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -48,6 +48,12 @@ stress: $(SETUP)
 # Every public entry with odd arguments: an answer or a coldq.Error with a sentence.
 fuzz: $(SETUP)
 	$(BIN)/python -m tests.fuzz --calls 20000
+
+# Steps drawn to break the solver, at moderate and extreme scales, and a backbone's in raw units.
+adversary: $(SETUP)
+	$(BIN)/python -m tests.adversary --steps 7000
+	$(BIN)/python -m tests.adversary --steps 1500 --scale extreme
+	$(BIN)/python -m tests.adversary --traffic 20000
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 import coldq
 from coldq.comparators import nearest_minimiser
 from coldq.step.affine import TOLERANCE
+from coldq.step.extended import solve_extended
 from coldq.step.reference import reference_step
-from coldq.step.rescue import solve_slowly
 from tests.instances import CATEGORIES, DOMAINS, make_domain
 from tests.pairs import Problem, draw, residual
 
@@ -507,7 +507,7 @@ def test_the_slow_path_solves_domains_without_an_inside() -> None:
             np.append(one.weights, rows.weights), np.zeros(n + len(rows.b)),
             np.concatenate([g.A, rows.A]), np.append(g.b, rows.b), box.lower, box.upper,
         )  # fmt: skip
-        x, multipliers, found = solve_slowly(arguments)
+        x, multipliers, found, _ = solve_extended(arguments)
         assert found <= TOLERANCE
         step = coldq.Step(x, multipliers[:n], found)
         assert residual(one, step, TOLERANCE) <= TOLERANCE

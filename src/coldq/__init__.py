@@ -16,6 +16,7 @@ from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
     IgnoredFile,
+    Inexact,
     Infeasible,
     InvalidInput,
     NotRevealed,
@@ -108,6 +109,7 @@ __all__ = [
     "Feedback",
     "GradientAt",
     "IgnoredFile",
+    "Inexact",
     "Infeasible",
     "InvalidInput",
     "Jenatton2016",

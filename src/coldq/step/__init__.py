@@ -26,9 +26,9 @@ from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
 from coldq.step.answer import Step
-from coldq.step.ball import solve_ball
+from coldq.step.ball import solve_ball, solve_ball_product
 from coldq.step.convex import solve_convex, solve_stacked
-from coldq.step.curved import solve_parts, solve_quadratic
+from coldq.step.curved import solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 
@@ -46,12 +46,12 @@ def solve_rows(
     constraint: Affine,
     domain: Domain,
 ) -> Step:
-    """Affine rows; a product with a ball in it has the ball as a quadratic row."""
+    """Affine rows on any domain that the step can read."""
     if domain.polyhedral:
         return solve_beside(center, gradient, alpha, weights, floor, constraint, domain)
     if type(domain) is Ball:
         return solve_ball(center, gradient, alpha, weights, floor, constraint, domain)
-    return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, [constraint])
+    return solve_ball_product(center, gradient, alpha, weights, floor, constraint, domain)
 
 
 def solve_unconstrained(
@@ -178,7 +178,12 @@ def penalised_step(
     Infeasible
         If hard rows have no common point in the domain.
     StepFailed
-        If no solver found an answer with such a residual.
+        If no solver found an answer with a residual of at most 1e-6.
+
+    Warns
+    -----
+    Inexact
+        If the best answer has a residual between what is promised and 1e-6.
 
     >>> import coldq
     >>> X, g = coldq.Box(0.0, 5.0, dim=1), coldq.Affine([[1.0]], [1.0])  # x <= 1

@@ -16,12 +16,14 @@ from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
-from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
+from coldq.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
 from coldq.step.answer import Step
 from coldq.step.kernels import affine_step, scratch_size
 from coldq.step.threads import NONE, SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
+ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
+ACCEPTED = 1e-6  # and that above which none passes at all
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 FAST, STRICT = np.array(0.0), np.array(1.0)
@@ -161,20 +163,17 @@ def explained(problem: tuple[Any, ...], answer: Step, n: int) -> Step:
     """The same x with smaller multipliers of the first n rows, where they are huge.
 
     Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
-    huge one is no price for anybody.
+    huge one is no price for anybody. Those of independent rows are no larger than they must be.
     """
-    from coldq.step.rescue import explain, residual_of
+    from coldq.step.extended import solve_extended
 
     x, multipliers, residual = (np.array(a) for a in answer)
     huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
     for where, one in members(problem, CORES, huge):
-        y = one[0] - one[1] / (2.0 * one[2])
-        for slack in (1e-10, 1e-8, 1e-6):
-            x_there, found = explain(one, y, x[where], slack)
-            worst = residual_of(one, x_there, found)
-            if worst <= TOLERANCE and np.abs(found[:n]).max() <= HUGE:
-                x[where], multipliers[where], residual[where] = x_there, found, worst
-                break
+        again = solve_extended(one)
+        smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
+        if again.residual <= TOLERANCE and smaller:
+            x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual if residual.ndim else residual[()])
 
 
@@ -240,26 +239,25 @@ def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
-    """Solve again what the kernel did not; also, where hard rows have no common point.
-
-    In order: strict faces, Clarabel polished on its active set, and for hard rows a linear
-    program that decides whether they have a common point at all.
-    """
-    from coldq.step.rescue import hard_rows_clash, solve_slowly
+    """Solve again what the kernel did not; also, where hard rows have no common point."""
+    from coldq.step.extended import solve_extended
 
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
-    for where, one in members(problem, CORES, residual > TOLERANCE):
-        if np.isinf(residual[where]) and hard_rows_clash(one):
-            clash[where] = True
-            continue
-        x[where], multipliers[where], residual[where] = solve_slowly(one)
-        clash[where] = not (residual[where] <= TOLERANCE) and hard_rows_clash(one)
+    for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
+        # Multipliers that are far from right are a worse start than none.
+        again = solve_extended(one, multipliers[where] if residual[where] <= ROUGH else None)
+        clash[where] = again.clash
+        if again.residual < residual[where] or np.isnan(residual[where]):
+            x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
 
 
 def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
-    """Raise an error that names the instances without an answer and carries the others."""
+    """Raise an error that names the instances without an answer and carries the others.
+
+    Where there are only answers beyond the tolerance that are still accepted, it is one warning.
+    """
     residual = np.asarray(answer.residual)
     if clash.any():
         words, indices = name_indices(clash)
@@ -271,12 +269,21 @@ def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANC
             "center, gradient, alpha, weights and the constraint must be finite, but the step "
             f"came out as NaN{words}"
         )
-    bad = ~(residual <= tolerance)
+    most = max(tolerance, ACCEPTED)
+    bad = residual > most
     if bad.any():
         words, indices = name_indices(bad)
         raise StepFailed(
-            f"no solver reached a relative KKT residual of {tolerance:g}{words}; "
+            f"no solver reached a relative KKT residual of {most:g}{words}; "
             f"the largest is {residual[bad].max():.3g}",
             indices,
             answer,
+        )
+    inexact = residual > tolerance
+    if inexact.any():
+        words, _ = name_indices(inexact)
+        warn(
+            f"no solver reached a relative KKT residual of {tolerance:g}{words}: the best answers "
+            f"are taken, whose largest is {residual.max():.3g}",
+            Inexact,
         )

@@ -1,21 +1,62 @@
-"""Affine rows in a ball: a monotone root in the ball's multiplier."""
+"""Affine rows in a ball, or in a product with balls in it.
+
+Alone, a ball's multiplier is a monotone root, compiled. In a product the ball is a quadratic row of
+the compiled solver of such rows, with the ball's center for the origin. What these miss is solved
+in double-double arithmetic, with the balls' multipliers by Newton's method.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine
-from coldq.domains import Ball
+from coldq.contractions import affine_value, matvec
+from coldq.domains import Ball, Domain
 from coldq.errors import InvalidInput
-from coldq.step.affine import FAST, HINGE, STRICT, TOLERANCE, misfit, raise_if_failed
+from coldq.step.affine import (
+    FAST,
+    HINGE,
+    ROUGH,
+    TOLERANCE,
+    append,
+    members,
+    misfit,
+    raise_if_failed,
+)
 from coldq.step.answer import Step
+from coldq.step.extended import LEAST_SIZE, Answer, Instance, solve_extended
 from coldq.step.kernels import ball_scratch_size, ball_step
 from coldq.step.threads import run_batch
 
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
+ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
+CLOSE = 1e-9  # what is promised of it
+MOST = 1e40  # as a multiplier nothing
+FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
+NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
+LOOSE = 1e12  # the share of coordinates that cost nothing
+LONG = 1e5  # times y: multipliers that cost x five digits
+
+
+class InBall(NamedTuple):
+    """A ball that holds some of the coordinates of one instance."""
+
+    inside: np.ndarray
+    center: Array
+    radius: float
+
+    def reach(self, x: Array) -> float:
+        away = x[self.inside] - self.center
+        size = float(np.abs(away).max(initial=0.0))
+        return size * float(np.linalg.norm(away / size)) if size > 0.0 else 0.0
+
+    @property
+    def size(self) -> float:
+        """What the rounding of a point on the sphere is relative to."""
+        return self.radius + 1e-3 * float(np.abs(self.center).max(initial=0.0))
 
 
 def solve_ball(
@@ -30,8 +71,8 @@ def solve_ball(
     """The answers of a batch; raises if any instance has none."""
     zeros = np.zeros(constraint.n_constraints)
     problem = (
-        center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros, constraint.A,
-        constraint.b, domain.center, domain.radius,
+        center, gradient, np.asarray(alpha), zeros if floor is HINGE else floor, weights, zeros,
+        constraint.A, constraint.b, domain.center, domain.radius,
     )  # fmt: skip
     try:
         answer = run_ball(problem)
@@ -45,21 +86,290 @@ def solve_ball(
 
 
 def run_ball(problem: tuple[Any, ...]) -> Step:
-    """The kernel alone, on strict faces where it fails; an infinite residual means that hard rows
-    have no point in the ball. `problem` holds its arguments up to the ball's center and radius."""
-    answer = _run(problem, FAST)
+    """The kernel, and where it fails double-double arithmetic; an infinite residual means a clash.
+
+    `problem` holds the kernel's arguments up to the ball's center and radius.
+    """
+    answer = _run(problem)
     if (answer.residual <= TOLERANCE).all():
         return answer
-    strict = _run(problem, STRICT)
-    better = strict.residual < answer.residual
-    return Step(
-        np.where(better[..., None], strict.x, answer.x),
-        np.where(better[..., None], strict.multipliers, answer.multipliers),
-        np.where(better, strict.residual, answer.residual),
-    )
+    x, multipliers, residual = (np.array(a) for a in answer)
+    for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
+        *first, middle, radius = one
+        ball = InBall(np.ones(middle.size, bool), middle, float(radius))
+        bounds = np.full(middle.size, np.inf)
+        again = solve_in_balls((*first, -bounds, bounds), [ball])
+        x[where], multipliers[where], residual[where] = again[:3]
+    return Step(x, multipliers, residual)
 
 
-def _run(problem: tuple[Any, ...], strict: Array) -> Step:
+def _run(problem: tuple[Any, ...]) -> Step:
     n, p = problem[6].shape[-2:]
     cores, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    return Step(*run_batch(ball_step(), (*problem, strict), CORES, cores, size))
+    return Step(*run_batch(ball_step(), (*problem, FAST), CORES, cores, size))
+
+
+def solve_ball_product(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: Affine,
+    domain: Domain,
+) -> Step:
+    """The same in a product with balls in it."""
+    from coldq.step.curved import run_curved
+
+    n, p = constraint.A.shape[-2:]
+    if p != domain.dim or weights.shape[-1:] != (n,):
+        raise misfit(center, gradient, weights, constraint, domain)
+    own, box = domain.rows, domain.box
+    balls = [part for part, _ in domain.hard if hasattr(part, "radius")]
+    low = append(np.zeros(n) if floor is HINGE else np.asarray(floor), own.floor, 1)
+    try:
+        high = append(weights, own.weights, 1)
+        A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
+        zeros, alpha = np.zeros(b.shape[-1]), np.asarray(alpha)
+        plain = (center, gradient, alpha, low, high, zeros, A, b, box.lower, box.upper)
+        spheres = tuple(part for ball in balls for part in (ball.center, ball.radius))
+        begin = np.zeros(len(balls) + b.shape[-1])
+        x, found, residual = run_curved(as_curved(plain, balls), begin)
+        x, multipliers, residual = accepted(plain, balls, (x, found, residual))
+        cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, *(1, 0) * len(balls))
+        wanted = ~(residual <= TOLERANCE)
+        for where, one in members((*plain, *spheres), cores, wanted) if wanted.any() else ():
+            held = []
+            for ball, middle, radius in zip(balls, one[10::2], one[11::2], strict=True):
+                inside = np.arange(p) - ball.first
+                inside = (inside >= 0) & (inside < middle.size)
+                held.append(InBall(inside, middle, float(radius)))
+            guess = None
+            if residual[where] <= ROUGH:
+                radius = np.array([ball.radius for ball in held])
+                guess = found[where][: len(held)] / (one[2] * radius), multipliers[where]
+            again = solve_in_balls(one[:10], held, guess)
+            x[where] = np.minimum(np.maximum(again.x, one[8]), one[9])
+            multipliers[where], residual[where] = again[1:3]
+    except InvalidInput:
+        raise
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
+    answer = Step(x, np.ascontiguousarray(multipliers[..., :n]), residual)
+    if residual.size and not residual.max() <= TOLERANCE:
+        raise_if_failed(answer, np.isinf(residual))
+    return answer
+
+
+def as_curved(plain: tuple[Any, ...], balls: list[Any]) -> tuple[Any, ...]:
+    """The problem with quadratic rows for the balls, and their centers for the origin."""
+    center, gradient, alpha, low, high, _, A, b, lower, upper = plain
+    p, shift = center.shape[-1], origin(center.shape[-1], balls)
+    P, limits = [], []
+    for ball in balls:
+        q = ball.center.shape[-1]
+        inside = (np.arange(p) >= ball.first) & (np.arange(p) < ball.first + q)
+        P.append(np.diag(2.0 * inside) / ball.radius[..., None, None])
+        limits.append(np.asarray(ball.radius))
+    batch = np.broadcast_shapes(*(array.shape[:-2] for array in P))
+    shape = np.broadcast_shapes(*(array.shape for array in limits))
+    P = np.stack([np.broadcast_to(array, (*batch, p, p)) for array in P], axis=-3)
+    r = np.stack([np.broadcast_to(array, shape) for array in limits], axis=-1)
+    m = len(balls)
+    return (
+        center - shift, gradient, alpha, append(np.zeros(m), low, 1),
+        append(np.full(m, np.inf), high, 1), np.ascontiguousarray(P),
+        append(np.zeros((m, p)), A, 2), append(r, -affine_value(A, shift, b), 1),
+        lower - shift, upper - shift,
+    )  # fmt: skip
+
+
+def origin(p: int, balls: list[Any]) -> Array:
+    """The centers of the balls in their coordinates, zero in others."""
+    batch = np.broadcast_shapes(*(ball.center.shape[:-1] for ball in balls))
+    shift = np.zeros((*batch, p))
+    for ball in balls:
+        shift[..., ball.first : ball.first + ball.center.shape[-1]] = ball.center
+    return shift
+
+
+def accepted(
+    plain: tuple[Any, ...], balls: list[Any], answer: tuple[Array, Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Answers of the quadratic rows' solver in the coordinates given, judged more strictly.
+
+    Rows hold relative to their own terms, spheres relative to the ball, and multipliers are not so
+    long that x is what rounding leaves.
+    """
+    center, gradient, alpha, low, high, _, A, b, lower, upper = plain
+    x, found, residual = answer
+    m = len(balls)
+    x = np.minimum(np.maximum(x + origin(x.shape[-1], balls), lower), upper)
+    multipliers = np.ascontiguousarray(found[..., m:])
+    residual, size = np.array(residual), np.abs(A)
+    at = np.maximum(np.abs(x), LEAST_SIZE * np.abs(x).max(axis=-1, keepdims=True, initial=0.0))
+    g, terms = affine_value(A, x, b), matvec(size, at) + np.abs(b)
+    wrong = ((multipliers > low) & (g < 0.0)) | ((multipliers < high) & (g > 0.0))
+    off = np.where(wrong, np.abs(g), 0.0) / np.where(terms > 0.0, terms, 1.0)
+    residual = np.maximum(residual, off.max(axis=-1, initial=0.0))
+    for k, ball in enumerate(balls):
+        part = x[..., ball.first : ball.first + ball.center.shape[-1]] - ball.center
+        away = np.sqrt(np.square(part).sum(axis=-1)) - ball.radius
+        away = np.where(found[..., k] > 0.0, np.abs(away), np.maximum(away, 0.0))
+        far = np.abs(ball.center).max(axis=-1)
+        residual = np.maximum(residual, away / (ball.radius + 1e-3 * far))
+    half = 0.5 / np.asarray(alpha)[..., None]
+    flat = np.ascontiguousarray(np.swapaxes(size, -1, -2))
+    push = matvec(flat, np.where(np.isfinite(multipliers), np.abs(multipliers), np.inf)) * half
+    aim = np.abs(center) + np.abs(gradient) * half + np.abs(x)
+    free = (lower < x) & (x < upper)
+    long = (free & ~(push <= LONG * aim)).any(axis=-1)
+    return x, multipliers, np.where(long, np.maximum(residual, 1.0), residual)
+
+
+def solve_in_balls(
+    instance: Instance, balls: list[InBall], guess: tuple[Array, Array] | None = None
+) -> Answer:
+    """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
+
+    A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
+    coordinates have the share ``1 / (1 + nu)``. Newton's method on ``1 / |x - c| = 1 / r``, which
+    is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
+    """
+    lower, upper = (np.array(bound) for bound in instance[8:])
+    for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
+        lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
+    instance = (*instance[:8], lower, upper)
+    if guess is not None and all(np.isfinite(part).all() for part in guess):
+        answer = Search(instance, balls).run(*guess)
+        if answer.residual <= CLOSE:
+            return answer
+    free = solve_extended(instance)
+    if free.clash or not np.isfinite(free.residual):
+        return free._replace(residual=np.inf if free.clash else np.nan)
+    if all(ball.reach(free.x) <= ball.radius for ball in balls):
+        return free
+    if no_point_in_balls(instance, balls, np.ones(len(balls))):
+        return free._replace(residual=np.inf, clash=True)
+    return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+
+
+class Search:
+    """The balls' multipliers, by Newton's method; that of a single one is kept in a bracket."""
+
+    def __init__(self, instance: Instance, balls: list[InBall]) -> None:
+        self.instance, self.balls = instance, balls
+        self.best: Answer | None = None
+        p = instance[8].size
+        self.share, self.middle = np.ones(p), np.zeros(p)
+        for ball in balls:
+            self.middle[ball.inside] = ball.center
+
+    def at(self, nu: Array, start: Array) -> tuple[Answer, Array, Array]:
+        """The answer for these multipliers, how far it reaches, and how far it is from right."""
+        for ball, own in zip(self.balls, nu, strict=True):
+            self.share[ball.inside] = 1.0 / (1.0 + own)
+        answer = solve_extended(self.instance, start, self.share, self.middle)
+        reach = np.array([ball.reach(answer.x) for ball in self.balls])
+        radius = np.array([ball.radius for ball in self.balls])
+        size = np.array([ball.size for ball in self.balls])
+        off = np.where(nu > 0.0, np.abs(reach - radius), np.maximum(reach - radius, 0.0)) / size
+        residual = max(answer.residual, float(off.max()))
+        if self.best is None or residual < self.best.residual:
+            self.best = answer._replace(residual=residual)
+        return answer, reach, off
+
+    def run(self, nu: Array, multipliers: Array) -> Answer:
+        """The best answer on the way from these multipliers of the balls and of the rows."""
+        radius = np.array([ball.radius for ball in self.balls])
+        answer, reach, off = self.at(nu, multipliers)
+        low, high = 0.0, np.inf  # between which a single ball's multiplier lies
+        last = np.inf
+        for k in range(60):
+            worst = float(off.max())
+            if worst <= ON_SPHERE:
+                break
+            wish = self.newton(nu, answer, reach, radius)
+            if nu.size == 1:
+                low, high = (float(nu[0]), high) if reach[0] > radius[0] else (low, float(nu[0]))
+                if (k > 3 and not worst < 0.5 * last) or not low < wish[0] < high:
+                    middle = np.sqrt(max(low, 1e-8 * high) * high)
+                    wish[0] = middle if high < np.inf else FAR * (1.0 + low)
+                if not low < wish[0] < high:
+                    break
+            if (wish == nu).all() or wish.max() > MOST:
+                break
+            # The dual is concave: beyond its maximum along the step, the slope is negative.
+            step, slope = wish - nu, float((wish - nu) @ (reach**2 - radius**2))
+            for _ in range(12):
+                answer, reach, off = self.at(nu + step, answer.multipliers)
+                there = float(step @ (reach**2 - radius**2))
+                if nu.size == 1 or there >= -0.5 * abs(slope):
+                    break
+                step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
+            nu, last = nu + step, worst
+        assert self.best is not None
+        missed = not self.best.residual <= CLOSE and nu.max() > 0.0
+        if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
+            return self.best._replace(residual=np.inf, clash=True)
+        return self.best
+
+    def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
+        """The next multipliers of the balls."""
+        _, _, _, floor, weights, _, A, _, lower, upper = self.instance
+        x, share = answer.x, self.share
+        free = (lower < x) & (x < upper)
+        inner = (floor < answer.multipliers) & (answer.multipliers < weights)
+        rows = A[np.ix_(inner, free)] * np.sqrt(share[free])
+        size = np.linalg.norm(rows, axis=1)
+        rows = rows[size > 0.0] / size[size > 0.0, None]
+        away = np.zeros((len(self.balls), x.size))
+        for k, ball in enumerate(self.balls):
+            away[k, ball.inside] = x[ball.inside] - ball.center
+        turned = away[:, free] * np.sqrt(share[free])
+        if len(rows):
+            basis, values, _ = np.linalg.svd(rows.T, full_matrices=False)
+            basis = basis[:, values > 1e-12 * values[0]]
+            turned = turned - (turned @ basis) @ basis.T
+            turned = turned - (turned @ basis) @ basis.T
+        bend = turned @ turned.T
+        on = (nu > 0.0) | (reach > radius)
+        aim = reach**2 * (reach - radius) / radius
+        wish = nu.copy()
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
+        H = bend[np.ix_(on, on)] * unit * unit[:, None]
+        wish[on] = nu[on] + unit * np.linalg.lstsq(H, unit * aim[on], rcond=1e-12)[0]
+        # Where rows hold x the way is longer than it looks; it is gone in large steps then.
+        least = np.where(nu > NEGLIGIBLE, NEARER * nu, 0.0)
+        return np.minimum(np.maximum(wish, least), FAR * (1.0 + nu))
+
+
+def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -> bool:
+    """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding."""
+    center, gradient, _, floor, high, _, A, b, lower, upper = instance
+    hard = np.isinf(floor) | np.isinf(high)
+    if not hard.any():
+        return False
+    aim, share = np.clip(center, lower, upper), np.full(center.size, LOOSE)
+    for ball, weight in zip(balls, weights, strict=True):
+        aim[ball.inside] = ball.center
+        share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
+    low = np.where(np.isinf(floor[hard]), floor[hard], 0.0)
+    top = np.where(np.isinf(high[hard]), high[hard], 0.0)
+    none = np.zeros(int(hard.sum()))
+    one = (aim, 0.0 * gradient, np.array(0.5), low, top, none, A[hard], b[hard], lower, upper)
+    found = solve_extended(one, None, share, aim)
+    if found.clash:
+        return True
+    # If x were in all balls the weighted sum would not exceed this.
+    moved = np.abs(found.x - aim) / np.sqrt(share)
+    total, size = 0.0, 0.0
+    for ball, weight in zip(balls, weights, strict=True):
+        total += weight * (ball.reach(found.x) ** 2 - ball.radius**2)
+        size += weight * ball.size * max(ball.reach(found.x), ball.radius)
+    outside = np.ones(center.size, bool)
+    for ball in balls:
+        outside &= ~ball.inside
+    return bool(
+        found.residual <= CLOSE and total > 2.0 * CLOSE * size + np.square(moved[outside]).sum()
+    )

@@ -40,6 +40,8 @@ FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION 
 LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
+LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
+NOISE = 4e-16  # of the terms that z is the sum of: its rounding
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
 # (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
@@ -69,18 +71,19 @@ def set_row_values(A, b, x, rows):
 
 
 @inlined
-def kkt_residual(n, p, x, lower, upper, columns, rows):
+def kkt_residual(n, p, x, lower, upper, columns, rows, unit=0.0):
     """The relative KKT residual of (x, mu); NaN where anything is NaN.
 
     Stationarity: ``|x - clip(y - J'mu)| / (1 + |y| + |J|'|mu|)``, coordinate by coordinate, for
-    the jacobian J of g at x; the caller leaves ``y - J'mu`` in Z and the divisor in W.
+    the jacobian J of g at x; the caller leaves ``y - J'mu`` in Z and the divisor, less the unit
+    given, in W.
     Complementarity, relative to the row's scale: ``|g|`` strictly between the bounds, the wrong
     sign of g at a bound. A multiplier outside its bounds counts relative to itself.
     """
     worst = 0.0
     broken = 0.0
     for i in range(p):
-        r = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i])) / columns[W, i]
+        r = abs(x[i] - min(max(columns[Z, i], lower[i]), upper[i])) / (columns[W, i] + unit)
         worst = max(worst, r)
         broken += r
     for k in range(n):
@@ -100,7 +103,7 @@ def affine_residual(x, A, lower, upper, columns, rows):
     n, p = A.shape
     for i in range(p):
         columns[Z, i] = columns[Y, i]
-        columns[W, i] = 1.0 + abs(columns[Y, i])
+        columns[W, i] = abs(columns[Y, i])
     for k in range(n):
         mu = rows[MU, k]
         if mu != 0.0:
@@ -108,7 +111,42 @@ def affine_residual(x, A, lower, upper, columns, rows):
                 term = A[k, i] * mu
                 columns[Z, i] -= term
                 columns[W, i] += abs(term)
-    return kkt_residual(n, p, x, lower, upper, columns, rows)
+    return kkt_residual(n, p, x, lower, upper, columns, rows, 1.0)
+
+
+@inlined
+def judged(residual, x, A, b, center, lower, upper, columns, rows):
+    """The same residual relative to the instance alone, at any scale: what the answer is worth.
+
+    The iteration needs floors under what it is relative to, lest it never ends where x = 0 and
+    b = 0. And multipliers, where rows tie or nearly do, may be so long that x is what rounding
+    leaves of ``y - A'mu``: here that counts. Z and W are as :func:`affine_residual` left them.
+    """
+    n, p = A.shape
+    if not (residual < math.inf):
+        return residual
+    worst = 0.0
+    largest = 0.0
+    reach = 0.0
+    for i in range(p):
+        largest = max(largest, abs(x[i]))
+    for i in range(p):
+        reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
+        z, own = columns[Z, i], abs(columns[Y, i])
+        off = abs(x[i] - min(max(z, lower[i]), upper[i]))
+        if lower[i] < z and z < upper[i]:
+            off += NOISE * (columns[W, i] - own)
+        size = max(own + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
+        worst = max(worst, off / max(size, TINY))
+    for k in range(n):
+        mu, g = rows[MU, k], rows[G, k]
+        if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
+            size = abs(b[k]) + abs(rows[SOFT, k] * mu)
+            least = LEAST_SIZE * (largest if size > 0.0 else max(largest, reach))
+            for i in range(p):
+                size += abs(A[k, i]) * max(abs(x[i]), least)
+            worst = max(worst, abs(g) / max(size, TINY))
+    return worst
 
 
 @compiled
@@ -559,7 +597,7 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    return residual
+    return judged(residual, x, A, b, center, lower, upper, columns, rows)
 
 
 # Every kernel below works in memory that comes as its last input, or on the stack where that is
@@ -587,34 +625,6 @@ def affine_step(sizes, at):
     )  # fmt: skip
     if at[14] != 0:
         vector(at[14], 1)[0] = residual
-    return residual
-
-
-@batch_kernel("(p),(n),(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(s)->()")
-def affine_check(sizes, at):
-    """The residual of any x and multipliers, which come first, for affine rows on a box."""
-    p, n, s = sizes[0], sizes[1], sizes[2]
-    memory = memory_of(at[12], s, at[14], COLUMNS * p + (HESSIAN + 2 * n) * n)
-    if memory == 0:
-        return math.nan
-    x, multipliers, center, gradient = (
-        vector(at[0], p), vector(at[1], n), vector(at[2], p), vector(at[3], p),
-    )  # fmt: skip
-    alpha = vector(at[4], 1)[0]
-    floor, weights, compliance = vector(at[5], n), vector(at[6], n), vector(at[7], n)
-    A, b, lower, upper = matrix(at[8], n, p), vector(at[9], n), vector(at[10], p), vector(at[11], p)
-    columns, rows = matrix(memory, COLUMNS, p), matrix(memory + 8 * COLUMNS * p, HESSIAN + 2 * n, n)
-    half = 0.5 / alpha
-    for i in range(p):
-        columns[Y, i] = center[i] - gradient[i] * half
-    for k in range(n):
-        rows[LO, k] = floor[k] * half
-        rows[HI, k] = weights[k] * half
-        rows[MU, k] = multipliers[k] * half
-        rows[SOFT, k] = compliance[k] * (2.0 * alpha)
-    set_row_values(A, b, x, rows)
-    residual = affine_residual(x, A, lower, upper, columns, rows)
-    vector(at[13], 1)[0] = residual
     return residual
 
 

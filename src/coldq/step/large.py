@@ -30,8 +30,9 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.sparse_affine import SparseAffine
-from coldq.step.affine import FAST, STRICT, TOLERANCE, misfit, raise_if_failed, run_affine
+from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
+from coldq.step.extended import MANY, Instance, hard_rows_clash, solve_extended
 from coldq.step.interior_point import curvature, from_inside
 from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
 from coldq.step.large_kernels import (
@@ -49,9 +50,8 @@ from coldq.step.large_kernels import (
     sparse_residual,
     to_move,
 )
-from coldq.step.rescue import Instance, clarabel_answers, hard_rows_clash
+from coldq.step.rescue import clarabel_answers
 
-FEW_ROWS = 200  # that the compiled kernel solves in a fraction of a second
 REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
@@ -490,7 +490,7 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
     found = residual(problem, x, mu)
     if not found <= TOLERANCE:
         found = np.inf if np.isnan(found) else found
-        for x_slow, slow in slow_answers(_dense(instance)):
+        for x_slow, slow in slow_answers(_dense(instance), multipliers):
             again = residual(problem, x_slow, slow * half)
             if again < found:
                 x, multipliers, found = x_slow, slow, again
@@ -499,14 +499,10 @@ def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
     return x, multipliers, found
 
 
-def slow_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
-    """The kernel's, whom rows of many scales do not confuse, if they are few; then Clarabel's."""
-    if len(instance[7]) <= FEW_ROWS:
-        whole = tuple(np.array(part, order="C") for part in instance)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for strict in (FAST, STRICT):
-                x, multipliers, _ = run_affine(whole, strict)
-                yield x, multipliers
+def slow_answers(instance: Instance, found: Array) -> Iterator[tuple[Array, Array]]:
+    """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
+    if min(instance[6].shape) <= MANY:
+        yield solve_extended(instance, found)[:2]
     yield from clarabel_answers(instance)
 
 

@@ -1,4 +1,4 @@
-"""The slow path for one instance with affine rows: strict faces, then Clarabel, polished."""
+"""Clarabel and other slow methods, for one instance at a time."""
 
 from __future__ import annotations
 
@@ -9,31 +9,9 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.step.affine import STRICT, TOLERANCE, run_affine
-from coldq.step.kernels import affine_check, scratch_size
-from coldq.step.threads import scratch
+from coldq.step.extended import Instance, hard_rows_clash
 
-Instance = tuple[Any, ...]
-
-
-def solve_slowly(instance: Instance) -> tuple[Array, Array, Array]:
-    """The best answer that any of the slow methods finds; stops at the first good one."""
-    best = run_affine(instance, STRICT)
-    if best[2] <= TOLERANCE:
-        return best
-    for x, multipliers in clarabel_answers(instance):
-        answer = x, multipliers, residual_of(instance, x, multipliers)
-        if answer[2] < best[2] or np.isnan(best[2]):
-            best = answer
-        if best[2] <= TOLERANCE:
-            break
-    return best
-
-
-def residual_of(instance: Instance, x: Array, multipliers: Array) -> Array:
-    """The kernel's own residual, of an answer from anywhere."""
-    memory = scratch(scratch_size(*instance[6].shape))
-    return affine_check()(x, multipliers, *instance, memory, np.empty(()))
+__all__ = ["Instance", "hard_rows_clash"]
 
 
 def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
@@ -224,32 +202,6 @@ def explain(instance: Instance, y: Array, x: Array, slack: float) -> tuple[Array
         found[loose] = fit.x
     lam[near] = np.clip(found[: near.sum()] * (2.0 * alpha), floor[near], weights[near])
     return x, lam
-
-
-def hard_rows_clash(instance: Instance) -> bool:
-    """Whether a linear program finds no point of the box that satisfies every hard row.
-
-    It minimises the largest violation relative to each row's size.
-    """
-    from scipy.optimize import linprog
-
-    _, _, _, floor, weights, _, A, b, lower, upper = instance
-    at_most, at_least = weights == np.inf, floor == -np.inf
-    if not (at_most.any() or at_least.any()):
-        return False
-    size = np.abs(b) + np.abs(A).sum(axis=1)
-    size = np.where(size > 0.0, size, 1.0)
-    G = np.concatenate([(A / size[:, None])[at_most], (-A / size[:, None])[at_least]])
-    h = np.concatenate([(b / size)[at_most], (-b / size)[at_least]])
-    p = A.shape[1]
-    result = linprog(
-        np.concatenate([np.zeros(p), [1.0]]),
-        A_ub=np.hstack([G, -np.ones((len(h), 1))]),
-        b_ub=h,
-        bounds=[*zip(lower, upper, strict=True), (0.0, None)],
-        method="highs",
-    )
-    return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
 
 
 def smallest_box(

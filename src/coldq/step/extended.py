@@ -1,0 +1,143 @@
+"""What the kernels do not solve to the promised residual, in double-double arithmetic.
+
+One instance at a time, in the form of the kernel's arguments up to the bounds of the box. It is
+exact on any rows, so that it also decides whether hard rows have a common point: they have none
+where a combination of them says so, by more than a row may be off.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.step.extended_kernels import extended_size, extended_step
+
+Instance = tuple[Any, ...]
+
+SHARP = 1e-13  # what a row may be off by, relative to its terms
+LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
+PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
+MANY = 400  # independent rows: beyond, double-double takes minutes
+HALF = np.array(0.5)  # alpha of a projection
+LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts
+
+
+class Answer(NamedTuple):
+    """x, the multipliers and their residual; or a proof that hard rows have no common point."""
+
+    x: Array
+    multipliers: Array
+    residual: float
+    clash: bool
+
+
+def solve_extended(
+    instance: Instance,
+    start: Array | None = None,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> Answer:
+    """The answer of one instance, from a guess of its multipliers.
+
+    With a `share` and a `middle` x moves by this share of what it would, from there: what a ball's
+    multiplier does to the coordinates of the ball.
+    """
+    whole = [np.asarray(array, np.float64, order="C") for array in instance]
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = whole
+    (n, p), solve = A.shape, extended_step()
+    # No more rows are independent than there are coordinates, but for those with compliance.
+    most = 1 + min(n, p + np.count_nonzero(soft))
+    memory = np.empty(extended_size(n, p, most))
+    share = np.ones(p) if share is None else share
+    middle = np.zeros(p) if middle is None else middle
+    starts = [np.zeros(n)]
+    if start is not None and np.isfinite(start).all():
+        starts.insert(0, start)
+    best = Answer(np.clip(center, lower, upper), np.clip(0.0, floor, weights), np.inf, False)
+    if not np.isfinite(center - gradient / alpha).all():
+        return best._replace(residual=np.nan)
+    for begin in starts:
+        for tolerance in LOOSER:
+            x, multipliers = np.empty(p), np.clip(begin, floor, weights)
+            rise = solve(
+                center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share,
+                middle, tolerance, 100 + 20 * (n + p), most, memory, x, multipliers,
+            )  # fmt: skip
+            if rise > PROOF:
+                return best._replace(clash=True)
+            off = residual_of(instance, x, multipliers, share, middle)
+            if off < best.residual:
+                best = Answer(x, multipliers, off, False)
+            if rise == 0.0 or off <= PROOF:
+                break
+        if best.residual <= PROOF:
+            break
+    return best
+
+
+def residual_of(
+    instance: Instance,
+    x: Array,
+    multipliers: Array,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> float:
+    """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = instance
+    half = 0.5 / float(alpha)
+    mu = multipliers * half
+    z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
+    size = size + np.abs(mu) @ np.abs(A)
+    if share is not None and middle is not None:
+        moved = share != 1.0
+        z = np.where(moved, middle + share * (z - middle), z)
+        size = np.where(moved, np.abs(middle) + share * size, size)
+    least = LEAST_SIZE * np.abs(x).max(initial=0.0)
+    size = np.maximum(size, least)
+    off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
+    g = A @ x - b - soft * mu
+    at = np.maximum(np.abs(x), least)
+    terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * mu)
+    wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
+    rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)
+    return float(np.concatenate([off, rows]).max(initial=0.0))
+
+
+def hard_rows_clash(instance: Instance) -> bool:
+    """Whether a combination of the hard rows proves that no point of the box satisfies them all."""
+    center, gradient, _, floor, weights, _, A, b, lower, upper = instance
+    hard = np.isinf(floor) | np.isinf(weights)
+    if not hard.any():
+        return False
+    inside, none = np.clip(center, lower, upper), np.zeros(int(hard.sum()))
+    floor = np.where(np.isinf(floor[hard]), floor[hard], 0.0)
+    weights = np.where(np.isinf(weights[hard]), weights[hard], 0.0)
+    rows = (A[hard], b[hard], lower, upper)
+    if min(rows[0].shape) > MANY:
+        return no_point(*rows, floor, weights)
+    return solve_extended((inside, 0.0 * gradient, HALF, floor, weights, none, *rows)).clash
+
+
+def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:
+    """The same of very many rows, as a linear program finds it.
+
+    It minimises the largest violation relative to each row's size.
+    """
+    from scipy.optimize import linprog
+
+    at_most, at_least = weights == np.inf, floor == -np.inf
+    size = np.abs(b) + np.abs(A).sum(axis=1)
+    size = np.where(size > 0.0, size, 1.0)
+    G = np.concatenate([(A / size[:, None])[at_most], (-A / size[:, None])[at_least]])
+    h = np.concatenate([(b / size)[at_most], (-b / size)[at_least]])
+    p = A.shape[1]
+    result = linprog(
+        np.concatenate([np.zeros(p), [1.0]]),
+        A_ub=np.hstack([G, -np.ones((len(h), 1))]),
+        b_ub=h,
+        bounds=[*zip(lower, upper, strict=True), (0.0, None)],
+        method="highs",
+    )
+    return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))

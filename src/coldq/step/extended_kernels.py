@@ -1,0 +1,528 @@
+"""Affine rows on a box in double-double arithmetic: the dual, maximised face by face.
+
+A number is the sum of two floats, ``high + low``, of about 32 digits, so that rows which are nearly
+parallel, weights of 1e16 and corners where more meets than there are coordinates leave digits to
+decide by. The processor needs no wider floats for it. Nothing here may be compiled with fast
+mathematics, which would take the low parts for zero.
+
+The dual is that of :mod:`coldq.step.kernels`, with a multiplier for every bound as well. A face
+holds some coordinates at a bound and some multipliers of rows where they are. The rows of the
+others, which are independent in the free coordinates, are met exactly, by one linear system; a
+multiplier that gets to its bound on the way leaves the face, as does a bound whose multiplier gets
+to zero. Then whatever is most violated, a row or a bound, joins. Where it depends on the rows of
+the face, there is a direction along which no free coordinate moves: it is followed until something
+leaves. If nothing ever does, the direction proves that the hard rows have no common point, and its
+rise says by how much. Every step goes up, so that no face comes twice.
+"""
+
+import math
+
+from coldq.compiled import address_of, cube, exact, exact_inlined, kernel, matrix, vector
+
+Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, LEAST, SHARE, SIDE, COLUMNS = range(12)
+MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
+SCALE, ROOM, SOFT, LENGTH, SPAN, BASIC, ORDER, POWER, ROWS = range(10, 19)
+LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
+FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
+
+SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
+NOISE = 1e-28  # of the largest that it can be: what is nothing
+DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
+BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
+ZERO = 1e-100  # below it a row is constant
+NO_END = -1.0
+
+
+@exact_inlined
+def add(a, a_low, b, b_low):
+    s = a + b
+    v = s - a
+    e = (a - (s - v)) + (b - v) + (a_low + b_low)
+    high = s + e
+    return high, e - (high - s)
+
+
+@exact_inlined
+def product(a, b):
+    p = a * b
+    t = SPLITTER * a
+    a_high = t - (t - a)
+    a_rest = a - a_high
+    t = SPLITTER * b
+    b_high = t - (t - b)
+    b_rest = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_rest + a_rest * b_high) + a_rest * b_rest
+
+
+@exact_inlined
+def times(a, a_low, b):
+    p, e = product(a, b)
+    e += a_low * b
+    high = p + e
+    return high, e - (high - p)
+
+
+@exact_inlined
+def multiply(a, a_low, b, b_low):
+    p, e = product(a, b)
+    e += a * b_low + a_low * b
+    high = p + e
+    return high, e - (high - p)
+
+
+@exact_inlined
+def divide(a, a_low, b, b_low):
+    q = a / b
+    r, r_low = times(b, b_low, q)
+    r, r_low = add(a, a_low, -r, -r_low)
+    rest = r / b
+    high = q + rest
+    return high, rest - (high - q)
+
+
+@exact
+def shift(A, columns, k, d, d_low):
+    """Move z by what d more of row k's multiplier does to it."""
+    for i in range(A.shape[1]):
+        if A[k, i] != 0.0 and columns[SHARE, i] != 0.0:
+            t, t_low = times(d, d_low, A[k, i])
+            t, t_low = times(t, t_low, -columns[SHARE, i])
+            z, z_low = columns[Z, i], columns[Z_LOW, i]
+            columns[Z, i], columns[Z_LOW, i] = add(z, z_low, t, t_low)
+
+
+@exact
+def refresh(A, b, lower, upper, columns, rows, tolerance):
+    """Set x and g for the z there is; what g is the sum of, and how exact it need be."""
+    n, p = A.shape
+    for i in range(p):
+        side = columns[SIDE, i]
+        if side == FREE:
+            columns[X, i], columns[X_LOW, i] = columns[Z, i], columns[Z_LOW, i]
+            if abs(columns[Z, i]) <= columns[LEAST, i]:
+                columns[X, i] = columns[X_LOW, i] = 0.0
+        else:
+            columns[X, i], columns[X_LOW, i] = upper[i] if side == RIGHT else lower[i], 0.0
+    for k in range(n):
+        g, g_low = times(rows[MU, k], rows[MU_LOW, k], -rows[SOFT, k])
+        size = abs(b[k]) + abs(g)
+        g, g_low = add(g, g_low, -b[k], 0.0)
+        least = 0.0
+        for i in range(p):
+            if A[k, i] != 0.0:
+                t, t_low = times(columns[X, i], columns[X_LOW, i], A[k, i])
+                g, g_low = add(g, g_low, t, t_low)
+                size += abs(t)
+                if columns[SIDE, i] == FREE:
+                    least += abs(A[k, i]) * columns[LEAST, i]
+        rows[G, k], rows[G_LOW, k], rows[SCALE, k] = g, g_low, size
+        rows[ROOM, k] = tolerance * size + least
+
+
+@exact
+def join(A, columns, rows, blocks, k, m):
+    """Set the factor's line m for row k; whether the m rows before leave some of it unexplained."""
+    p = A.shape[1]
+    own, own_low = rows[SOFT, k], 0.0
+    for i in range(p):
+        columns[W, i] = columns[W_LOW, i] = 0.0
+        if columns[SIDE, i] == FREE and A[k, i] != 0.0:
+            t, t_low = product(A[k, i], columns[SHARE, i])
+            columns[W, i], columns[W_LOW, i] = t, t_low
+            t, t_low = times(t, t_low, A[k, i])
+            own, own_low = add(own, own_low, t, t_low)
+    rest, rest_low = own, own_low
+    for j in range(m):
+        other = int(rows[ORDER, j])
+        h = h_low = 0.0
+        for i in range(p):
+            if columns[W, i] != 0.0 and A[other, i] != 0.0:
+                t, t_low = times(columns[W, i], columns[W_LOW, i], A[other, i])
+                h, h_low = add(h, h_low, t, t_low)
+        for e in range(j):
+            t, t_low = multiply(
+                blocks[SQUARES, m, e], blocks[SQUARES_LOW, m, e],
+                blocks[FACTOR, j, e], blocks[FACTOR_LOW, j, e],
+            )  # fmt: skip
+            h, h_low = add(h, h_low, -t, -t_low)
+        blocks[SQUARES, m, j], blocks[SQUARES_LOW, m, j] = h, h_low
+        f, f_low = divide(h, h_low, blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j])
+        blocks[FACTOR, m, j], blocks[FACTOR_LOW, m, j] = f, f_low
+        t, t_low = multiply(f, f_low, h, h_low)
+        rest, rest_low = add(rest, rest_low, -t, -t_low)
+    blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
+    some = own > 1e-30 * rows[SPAN, k]
+    return some and rest > DEPENDENT * own and m + 1 < blocks.shape[1]
+
+
+@exact
+def back(rows, blocks, m):
+    """Solve with the factor's transpose, in place in the D of the rows of the face."""
+    for a in range(m - 1, -1, -1):
+        k = int(rows[ORDER, a])
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        for e in range(a + 1, m):
+            j = int(rows[ORDER, e])
+            t, t_low = multiply(
+                blocks[FACTOR, e, a], blocks[FACTOR_LOW, e, a], rows[D, j], rows[D_LOW, j]
+            )
+            d, d_low = add(d, d_low, -t, -t_low)
+        rows[D, k], rows[D_LOW, k] = d, d_low
+
+
+@exact
+def solve(rows, blocks, m):
+    """Solve with the factor, in place in the D of the rows of the face."""
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        for e in range(a):
+            j = int(rows[ORDER, e])
+            t, t_low = multiply(
+                blocks[FACTOR, a, e], blocks[FACTOR_LOW, a, e], rows[D, j], rows[D_LOW, j]
+            )
+            d, d_low = add(d, d_low, -t, -t_low)
+        rows[D, k], rows[D_LOW, k] = d, d_low
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        rows[D, k], rows[D_LOW, k] = divide(
+            rows[D, k], rows[D_LOW, k], blocks[PIVOT, 0, a], blocks[PIVOT_LOW, 0, a]
+        )
+    back(rows, blocks, m)
+
+
+@exact
+def set_direction(A, columns, rows, still):
+    """Set W to A'd, without what is but rounding; zero in free coordinates that stand still."""
+    n, p = A.shape
+    for i in range(p):
+        w = w_low = size = 0.0
+        for k in range(n):
+            if rows[D, k] != 0.0 and A[k, i] != 0.0:
+                t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
+                w, w_low = add(w, w_low, t, t_low)
+                size += abs(t)
+        if abs(w) <= 1e-26 * size or (still and columns[SIDE, i] == FREE):
+            w = w_low = 0.0
+        columns[W, i], columns[W_LOW, i] = w, w_low
+
+
+@exact
+def rise_for_ever(A, b, lower, upper, columns, rows):
+    """How much the dual rises along D in the end, relative to the terms that this is the sum of."""
+    n, p = A.shape
+    s = s_low = size = 0.0
+    for i in range(p):
+        w, w_low = columns[W, i], columns[W_LOW, i]
+        columns[Z, i] = columns[X, i]
+        if w != 0.0:
+            columns[Z, i] = lower[i] if w > 0.0 else upper[i]
+            t, t_low = times(w, w_low, columns[Z, i])
+            s, s_low = add(s, s_low, t, t_low)
+    for k in range(n):
+        d, d_low = rows[D, k], rows[D_LOW, k]
+        if d != 0.0:
+            t, t_low = times(d, d_low, b[k])
+            s, s_low = add(s, s_low, -t, -t_low)
+            size += abs(t)
+            for i in range(p):
+                size += abs(d * A[k, i] * columns[Z, i])
+    return s / size if size > 0.0 else 0.0
+
+
+@exact
+def most_violated(lower, upper, columns, rows, first):
+    """The row, or n and the coordinate, that is farthest from where it should be; -1 if none is.
+
+    If asked, the first one that is.
+    """
+    n = rows.shape[1]
+    worst = 0.0
+    pick = -1
+    for k in range(n):
+        g, room = rows[G, k], rows[ROOM, k]
+        up, down = g > room and rows[MU, k] < rows[HI, k], g < -room and rows[MU, k] > rows[LO, k]
+        if rows[BASIC, k] == 0.0 and (up or down):
+            depth = abs(g) / max(rows[LENGTH, k], ZERO)
+            if depth > worst:
+                worst = depth
+                pick = k
+                if first:
+                    return pick
+    for i in range(lower.size):
+        if columns[SIDE, i] == FREE:
+            x = columns[X, i]
+            bound = lower[i] if x < lower[i] else upper[i]
+            depth = max(lower[i] - x, x - upper[i])
+            if depth > worst and depth > BOUND_ROOM * abs(bound) + columns[LEAST, i]:
+                worst = depth
+                pick = n + i
+                if first:
+                    return pick
+    return pick
+
+
+@exact
+def quiet(rows, m):
+    """Without what is but rounding, the direction D along which no free coordinate moves."""
+    longest = 0.0
+    for k in range(rows.shape[1]):
+        longest = max(longest, abs(rows[D, k]))
+    for a in range(m):
+        k = int(rows[ORDER, a])
+        if abs(rows[D, k]) <= NOISE * longest:
+            rows[D, k] = rows[D_LOW, k] = 0.0
+
+
+@exact
+def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
+    """Maximise the dual from the multipliers in MU: 0, a proof's rise, or NO_END."""
+    n, p = A.shape
+    m = 0
+    for k in range(n):
+        rows[BASIC, k] = 0.0
+        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k] and rows[LENGTH, k] > ZERO:
+            rows[BASIC, k] = 1.0
+            rows[ORDER, m] = k
+            m += 1
+    for i in range(p):
+        columns[Z, i], columns[Z_LOW, i] = columns[Y, i], columns[Y_LOW, i]
+    for k in range(n):
+        if rows[MU, k] != 0.0:
+            shift(A, columns, k, rows[MU, k], rows[MU_LOW, k])
+    for i in range(p):
+        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
+        if columns[SIDE, i] == FREE and not (lower[i] < columns[Z, i] and columns[Z, i] < upper[i]):
+            columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
+    still = whole = 0
+    kept = 0  # how many rows the factor holds
+    for _ in range(steps):
+        refresh(A, b, lower, upper, columns, rows, tolerance)
+        if kept != m:
+            for a in range(kept, m):
+                k = int(rows[ORDER, a])
+                if join(A, columns, rows, blocks, k, kept):
+                    rows[ORDER, kept] = k
+                    kept += 1
+                else:
+                    rows[BASIC, k] = 0.0
+            m = kept
+        met = True
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            met = met and abs(rows[G, k]) <= 0.1 * rows[ROOM, k]
+        for k in range(n):
+            rows[D, k] = rows[D_LOW, k] = 0.0
+        pick = -1
+        free_rise = False  # along D no free coordinate moves
+        if met or whole > 3:
+            pick = most_violated(lower, upper, columns, rows, still > 20)
+            if pick < 0:
+                return 0.0
+        if pick >= n:
+            i = pick - n
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = product(A[k, i], columns[SHARE, i])
+            solve(rows, blocks, m)
+            own, own_low = 1.0, 0.0
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
+                own, own_low = add(own, own_low, -t, -t_low)
+            side = LEFT if columns[X, i] < lower[i] else RIGHT
+            if own > DEPENDENT:
+                columns[SIDE, i] = side
+                kept = whole = 0
+                continue
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = -side * rows[D, k], -side * rows[D_LOW, k]
+            free_rise = True
+            columns[SIDE, i] = side
+            kept = 0
+        elif pick >= 0 and rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
+            bound = HI if rows[G, pick] > 0.0 else LO
+            if abs(rows[bound, pick]) == math.inf:
+                return abs(rows[G, pick]) / rows[SCALE, pick]
+            rows[MU, pick], rows[MU_LOW, pick] = rows[bound, pick], rows[bound + 1, pick]
+            continue
+        elif pick >= 0 and not join(A, columns, rows, blocks, pick, m):
+            sign = 1.0 if rows[G, pick] > 0.0 else -1.0
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k] = -sign * blocks[FACTOR, m, a]
+                rows[D_LOW, k] = -sign * blocks[FACTOR_LOW, m, a]
+            back(rows, blocks, m)
+            rows[D, pick] = sign
+            free_rise = True
+        if free_rise:
+            quiet(rows, m)
+        if pick >= 0 and pick < n:
+            rows[ORDER, m] = pick
+            rows[BASIC, pick] = 1.0
+            m += 1
+            kept = m - 1 if free_rise else m
+        if not free_rise:
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                rows[D, k], rows[D_LOW, k] = rows[G, k], rows[G_LOW, k]
+            solve(rows, blocks, m)
+
+        # Go as far as nothing leaves the face.
+        set_direction(A, columns, rows, free_rise)
+        t = math.inf if free_rise else 1.0
+        leaves = -1
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            d = rows[D, k]
+            if d != 0.0:
+                bound = HI if d > 0.0 else LO
+                if abs(rows[bound, k]) < math.inf:
+                    room, _ = add(
+                        rows[bound, k], rows[bound + 1, k], -rows[MU, k], -rows[MU_LOW, k]
+                    )
+                    if max(room / d, 0.0) < t:
+                        t = max(room / d, 0.0)
+                        leaves = k
+        for i in range(p):
+            side, speed = columns[SIDE, i], -columns[W, i] * columns[SHARE, i]
+            if (side == LEFT and speed > 0.0) or (side == RIGHT and speed < 0.0):
+                bound = lower[i] if side == LEFT else upper[i]
+                room, _ = add(bound, 0.0, -columns[Z, i], -columns[Z_LOW, i])
+                if max(room / speed, 0.0) < t:
+                    t = max(room / speed, 0.0)
+                    leaves = n + i
+        if t == math.inf:
+            rise = rise_for_ever(A, b, lower, upper, columns, rows)
+            # Rows that clash by rounding alone: one that the others tell less sharply gives way.
+            size = rows[SCALE, pick] if pick < n else abs(columns[X, pick - n])
+            for a in range(m):
+                k = int(rows[ORDER, a])
+                if abs(rows[D, k]) * rows[SCALE, k] > size and k != pick:
+                    size = abs(rows[D, k]) * rows[SCALE, k]
+                    leaves = k
+            if rise > tolerance or leaves < 0:
+                return max(rise, tolerance)
+            t = 0.0
+        still = still + 1 if t == 0.0 else 0
+        whole = whole + 1 if leaves < 0 and pick < 0 else 0
+        for a in range(m):
+            k = int(rows[ORDER, a])
+            move, move_low = times(rows[D, k], rows[D_LOW, k], t)
+            rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
+        # z goes along by increments: where y is huge, x is found to the digits of x, not of y.
+        for i in range(p):
+            if columns[W, i] != 0.0:
+                move, move_low = times(columns[W, i], columns[W_LOW, i], -columns[SHARE, i])
+                move, move_low = times(move, move_low, t)
+                z, z_low = columns[Z, i], columns[Z_LOW, i]
+                columns[Z, i], columns[Z_LOW, i] = add(z, z_low, move, move_low)
+        if leaves >= n:
+            columns[SIDE, leaves - n] = FREE
+            kept = 0
+        elif leaves >= 0:
+            bound = HI if rows[D, leaves] > 0.0 else LO
+            if abs(rows[bound, leaves]) < math.inf:
+                mu, mu_low = rows[bound, leaves], rows[bound + 1, leaves]
+                rest, rest_low = add(mu, mu_low, -rows[MU, leaves], -rows[MU_LOW, leaves])
+                shift(A, columns, leaves, rest, rest_low)
+                rows[MU, leaves], rows[MU_LOW, leaves] = mu, mu_low
+            rows[BASIC, leaves] = 0.0
+            place = 0
+            while rows[ORDER, place] != leaves:
+                place += 1
+            m -= 1
+            kept = min(kept, place)
+            for a in range(place, m):
+                rows[ORDER, a] = rows[ORDER, a + 1]
+    return NO_END
+
+
+def extended_size(n: int, p: int, most: int) -> int:
+    """How many numbers :func:`extended_step` needs to work in."""
+    return COLUMNS * p + ROWS * n + n * p + n + BLOCKS * most * most
+
+
+@kernel("VVfVVVMVVVVVfiiVVV")
+def extended_step(
+    center, gradient, alpha, floor, weights, compliance, A_, b_, lower, upper, share, middle,
+    tolerance, steps, most, memory, x, multipliers,
+):  # fmt: skip
+    """Solve one instance; return 0, the rise that proves that there is no point, or NO_END.
+
+    x_i moves by `share` times what it would in the plain problem, from `middle`: 1 in a plain one.
+    Of the multipliers given the search starts. `tolerance` is what a row may be off by, relative
+    to the size of its terms, `most` how many rows and one can be independent.
+    """
+    n, p = A_.shape
+    columns = matrix(address_of(memory, 0), COLUMNS, p)
+    end = COLUMNS * p
+    rows = matrix(address_of(memory, end), ROWS, n)
+    end += ROWS * n
+    A, b = matrix(address_of(memory, end), n, p), vector(address_of(memory, end + n * p), n)
+    end += n * p + n
+    blocks = cube(address_of(memory, end), BLOCKS, most, most)
+    two = 2.0 * alpha
+    for i in range(p):
+        y, y_low = divide(-gradient[i], 0.0, two, 0.0)
+        y, y_low = add(y, y_low, center[i], 0.0)
+        columns[SHARE, i] = share[i] if lower[i] < upper[i] else 0.0
+        if share[i] != 1.0:
+            y, y_low = add(y, y_low, -middle[i], 0.0)
+            y, y_low = times(y, y_low, share[i])
+            y, y_low = add(y, y_low, middle[i], 0.0)
+        columns[Y, i], columns[Y_LOW, i] = y, y_low
+    for k in range(n):
+        # Rows of one size, by powers of two: nothing is rounded.
+        size = 0.0
+        for i in range(p):
+            size = max(size, abs(A_[k, i]))
+        power = 2.0 ** -math.floor(math.log2(size)) if size > ZERO else 1.0
+        rows[POWER, k] = power
+        b[k] = b_[k] * power
+        square = 0.0
+        span = 0.0
+        for i in range(p):
+            A[k, i] = A_[k, i] * power
+            square += A[k, i] * A[k, i] if lower[i] < upper[i] else 0.0
+            span += columns[SHARE, i] * A[k, i] * A[k, i]
+        rows[SPAN, k] = span
+        rows[LENGTH, k] = math.sqrt(square)
+        rows[SOFT, k] = compliance[k] * two * power * power
+        if rows[SOFT, k] > 0.0:
+            rows[LENGTH, k] = math.sqrt(square + rows[SOFT, k])
+        for bound, value in ((LO, floor[k]), (HI, weights[k])):
+            rows[bound, k], rows[bound + 1, k] = value, 0.0
+            if abs(value) < math.inf:
+                v, v_low = divide(value, 0.0, two, 0.0)
+                rows[bound, k], rows[bound + 1, k] = v / power, v_low / power
+        mu, mu_low = divide(multipliers[k], 0.0, two, 0.0)
+        mu, mu_low = mu / power, mu_low / power
+        if not mu > rows[LO, k]:
+            mu, mu_low = rows[LO, k], rows[LO_LOW, k]
+        if not mu < rows[HI, k]:
+            mu, mu_low = rows[HI, k], rows[HI_LOW, k]
+        rows[MU, k], rows[MU_LOW, k] = mu, mu_low
+    # What x can be: where bounds do not say it, limits of rows and y do.
+    reach = 0.0
+    for k in range(n):
+        reach = max(reach, abs(b[k]) if rows[LENGTH, k] > ZERO else 0.0)
+    for i in range(p):
+        far = max(abs(lower[i]), abs(upper[i]))
+        if far == math.inf:
+            far = min(abs(columns[Y, i]), reach) if reach > 0.0 else abs(columns[Y, i])
+        columns[LEAST, i] = NOISE * far
+    status = climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps)
+    for i in range(p):
+        x[i] = min(max(columns[X, i], lower[i]), upper[i])
+    for k in range(n):
+        if rows[MU, k] == rows[HI, k] and rows[MU_LOW, k] == rows[HI_LOW, k]:
+            multipliers[k] = weights[k]
+        elif rows[MU, k] == rows[LO, k] and rows[MU_LOW, k] == rows[LO_LOW, k]:
+            multipliers[k] = floor[k]
+        else:
+            power = rows[POWER, k]
+            v, _ = times(rows[MU, k] * power, rows[MU_LOW, k] * power, two)
+            multipliers[k] = min(max(v, floor[k]), weights[k])
+    return status

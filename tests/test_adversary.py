@@ -1,0 +1,109 @@
+"""Steps that are drawn to break the solver with affine rows, and those that real traffic drew."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import coldq
+from tests.adversary.__main__ import crossed, run
+from tests.adversary.affine_rows import DRAWS, judged
+from tests.adversary.drawn import EXTREME, MODERATE
+from tests.adversary.traffic import DOMAIN, draw_traffic
+
+INF = np.inf
+BACKBONE = pathlib.Path(__file__).parent / "data" / "backbone-steps.npz"
+
+
+@pytest.mark.parametrize("domain", [domain for _, domain in DRAWS])
+@pytest.mark.parametrize(("scale", "steps"), [(MODERATE, 200), (EXTREME, 100)])
+def test_no_answer_is_wrong_and_no_step_fails(domain: str, scale: str, steps: int) -> None:
+    count = run("affine", domain, DRAWS["affine", domain], steps, 12, scale, timed=False)
+    assert not crossed(count, scale), count.counts
+    assert count.counts["inexact"] == 0
+
+
+def test_traffic_in_raw_units_is_solved_without_a_word() -> None:
+    count = run("affine", "traffic", draw_traffic, 200, 12, MODERATE, timed=False)
+    assert count.counts == {"right": 200}
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_steps_of_real_traffic_are_solved_within_the_promise(k: int) -> None:
+    with np.load(BACKBONE) as data:
+        names = ("center", "gradient", "alpha", "weights", "A", "b")
+        center, gradient, alpha, weights, A, b = (data[f"{name}_{k}"] for name in names)
+    g = coldq.Affine(A, b)
+    step = coldq.penalised_step(center, gradient, alpha, weights, g, DOMAIN)
+    assert step.residual <= 1e-9
+    zeros = np.zeros(len(b))
+    assert judged(center, gradient, float(alpha), weights, zeros, A, b, DOMAIN)(step) <= 1e-9
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9, 1e12])
+def test_consistent_hard_rows_are_not_called_infeasible_at_any_scale(size: float) -> None:
+    A = np.array([[1.1], [3.0]])
+    b = A @ np.array([-size])
+    box = coldq.Box(-size, size, dim=1)
+    g = coldq.Affine(A, b)
+    step = coldq.penalised_step([0.0], [0.0], 1.0, INF, g, box, floor=-INF)
+    np.testing.assert_allclose(step.x, [-size], rtol=1e-9)
+    rng = np.random.default_rng(13)
+    for _ in range(40):
+        N, p = int(rng.integers(1, 8)), int(rng.integers(1, 6))
+        A = rng.standard_normal((N, p))
+        b = A @ (size * rng.uniform(-1.0, 1.0, p))  # met by a point of the box, but for rounding
+        center, box = size * rng.standard_normal(p), coldq.Box(-size, size, dim=p)
+        step = coldq.penalised_step(
+            center, 0.0 * center, 1.0, INF, coldq.Affine(A, b), box, floor=-INF
+        )
+        np.testing.assert_allclose(A @ step.x, b, rtol=0.0, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize("size", [1e-15, 1e-12, 1e-9])
+def test_an_answer_scales_with_its_problem(size: float) -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(60):
+        N, p = (int(k) for k in rng.integers(1, 8, 2))
+        A, center = rng.standard_normal((N, p)), rng.standard_normal(p)
+        b, gradient = 0.3 * rng.standard_normal(N), rng.standard_normal(p)
+        weights = 10.0 ** rng.uniform(-1.0, 2.0, N)
+        box, rows = coldq.Box(-1.0, 1.0, dim=p), coldq.Affine(A, b)
+        small_box, small_rows = coldq.Box(-size, size, dim=p), coldq.Affine(A, size * b)
+        plain = coldq.penalised_step(center, gradient, 1.0, weights, rows, box).x
+        small = coldq.penalised_step(
+            size * center, size * gradient, 1.0, size * weights, small_rows, small_box
+        ).x
+        np.testing.assert_allclose(small / size, plain, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e7])
+def test_no_decision_leaves_a_ball_far_from_the_origin(far: float) -> None:
+    rng = np.random.default_rng(15)
+    for _ in range(40):
+        middle = far * rng.standard_normal(3)
+        ball, rest = coldq.Ball(middle, 1.0), coldq.Simplex(2)
+        A = rng.standard_normal((2, 5))
+        b = A @ np.append(middle, [0.5, 0.5])
+        for domain, rows in ((ball, A[:, :3]), (coldq.Product(ball, rest), A)):
+            p = domain.dim
+            center = np.append(middle, [0.5, 0.5])[:p]
+            g = coldq.Affine(rows, rows @ center if p == 3 else b)
+            gradient = 30.0 * rng.standard_normal(p)
+            x = coldq.penalised_step(center, gradient, 1.0, 5.0, g, domain).x
+            # The center's own rounding is 1e-16 of its size in each coordinate.
+            assert np.linalg.norm(x[:3] - middle) <= 1.0 + 1e-12 + 1e-15 * far
+            assert domain.contains(x)
+
+
+def test_a_learner_takes_back_its_state_from_a_ball_far_away() -> None:
+    domain = coldq.Product(coldq.Ball([1e5, -2e5], 1.0), coldq.Box(0.0, 1.0, dim=1))
+    learner = coldq.COLDQ(domain, horizon=50)
+    state = learner.init(n_constraints=1)
+    rows = coldq.Affine([[1.0, 0.0, 1.0]], [1e5])
+    for k in range(10):
+        loss = coldq.Linear([30.0 * (-1) ** k, 20.0, -1.0])
+        state = learner.update(state, coldq.Feedback(loss, rows))
+        learner.from_arrays(state.to_arrays())
