@@ -17,7 +17,7 @@ from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
 
 CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passes silently
-X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
+X_FLOOR, DOUBT, TERMS = 1e-3, 1e-6, 1e-7  # as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
@@ -240,7 +240,7 @@ def polish(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> tuple[Ar
     for slack in (1e-8, 1e-6, 1e-4, 0.0):
         there, found = x, lam
         for _ in range(2 if slack else 0):
-            g, J, _ = values(one, there)
+            g, J, *_ = values(one, there)
             tangents = (center, gradient, alpha, low, high, 0.0, J, J @ there - g, lower, upper)
             there, found = explain(tangents, y, there, slack)
         answer = newton(one, there, found)
@@ -260,7 +260,7 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
     y, m = center - gradient * half, len(P)
     for _ in range(6):
         free, inner = (lower < x) & (x < upper), (low < lam) & (lam < high)
-        g, J, _ = values(one, x)
+        g, J, *_ = values(one, x)
         mu = lam * half
         away = (x - y + J.T @ mu)[free]
         B = (np.eye(x.size) + np.tensordot(mu[:m], P, 1))[np.ix_(free, free)]
@@ -281,16 +281,24 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
     return best
 
 
-def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array]:
-    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+def unit_of(one: tuple[Any, ...], x: Array) -> float:
+    """The size of x, beside which a coordinate at zero counts, as in the kernel."""
+    center, gradient, alpha, *_, lower, upper = one
+    doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
+    return float(np.maximum(np.abs(x), doubt).max(initial=1e-300))
+
+
+def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
+    """g, its jacobian, and the sizes of the terms that the entries of both are the sums of."""
     P, A, b = one[5:8]
-    at, m = np.maximum(np.abs(x), X_FLOOR), len(P)
-    g, J, size = A @ x - b, A.copy(), np.abs(A) @ at + np.abs(b)
-    bent = P @ x
+    at, m = np.maximum(np.abs(x), X_FLOOR * unit_of(one, x)), len(P)
+    g, J, terms = A @ x - b, A.copy(), np.abs(A)
+    size, bent, most = terms @ at + np.abs(b), P @ x, np.abs(P) @ at
     g[:m] += 0.5 * (bent @ x)
     J[:m] += bent
-    size[:m] += 0.5 * (np.abs(P) @ at) @ at
-    return g, J, size
+    size[:m] += 0.5 * (most @ at)
+    terms[:m] += most
+    return g, J, size, terms
 
 
 def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
@@ -302,14 +310,16 @@ def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
-    g, J, size = values(one, x)
-    y, terms = center - gradient * half, J * (lam * half)[:, None]
+    g, J, size, most = values(one, x)
+    y, terms, unit = center - gradient * half, J * (lam * half)[:, None], unit_of(one, x)
     slope = x - y + terms.sum(axis=0)
     slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
     firm = np.isinf(high) | np.isinf(low)
-    scale = 1.0 + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
-    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (1.0 + np.abs(x))
+    scale = (
+        unit + np.abs(y) + np.abs(terms[~firm]).sum(axis=0) + TERMS * most.T @ np.abs(lam * half)
+    )
+    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (unit + np.abs(x))
     wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
     return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))
@@ -333,7 +343,7 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
         soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
         x = solve_one(one, np.zeros_like(b))[0]
-        g, _, terms = values(one, x)
+        g, _, terms, _ = values(one, x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
         off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
         if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:

@@ -1012,8 +1012,10 @@ def ball_scratch_size(n: int, p: int) -> int:
 
 CURVED_TOLERANCE = 1e-13  # of a row's scale, as ROW_TOLERANCE
 CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
+DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
+TERMS = 1e-7  # of the terms of a slope: a last digit of x moves them by as much as promised of W
 C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
-JAC, BACK = range(2)  # blocks of n by p: the jacobian, and that through the factor
+JAC, BACK = range(2)  # blocks of n by p: the jacobian; its terms' sizes, or it through the factor
 
 
 def curved_scratch_size(n: int, p: int) -> int:
@@ -1181,10 +1183,21 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
 
 
 @compiled
-def set_curved_values(P, A, b, x, rows, blocks):
-    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+def unit_of(x, lower, upper, columns):
+    """The size of x, beside which a coordinate at zero counts: the least scale that there is."""
+    unit = 0.0
+    for i in range(x.size):
+        doubt = min(DOUBT * abs(columns[Y, i]), upper[i] - lower[i])
+        unit = max(unit, max(abs(x[i]), doubt))
+    return unit
+
+
+@compiled
+def set_curved_values(P, A, b, x, unit, rows, blocks):
+    """g and its jacobian, and the sizes of the terms that their entries are the sums of."""
     n, p = A.shape
     m = P.shape[0]
+    least = X_FLOOR * unit
     for k in range(n):
         value = 0.0
         size = 0.0
@@ -1194,25 +1207,26 @@ def set_curved_values(P, A, b, x, rows, blocks):
             if k < m:
                 for j in range(p):
                     s += P[k, i, j] * x[j]
-                    t += abs(P[k, i, j]) * max(abs(x[j]), X_FLOOR)
+                    t += abs(P[k, i, j]) * max(abs(x[j]), least)
             value += (0.5 * s + A[k, i]) * x[i]
-            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), X_FLOOR)
+            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), least)
             blocks[JAC, k, i] = s + A[k, i]
+            blocks[BACK, k, i] = t + abs(A[k, i])
         rows[G, k] = value - b[k]
         rows[SCALE, k] = size + abs(b[k])
 
 
 @compiled
-def curved_residual(x, lower, upper, columns, rows, blocks):
-    """The residual for quadratic rows; G, SCALE and the jacobian belong to x already."""
+def curved_residual(x, unit, lower, upper, columns, rows, blocks):
+    """The residual for quadratic rows; G, SCALE and both blocks belong to x already."""
     n, p = blocks.shape[1], blocks.shape[2]
     for i in range(p):
         columns[Z, i] = columns[Y, i]
-        columns[W, i] = 1.0 + abs(columns[Y, i])
+        columns[W, i] = max(unit + abs(columns[Y, i]), TINY)
         for k in range(n):
             term = blocks[JAC, k, i] * rows[MU, k]
             columns[Z, i] -= term
-            columns[W, i] += abs(term)
+            columns[W, i] += abs(term) + TERMS * blocks[BACK, k, i] * abs(rows[MU, k])
     return kkt_residual(n, p, x, lower, upper, columns, rows)
 
 
@@ -1236,7 +1250,8 @@ def solve_curved(
         rows[HI, k] = weights[k] * half
         rows[MU, k] = min(max(start[k] * half, rows[LO, k]), rows[HI, k])
     minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-    set_curved_values(P, A, b, x, rows, blocks)
+    unit = unit_of(x, lower, upper, columns)
+    set_curved_values(P, A, b, x, unit, rows, blocks)
     best = math.inf
     stuck = 0
     for _ in range(60 + 10 * n):
@@ -1281,7 +1296,8 @@ def solve_curved(
                 for e in range(count):
                     s += blocks[BACK, k, e] * blocks[BACK, j, e]
                 if j == k:
-                    s += REGULARISATION * (norm + 1e-6 * rows[SCALE, k] * rows[SCALE, k]) + TINY
+                    steep = X_FLOOR * rows[SCALE, k] / max(unit, TINY)
+                    s += REGULARISATION * (norm + steep * steep) + TINY
                 rows[HESSIAN + a, c] = s
                 rows[HESSIAN + c, a] = s
         if m == 1:
@@ -1321,7 +1337,8 @@ def solve_curved(
                 else:
                     rows[MU, k] = rows[STEP, k] + move
             minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-            set_curved_values(P, A, b, x, rows, blocks)
+            unit = unit_of(x, lower, upper, columns)
+            set_curved_values(P, A, b, x, unit, rows, blocks)
             slope = 0.0
             for a in range(m):
                 slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
@@ -1344,7 +1361,7 @@ def solve_curved(
                 t = left + (right - left) * min(max(share, 0.05), 0.95)
             if not (left < t and t < right):
                 break
-        residual = curved_residual(x, lower, upper, columns, rows, blocks)
+        residual = curved_residual(x, unit, lower, upper, columns, rows, blocks)
         if residual < 0.5 * best:
             best = residual
             stuck = 0
@@ -1352,7 +1369,7 @@ def solve_curved(
             stuck += 1
         if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 40:
             break
-    residual = curved_residual(x, lower, upper, columns, rows, blocks)
+    residual = curved_residual(x, unit, lower, upper, columns, rows, blocks)
     for k in range(n):
         if rows[MU, k] >= rows[HI, k]:
             multipliers[k] = weights[k]
