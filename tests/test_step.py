@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -218,6 +220,28 @@ def test_a_step_that_no_solver_finds_is_an_error_with_the_other_answers() -> Non
     assert caught.value.indices == [(1,)]
     assert caught.value.step is not None
     assert caught.value.step.residual[2] == 1e-12
+
+
+def test_an_answer_of_six_digits_is_taken_with_one_warning_that_names_the_members() -> None:
+    answer = coldq.Step(np.zeros((3, 2)), np.zeros((3, 1)), np.array([2e-7, 1e-12, 3e-9]))
+    with pytest.warns(coldq.Inexact, match=r"instances 0, 2 of the batch.*2e-07") as caught:
+        raise_if_failed(answer, np.zeros(3, bool))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+def test_one_answer_of_fewer_digits_is_an_error_that_names_it_alone() -> None:
+    answer = coldq.Step(np.zeros((2, 2)), np.zeros((2, 1)), np.array([2e-7, 2e-6]))
+    with pytest.raises(coldq.StepFailed, match=r"1e-06 in instance 1 of the batch") as caught:
+        raise_if_failed(answer, np.zeros(2, bool))
+    assert caught.value.indices == [(1,)]
+
+
+def test_a_promise_of_six_digits_leaves_nothing_to_warn_of() -> None:
+    answer = coldq.Step(np.zeros(2), np.zeros(1), np.array(9e-7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        raise_if_failed(answer, np.array(False), 1e-6)
 
 
 def test_the_thread_count_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

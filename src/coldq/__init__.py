@@ -15,6 +15,7 @@ from coldq.convex import Convex
 from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
 from coldq.errors import (
     Error,
+    Inexact,
     Infeasible,
     InvalidInput,
     NotRevealed,
@@ -102,6 +103,7 @@ __all__ = [
     "Error",
     "Feedback",
     "GradientAt",
+    "Inexact",
     "Infeasible",
     "InvalidInput",
     "Jenatton2016",

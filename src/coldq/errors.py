@@ -95,6 +95,21 @@ class SharedGradient(UserWarning):
     """
 
 
+class Inexact(UserWarning):
+    """A per-slot problem was solved to fewer digits than promised, but to six at least.
+
+    The best answer is taken, and `Step.residual` says what it is worth. Below six digits it is an
+    error, :class:`StepFailed`.
+
+    >>> import warnings, coldq
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", coldq.Inexact)  # whoever wants to stop all the same
+    ...     step = coldq.penalised_step([0.0], [-1.0], 1.0, 0.0, None, coldq.Box(0.0, 9.0, dim=1))
+    >>> float(step.residual)
+    0.0
+    """
+
+
 class StepFailed(Error):
     """Some per-slot problems of a batch have no answer that passes its own check.
 

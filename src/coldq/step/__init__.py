@@ -176,7 +176,12 @@ def penalised_step(
     Infeasible
         If hard rows have no common point in the domain.
     StepFailed
-        If no solver found an answer with such a residual.
+        If no solver found an answer with a residual of at most 1e-6.
+
+    Warns
+    -----
+    Inexact
+        If the best answer has a residual between what is promised and 1e-6.
 
     >>> import coldq
     >>> X, g = coldq.Box(0.0, 5.0, dim=1), coldq.Affine([[1.0]], [1.0])  # x <= 1

@@ -16,11 +16,12 @@ from numpy import empty, maximum
 from coldq._values import FLOAT, Array
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
-from coldq.errors import Infeasible, InvalidInput, StepFailed, name_indices
+from coldq.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
 from coldq.step.answer import Step
 from coldq.step.threads import SMALL_BLOCK, run_batch, scratch
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
+ACCEPTED = 1e-6  # and that above which none passes at all
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 FAST, STRICT = np.array(0.0), np.array(1.0)
@@ -277,7 +278,10 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
 
 
 def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
-    """Raise an error that names the instances without an answer and carries the others."""
+    """Raise an error that names the instances without an answer and carries the others.
+
+    Where there are only answers beyond the tolerance that are still accepted, it is one warning.
+    """
     residual = np.asarray(answer.residual)
     if clash.any():
         words, indices = name_indices(clash)
@@ -289,12 +293,21 @@ def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANC
             "center, gradient, alpha, weights and the constraint must be finite, but the step "
             f"came out as NaN{words}"
         )
-    bad = ~(residual <= tolerance)
+    most = max(tolerance, ACCEPTED)
+    bad = residual > most
     if bad.any():
         words, indices = name_indices(bad)
         raise StepFailed(
-            f"no solver reached a relative KKT residual of {tolerance:g}{words}; "
+            f"no solver reached a relative KKT residual of {most:g}{words}; "
             f"the largest is {residual[bad].max():.3g}",
             indices,
             answer,
+        )
+    inexact = residual > tolerance
+    if inexact.any():
+        words, _ = name_indices(inexact)
+        warn(
+            f"no solver reached a relative KKT residual of {tolerance:g}{words}: the best answers "
+            f"are taken, whose largest is {residual.max():.3g}",
+            Inexact,
         )
