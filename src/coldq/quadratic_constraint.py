@@ -59,6 +59,13 @@ class QuadraticConstraint(Value):
                 f"{where} has the eigenvalue {least[where]:.3g}"
             )
 
+    @classmethod
+    def unchecked(cls, P: Array, q: Array, r: Array) -> QuadraticConstraint:
+        """Rows whose shapes and convexity are known."""
+        rows = object.__new__(cls)
+        rows._set(P=np.ascontiguousarray(P), q=np.ascontiguousarray(q), r=np.ascontiguousarray(r))
+        return rows
+
     @property
     def dim(self) -> int:
         """The number of coordinates p."""

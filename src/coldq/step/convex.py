@@ -79,6 +79,29 @@ class Member(NamedTuple):
         )
 
 
+class Moved(NamedTuple):
+    """Rows as functions of ``x - origin``, asked only within bounds."""
+
+    rows: Any
+    origin: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def n_constraints(self) -> int:
+        return self.rows.n_constraints
+
+    def at(self, x: Array) -> Array:
+        """Where x is in the rows' own coordinates."""
+        return np.minimum(np.maximum(x + self.origin, self.lower), self.upper)
+
+    def value(self, x: Array) -> Array:
+        return self.rows.value(self.at(x))
+
+    def jacobian(self, x: Array) -> Array:
+        return self.rows.jacobian(self.at(x))
+
+
 def has_hessian(constraint: Any) -> bool:
     """Whether every row has a hessian."""
     if isinstance(constraint, Stacked):
@@ -98,6 +121,8 @@ def is_affine(constraint: Any) -> np.ndarray:
 def hessian_at(constraint: Any, x: Array) -> Array:
     """The hessians (N, p, p) of all rows at a point."""
     p = x.size
+    if isinstance(constraint, Moved):
+        return hessian_at(constraint.rows, constraint.at(x))
     if isinstance(constraint, Stacked):
         return np.concatenate([hessian_at(part, x) for part in constraint.parts])
     if isinstance(constraint, Affine | SparseAffine):
@@ -140,6 +165,8 @@ def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -
         np.broadcast_to(a, batch + a.shape[a.ndim - core :])[where]
         for a, core in ((getattr(constraint, name), core) for name, core in cores)
     ]
+    if isinstance(constraint, QuadraticConstraint):
+        return QuadraticConstraint.unchecked(*arrays)
     return type(constraint)(*arrays)
 
 
@@ -157,13 +184,16 @@ def solve_convex(
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     if ((low < 0.0) & ~is_affine(constraint)).any():
         raise one_way("convex", low)
-    box, hard = box_and_hard(domain)
+    box, hard, shift = box_and_hard(domain)
+    if shift is not None:
+        center = center - shift
     try:
         arrays = [
             np.broadcast_to(array, batch + core)
             for array, core in (
                 (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
-                (box.lower, (p,)), (box.upper, (p,)),
+                (box.lower, (p,)), (box.upper, (p,)), (0.0 if shift is None else shift, (p,)),
+                (domain.box.lower, (p,)), (domain.box.upper, (p,)),
             )
         ]  # fmt: skip
     except ValueError:
@@ -172,11 +202,15 @@ def solve_convex(
     tolerance = CURVED_TOLERANCE if exact else GAP_TOLERANCE
     x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
     for where in np.ndindex(*batch):
-        c, d, a, lo, hi, lower, upper = (array[where] for array in arrays)
+        c, d, a, lo, hi, lower, upper, origin, *bounds = (array[where] for array in arrays)
         own = member_of(constraint, where, batch)
+        if shift is not None:
+            own = Moved(own, origin, *bounds)
         rows = tuple((member_of(part, where, batch), least) for part, least in hard)
         member = Member(c, d, float(a), lo, hi, own, type(box)(lower, upper), rows)
         x[where], multipliers[where], worst[where] = solve_member(member, exact)
+    if shift is not None:
+        x = np.clip(x + shift, domain.box.lower, domain.box.upper)
     answer = Step(x, multipliers, worst)
     if not (worst <= tolerance).all():
         raise_if_failed(answer, np.isinf(worst), tolerance)
@@ -266,7 +300,7 @@ def models(
         if exact:
             require_convex(H, x)
         Hx = H @ x
-        model = QuadraticRows(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
+        model = QuadraticConstraint.unchecked(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
         rows = assemble([model], low, high, hard)
         problem = (center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
                    box.lower, box.upper)  # fmt: skip
@@ -310,13 +344,6 @@ def outside(member: Member, x: Array) -> Array:
         for part, least in member.hard
     ]
     return np.concatenate([np.zeros(0), *over])
-
-
-class QuadraticRows(QuadraticConstraint):
-    """Quadratic rows whose convexity is known."""
-
-    def __init__(self, P: Array, q: Array, r: Array) -> None:
-        self._set(P=np.ascontiguousarray(P), q=np.ascontiguousarray(q), r=np.ascontiguousarray(r))
 
 
 def values_at(constraint: Any, x: Array) -> tuple[Array, Array]:

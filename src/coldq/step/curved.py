@@ -34,29 +34,55 @@ class Rows(NamedTuple):
     order: np.ndarray
 
 
-def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The box around a domain, and the affine and quadratic rows that make the domain of it."""
+def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...], Array | None]:
+    """The box around a domain, and the affine and quadratic rows that make the domain of it.
+
+    Balls are balls around the origin: a sphere far from it has no digits to lose in
+    ``|x|^2 - 2 <c, x> + |c|^2 - r^2``. The third, where there are balls elsewhere, is the point
+    that all this is relative to.
+    """
     hard = getattr(domain, "hard", ())
     if hard is None:
         raise InvalidInput(
             f"the step cannot read a {type(domain).__name__}; use one of the library's domains, or "
             "a learner that only projects"
         )
-    rows = tuple((as_quadratic(part, domain.dim), least) for part, least in hard)
-    return getattr(domain, "box", domain), rows
+    box, p, shift = getattr(domain, "box", domain), domain.dim, None
+    for part, _ in hard:
+        if hasattr(part, "radius") and part.center.any():
+            shift = np.zeros((*domain.batch, p)) if shift is None else shift
+            shift[..., part.first : part.first + part.center.shape[-1]] = part.center
+    rows = tuple(
+        (in_ball(part, p) if hasattr(part, "radius") else moved(part, shift), least)
+        for part, least in hard
+    )
+    if shift is not None:
+        box = type(box)(box.lower - shift, box.upper - shift)
+    return box, rows, shift
 
 
-def as_quadratic(part: Any, p: int) -> Any:
-    """A ball's row, ``|x[first : first + q] - center| <= radius``, squared; other rows as is."""
-    if not hasattr(part, "radius"):
-        return part
-    batch, q = part.center.shape[:-1], part.center.shape[-1]
+def in_ball(part: Any, p: int) -> QuadraticConstraint:
+    """A ball's row, ``|x[first : first + q]| <= radius``, squared, and in units of the radius."""
+    batch, q = part.radius.shape, part.center.shape[-1]
     inside = (np.arange(p) >= part.first) & (np.arange(p) < part.first + q)
-    center = np.zeros((*batch, 1, p))
-    center[..., 0, inside] = part.center
-    P = np.broadcast_to(np.diag(2.0 * inside), (*batch, 1, p, p))
-    radius = np.square(part.radius)[..., None] - np.square(center).sum(axis=-1)
-    return QuadraticConstraint(P, -2.0 * center, radius)
+    P = (
+        np.broadcast_to(np.diag(2.0 * inside), (*batch, 1, p, p))
+        / part.radius[..., None, None, None]
+    )
+    return QuadraticConstraint.unchecked(P, np.zeros((*batch, 1, p)), part.radius[..., None])
+
+
+def moved(part: Any, shift: Array | None) -> Any:
+    """Affine or quadratic rows as functions of ``x - shift``."""
+    if shift is None:
+        return part
+    at = shift[..., None, :]
+    if isinstance(part, QuadraticConstraint):
+        bent = (part.P * at[..., None, :]).sum(axis=-1)
+        limit = part.r - ((0.5 * bent + part.q) * at).sum(axis=-1)
+        P = np.broadcast_to(part.P, (*bent.shape[:-2], *part.P.shape[-3:]))
+        return QuadraticConstraint.unchecked(P, part.q + bent, limit)
+    return Affine.unchecked(part.A, part.b - (part.A * at).sum(axis=-1))
 
 
 def assemble(parts: list[Any], low: Array, high: Array, hard: tuple[Any, ...]) -> Rows:
@@ -121,7 +147,7 @@ def solve_parts(
     parts: list[Affine | QuadraticConstraint],
 ) -> Step:
     """The same for a constraint that is a stack of affine and quadratic parts."""
-    box, hard = box_and_hard(domain)
+    box, hard, shift = box_and_hard(domain)
     n = constraint.n_constraints
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     begin = 0
@@ -132,10 +158,10 @@ def solve_parts(
             raise one_way("quadratic", own)
     if constraint.dim != domain.dim or weights.shape[-1:] != (n,):
         raise misfit(center, gradient, weights, constraint, domain)
-    rows = assemble(parts, low, weights, hard)
+    rows = assemble([moved(part, shift) for part in parts], low, weights, hard)
     start = np.zeros(rows.order.size)
     problem = (
-        center, gradient, np.asarray(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
+        center if shift is None else center - shift, gradient, np.asarray(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
         box.lower, box.upper,
     )  # fmt: skip
     try:
@@ -148,6 +174,8 @@ def solve_parts(
     if residual.size and not (residual.max() <= SHARP and np.abs(found).max(initial=0.0) <= HUGE):
         x, found, residual = (np.array(a) for a in (x, found, residual))
         clash = again(problem, x, found, residual)
+    if shift is not None:
+        x = np.clip(x + shift, domain.box.lower, domain.box.upper)
     multipliers = np.empty_like(found)
     multipliers[..., rows.order] = found
     answer = Step(x, np.ascontiguousarray(multipliers[..., :n]), residual)

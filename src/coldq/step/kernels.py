@@ -1296,7 +1296,7 @@ def solve_curved(
                 for e in range(count):
                     s += blocks[BACK, k, e] * blocks[BACK, j, e]
                 if j == k:
-                    steep = X_FLOOR * rows[SCALE, k] / max(unit, TINY)
+                    steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
                     s += REGULARISATION * (norm + steep * steep) + TINY
                 rows[HESSIAN + a, c] = s
                 rows[HESSIAN + c, a] = s

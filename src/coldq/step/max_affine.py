@@ -63,12 +63,72 @@ class Pieces(NamedTuple):
     upper: Array
 
 
+class Units(NamedTuple):
+    """Powers of two in which an instance is of size 1: x, and the slopes of groups and rows."""
+
+    x: float
+    group: Array
+    plain: Array
+
+
+def units_of(problem: Pieces, size: float | None = None) -> Units:
+    """The units of an instance, for an x of this size, or of that of the nearest point to y."""
+    y, A, _, group, _, high, plain, _, _, _, lower, upper = problem
+    if size is None:
+        size = size_of(problem, np.minimum(np.maximum(y, lower), upper))
+    steep = largest_of(np.abs(A).max(axis=1, initial=0.0), group, high.size)
+    return Units(float(power(size)), power(steep), power(np.abs(plain).max(axis=1, initial=0.0)))
+
+
+def power(size: Any) -> Any:
+    """The power of two next to a size, 1 for 0: a division by it is exact."""
+    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
+
+
+def size_of(problem: Pieces, x: Array) -> float:
+    """The size of x, beside which a coordinate at zero counts, as in the kernels."""
+    doubt = np.minimum(1e-6 * np.abs(problem.y), problem.upper - problem.lower)
+    return float(np.maximum(np.abs(x), doubt).max(initial=0.0))
+
+
 def solve_pieces(
     problem: Pieces, start: Array | None = None, slowly: bool = True
 ) -> tuple[Array, Array, Array, Array]:
-    """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s.
+    """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s."""
+    units = units_of(problem)
+    x, mu, nu, s = _solve_scaled(problem, start, slowly, units)
+    size = size_of(problem, x)
+    if slowly and not units.x / 64.0 <= size <= 64.0 * units.x:
+        again = units_of(problem, size)
+        if 0.0 < size < np.inf and not residual(problem, x, mu, nu) <= CLEAR:
+            return _solve_scaled(problem, start, slowly, again)
+    return x, mu, nu, s
 
-    Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
+
+def _solve_scaled(
+    problem: Pieces, start: Array | None, slowly: bool, units: Units
+) -> tuple[Array, Array, Array, Array]:
+    """The same with all sizes around 1."""
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
+    u, steep, beside = units
+    height = steep * u
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = Pieces(
+            y / u, A / steep[group][:, None], b / height[group], group, low / u * steep,
+            high / u * steep, plain / beside[:, None], limit / (beside * u), lo / u * beside,
+            hi / u * beside, lower / u, upper / u,
+        )  # fmt: skip
+        start = None if start is None else start / height
+        x, mu, nu, s = solve_unit_pieces(scaled, start, slowly)
+        return x * u, mu * u / steep[group], nu * u / beside, s * height
+
+
+def solve_unit_pieces(
+    problem: Pieces, start: Array | None = None, slowly: bool = True
+) -> tuple[Array, Array, Array, Array]:
+    """Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
+
+    Sizes of x and of rows are around 1.
     """
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     n, p, m = high.size, y.size, b.size
@@ -101,7 +161,7 @@ def solve_pieces(
     size = np.sqrt(norms) + np.abs(b)
     chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
     mu, settled = np.zeros(chosen.size), False
-    if inside is not None:
+    if inside is not None and all(np.isfinite(part).all() for part in inside):
         x, s, mu, chosen = inside
     # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
     # the way that s may go.
@@ -172,10 +232,11 @@ def cross_over(
     K[:c, c:] = group[which][:, None] == paid
     K[c:, :c] = K[:c, c:].T
     held = np.where(free, y, x)
-    right = np.concatenate([rows @ held - b[which], high[paid]])
-    _, _, answer, info = dgesv(K.T, right)  # symmetric, and in Fortran's order
-    if info != 0 or not answer.min() >= 0.0:
-        return None
+    answer = np.concatenate([rows @ held - b[which], high[paid]])
+    if answer.size:  # else no piece reaches zero anywhere near
+        _, _, answer, info = dgesv(K.T, answer)  # symmetric, and in Fortran's order
+        if info != 0 or not answer.min() >= 0.0:
+            return None
     mu, s = np.zeros(b.size), np.zeros(high.size)
     mu[which], s[paid] = answer[:c], answer[c:]
     return np.minimum(np.maximum(held - answer[:c] @ inner, lower), upper), mu, limit, s
@@ -247,7 +308,7 @@ def solve_max_affine(
     """The answers of a batch, one by one; raises if any instance has none."""
     n, k, p = constraint.A.shape[-3:]
     batch = center.shape[:-1]
-    box, hard = box_and_hard(domain)
+    box, hard, _ = box_and_hard(domain)
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     if ((low != 0.0) & (low != weights)).any():
         raise InvalidInput(

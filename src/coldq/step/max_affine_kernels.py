@@ -18,7 +18,9 @@ LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leav
 SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
 X_FLOOR = 1e-3  # of a coordinate in the size of a row's terms, as in the affine kernel
-ENOUGH = 1e-12  # the complementarity left, relative to the costs, at which the set is clear
+ENOUGH = 1e-12  # the complementarity left, relative to the multipliers, at which the set is clear
+DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
+TINY = 1e-300
 
 _vector, _matrix = float64[::1], float64[:, ::1]
 compiled = njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
@@ -121,7 +123,10 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
             if upper[i] < math.inf:
                 gap += zu[i] * (upper[i] - x[i])
         gap /= size
-        if gap <= ENOUGH * expense:
+        pulled = 1.0
+        for r in range(m):
+            pulled = max(pulled, mu[r])
+        if gap <= ENOUGH * min(expense, pulled):
             break
         # Aim low where the last step could go far.
         tau = max(LEAST, aim) * gap
@@ -218,26 +223,21 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
         for r in range(m):
             mu[r] += length * pull[r]
             t[r] += length * weight[r]
-    # What is small, a multiplier or the room that it has? Relative to costs and to sizes of rows.
-    far = 1.0
+    # What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
+    # that both are lengths; a multiplier is small beside those that pull and its cost.
+    pulled = 1.0
+    for r in range(m):
+        pulled = max(pulled, mu[r])
     for i in range(p):
-        far = max(far, 1.0 + abs(x[i]))
         if zl[i] > x[i] - lower[i]:
             x[i] = lower[i]
         elif zu[i] > upper[i] - x[i]:
             x[i] = upper[i]
-    for k in range(n):
-        push[k] = 0.0
     for r in range(m):
-        norm = 0.0
-        for i in range(p):
-            norm += A[r, i] * A[r, i]
-        reach = (math.sqrt(norm) + abs(b[r])) * far
-        push[group[r]] = max(push[group[r]], reach)
-        if not mu[r] * reach > t[r] * cost[group[r]]:
+        if not mu[r] > t[r] * min(cost[group[r]], pulled):
             mu[r] = 0.0
     for k in range(n):
-        if nu[k] * push[k] > s[k] * cost[k]:
+        if nu[k] > s[k] * min(cost[k], pulled):
             s[k] = 0.0
 
 
@@ -260,13 +260,16 @@ def from_inside():
 
 
 @compiled
-def set_values(A, b, x, mu, pull, size, values, scales):
-    """A x - b with the sizes of its terms; add A'mu to `pull`, and |A|'|mu| to `size`."""
+def set_values(A, b, x, mu, least, pull, size, values, scales):
+    """A x - b with the sizes of its terms; add A'mu to `pull`, and |A|'|mu| to `size`.
+
+    A coordinate counts with `least` at least.
+    """
     for r in range(b.size):
         value, scale = -b[r], abs(b[r])
         for i in range(x.size):
             value += A[r, i] * x[i]
-            scale += abs(A[r, i]) * max(abs(x[i]), X_FLOOR)
+            scale += abs(A[r, i]) * max(abs(x[i]), least)
         values[r] = value
         scales[r] = scale if scale > 0.0 else 1.0
         if mu[r] != 0.0:
@@ -284,11 +287,15 @@ def judge(
     n = high.size
     pull, size, values, scales = columns[0], columns[1], rows[0], rows[1]
     top, widest, sums = groups[0], groups[1], groups[2]
+    unit = 0.0
+    for i in range(y.size):
+        unit = max(unit, max(abs(x[i]), min(DOUBT * abs(y[i]), upper[i] - lower[i])))
     for i in range(y.size):
         pull[i] = 0.0
-        size[i] = 1.0 + abs(y[i])
-    set_values(A, b, x, mu, pull, size, values, scales)
-    set_values(plain, limit, x, nu, pull, size, beside[0], beside[1])
+        size[i] = max(unit + abs(y[i]), TINY)
+    least = X_FLOOR * unit
+    set_values(A, b, x, mu, least, pull, size, values, scales)
+    set_values(plain, limit, x, nu, least, pull, size, beside[0], beside[1])
     for k in range(n):
         top[k] = -math.inf
         widest[k] = 0.0
@@ -314,7 +321,7 @@ def judge(
             total = high[k]
         if (total < high[k] and top[k] > 0.0) or (total > low[k] and top[k] < 0.0):
             worst = max(worst, abs(top[k]) / widest[k])
-        off = max(abs(sums[k] - total), low[k] - total) / (1.0 + total)
+        off = max(abs(sums[k] - total), low[k] - total) / max(total, TINY)
         worst = max(worst, off)
         broken += off
     for r in range(limit.size):
