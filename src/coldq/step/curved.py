@@ -230,10 +230,18 @@ def solve_one(
 
 
 def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:
-    """The best answer from other multipliers, and from Clarabel."""
+    """The best answer from other multipliers, from Clarabel, and with more digits."""
+    from coldq.step.extended import on_quadratic_rows
+
     best = x, found, worst
     for answer in other_answers(one, found):
         answer = polish(one, *answer)
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= CURVED_TOLERANCE:
+            return best
+    guess = np.where(np.isfinite(best[0]), best[0], 0.0), np.nan_to_num(best[1])
+    for x, lam in on_quadratic_rows(one, unit_of(one, guess[0]), *guess):
+        answer = x, lam, residual_of(one, x, lam)
         best = answer if answer[2] < best[2] else best
         if best[2] <= CURVED_TOLERANCE:
             break
@@ -370,7 +378,9 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
         high, low = np.where(at_most, weight / size, 0.0), np.where(at_least, -weight / size, 0.0)
         soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
-        x = solve_one(one, np.zeros_like(b))[0]
+        x, _, worst = solve_one(one, np.zeros_like(b))
+        if not worst <= CURVED_TOLERANCE:
+            return False
         g, _, terms, _ = values(one, x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
         off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())

@@ -370,10 +370,27 @@ def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
     if not found <= TOLERANCE:
         x, mu, nu, _ = solve_pieces(problem, np.zeros(problem.high.size))
         found = residual(problem, x, mu, nu)
-    total = capped_sums(problem, mu)
     if not found <= TOLERANCE and pieces_clash(problem):
         found = np.inf
-    return x, total, found
+    elif not found <= TOLERANCE:
+        x, mu, nu, found = with_more_digits(problem, x, mu, nu, found)
+    return x, capped_sums(problem, mu), found
+
+
+def with_more_digits(
+    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float
+) -> tuple[Array, Array, Array, float]:
+    """The best answer of the last resort, or the one given."""
+    from coldq.step.extended import on_pieces
+
+    best = x, mu, nu, worst
+    known = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
+    for answer in on_pieces(problem, size_of(problem, known[0]), *known):
+        found = residual(problem, *answer)
+        best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
+        if best[3] <= TOLERANCE:
+            break
+    return best
 
 
 def pieces_clash(problem: Pieces) -> bool:

@@ -1,0 +1,590 @@
+"""The last resort for one instance: an interior-point method with twice the digits of a double.
+
+    min |x - y|^2 / 2 + <lean, g(x)> + <cost, s>  over
+        g_r(x) <= s_group(r),  E x = e,  lower <= x <= upper,
+
+with s >= 0, or free (linear rows), or zero (hard ones), and quadratic or affine g_r. Multipliers of
+a group sum up to its cost at most. The other methods decide by signs which rows and bounds hold x,
+and where numbers of many magnitudes meet, rounding decides for them. Here nothing is decided: every
+step is Newton's on all conditions at once. It runs in doubles as far as they go and then on pairs
+of doubles, until products of multipliers and the rooms they have are so small that no row is in
+doubt. Pairs are NumPy arrays: no compiler, and no kind of float that only some machines have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+
+STEPS = 80  # in doubles, and as many on pairs
+SHORT = 0.995  # of the way to the boundary
+ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
+PROXIMAL = 1e-10  # how softly an equality is met in one step
+SPLIT = 134217729.0  # 2^27 + 1: halves of a double
+
+
+class Long:
+    """Numbers as unevaluated sums of two doubles: arrays `high`, and `low` below its last digit."""
+
+    __slots__ = ("high", "low")
+    __array_ufunc__ = None  # an array on the left leaves the operation to this class
+
+    def __init__(self, high: Any, low: Any = None) -> None:
+        self.high = np.asarray(high, np.float64)
+        self.low = np.zeros_like(self.high) if low is None else low
+
+    def __add__(self, other: Any) -> Long:
+        b, b_low = parts(other)
+        s, e = two_sum(self.high, b)
+        return renewed(s, e + (self.low + b_low))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Long:
+        return Long(-self.high, -self.low)
+
+    def __sub__(self, other: Any) -> Long:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Long:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Long:
+        b, b_low = parts(other)
+        s, e = two_product(self.high, b)
+        return renewed(s, e + (self.high * b_low + self.low * b))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Long:
+        b, _ = parts(other)
+        q = self.high / b
+        rest = self - other * Long(q)
+        more = rest.high / b
+        rest = rest - other * Long(more)
+        s, e = two_sum(q, more)
+        return renewed(s, e + rest.high / b)
+
+    def __rtruediv__(self, other: Any) -> Long:
+        return Long(np.broadcast_to(other, self.high.shape)) / self
+
+    def __getitem__(self, where: Any) -> Long:
+        return Long(self.high[where], self.low[where])
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        self.high[where], self.low[where] = parts(value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.high.shape
+
+    @property
+    def T(self) -> Long:
+        return Long(self.high.T, self.low.T)
+
+    def sum(self, axis: int = -1) -> Long:
+        """The sum along an axis, by halves."""
+        high, low = np.moveaxis(self.high, axis, 0), np.moveaxis(self.low, axis, 0)
+        total = Long(high, low)
+        while len(total.high) > 1:
+            half = len(total.high) // 2
+            rest = total[2 * half :]
+            total = total[:half] + total[half : 2 * half]
+            if len(rest.high):
+                total = Long(
+                    np.concatenate([total.high, rest.high]), np.concatenate([total.low, rest.low])
+                )
+        if not len(total.high):
+            return Long(np.zeros(high.shape[1:]))
+        return total[0]
+
+    def sqrt(self) -> Long:
+        root = np.sqrt(self.high)
+        safe = np.where(root > 0.0, root, 1.0)
+        rest = self - Long(root) * root
+        return renewed(root, np.where(root > 0.0, rest.high / (2.0 * safe), 0.0))
+
+
+def parts(value: Any) -> tuple[Any, Any]:
+    return (value.high, value.low) if isinstance(value, Long) else (value, 0.0)
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    s = a + b
+    bb = s - a
+    return s, (a - (s - bb)) + (b - bb)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    p = a * b
+    c, d = SPLIT * a, SPLIT * b
+    a_high, b_high = c - (c - a), d - (d - b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def renewed(high: Any, low: Any) -> Long:
+    s = high + low
+    return Long(s, low - (s - high))
+
+
+def rounded(value: Any) -> Array:
+    return value.high if isinstance(value, Long) else value
+
+
+def dot(a: Any, b: Any) -> Any:
+    """``a @ b`` over the last axis of a."""
+    return (a * b).sum(-1)
+
+
+class Problem(NamedTuple):
+    """One instance. The first rows have a P; `lean` is added to every row's multiplier.
+
+    Of a group, `cost` bounds the sum of multipliers, infinite if it is hard; `free` says that the
+    sum is the cost.
+    """
+
+    y: Any
+    P: Array
+    A: Array
+    b: Any
+    group: np.ndarray
+    lean: Array
+    cost: Array
+    free: np.ndarray
+    E: Array
+    e: Any
+    lower: Array
+    upper: Array
+
+
+Guess = tuple[Array, Array, Array]  # x, and the multipliers of rows and of equalities
+
+
+class Point(NamedTuple):
+    """Where the method stands; `t` is the room of rows, `low` and `up` the multipliers of bounds."""
+
+    x: Any
+    s: Any
+    t: Any
+    mu: Any
+    nu: Any
+    low: Any
+    up: Any
+    equal: Any
+
+
+def answers(problem: Problem, guess: Guess) -> Iterator[Guess]:
+    """x, the multipliers of rows without `lean`, and those of equalities, from several starts.
+
+    The guess of the same is where the first one begins.
+    """
+    fixed = problem.lower >= problem.upper
+    dear = float(problem.cost[np.isfinite(problem.cost)].max(initial=1.0))
+    starts = [(near, 1e-7), (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear)), (near, 1e-2)]
+    for start, tau in starts:
+        point, gap = start(problem, fixed, guess, tau), 0.0
+        if start is begin:
+            point, gap = walk(problem, point, fixed, False)
+        if gap <= 1e-5 * max(1.0, tau):
+            point = walk(problem, lengthened(problem, point, fixed), fixed, True)[0]
+            yield settle(problem, point)
+
+
+def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
+    """A point near a guess, of which every product of a multiplier and its room is tau."""
+    y, P, A, _, group, lean, cost, free, E, _, lower, upper = problem
+    x, mu, equal = guess
+    n, hard = cost.size, np.isinf(cost)
+    x = np.clip(x, lower, upper)
+    J = A.copy()
+    J[: len(P)] += P @ x
+    slope = x - rounded(y) + J.T @ (mu + lean) + E.T @ equal
+    places, pulls = [], []
+    for side, sign in ((lower, 1.0), (upper, -1.0)):
+        held = np.isfinite(side) & ~fixed
+        away = np.where(held, sign * (x - side), 0.0)
+        pull = halfway(np.maximum(sign * slope, 0.0) - away, tau)
+        most = 0.4 * (upper - lower)
+        room = np.where(held, np.minimum(tau / pull, most), 0.0)
+        places.append(np.where(held, side + sign * room, -sign * np.inf))
+        pulls.append(np.where(held, pull, 0.0))
+    x = np.where(fixed, lower, np.minimum(np.maximum(x, places[0]), places[1]))
+    g = rows_at(problem, x)
+    top = np.full(n, -np.inf)
+    np.maximum.at(top, group, g)
+    sums = np.bincount(group, mu, n)
+    s = halfway(np.maximum(top, 0.0) - np.where(hard, 0.0, np.maximum(cost - sums, 0.0)), tau)
+    nu = np.where(hard | free, 0.0, tau / s)
+    s = np.where(hard, 0.0, np.where(free, top + np.sqrt(tau), s))
+    mu = halfway(mu - np.maximum(s[group] - g, 0.0), tau)
+    return Point(x, s, tau / mu, mu, nu, *pulls, equal)
+
+
+def halfway(difference: Array, tau: float) -> Array:
+    """The positive a with ``a - tau / a`` equal to this."""
+    root = np.sqrt(np.square(difference) + 4.0 * tau)
+    return np.where(
+        difference > 0.0,
+        0.5 * (difference + root),
+        2.0 * tau / np.maximum(root - difference, 1e-300),
+    )
+
+
+def rows_at(problem: Problem, x: Array) -> Array:
+    """g in doubles."""
+    g = problem.A @ x - rounded(problem.b)
+    g[: len(problem.P)] += 0.5 * ((problem.P @ x) @ x)
+    return g
+
+
+def lengthened(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
+    """The same on pairs; what rounding has put onto a bound is brought back to its room."""
+    lower, upper = problem.lower, problem.upper
+    x, s, t, mu, nu, low, up, equal = point
+    gap = float(mu @ t + nu @ np.maximum(s, 0.0)) / max(mu.size, 1) + 1e-100
+    place = Long(np.array(x))
+    digit = 1e-12 * np.maximum(np.abs(x), 1e-3)
+    for side, sign, pull in ((lower, 1.0, low), (upper, -1.0, up)):
+        held = np.isfinite(side) & ~fixed & (sign * (x - side) < digit)
+        room = np.minimum(gap / np.maximum(pull, 1e-100), digit)
+        place[held] = Long(side[held]) + sign * room[held]
+    return Point(place, *(Long(np.array(part)) for part in (s, t, mu, nu, low, up, equal)))
+
+
+def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
+    """A point well inside the bounds, of which every product of a multiplier and its room is tau.
+
+    Rows may be broken: that is mended on the way, while unequal products would be in it.
+    """
+    y, _, _, _, group, _, cost, free, E, _, lower, upper = problem
+    y, n, hard = rounded(y), cost.size, np.isinf(cost)
+    low, high = np.isfinite(lower) & ~fixed, np.isfinite(upper) & ~fixed
+    room = 0.1 * np.minimum(np.where(low & high, upper - lower, 2.0), 2.0)
+    x = np.clip(y, -1e3, 1e3)
+    x = np.where(low, np.maximum(x, lower + room), x)
+    x = np.where(high, np.minimum(x, upper - room), x)
+    x = np.where(fixed, lower, x)
+    top = np.full(n, -np.inf)
+    np.maximum.at(top, group, rows_at(problem, x))
+    share = np.where(hard, np.inf, cost / np.maximum(np.bincount(group, minlength=n), 1))[group]
+    mu = np.maximum(np.where(free[group], share, np.minimum(0.5 * share, tau)), 1e-100)
+    nu = np.where(hard | free, 0.0, np.maximum(cost - np.bincount(group, mu, n), 1e-100))
+    s = np.where(hard, 0.0, np.where(free, 1.0 + top, tau / np.where(nu > 0.0, nu, 1.0)))
+    lows = np.where(low, tau / np.where(low, x - lower, 1.0), 0.0)
+    ups = np.where(high, tau / np.where(high, upper - x, 1.0), 0.0)
+    return Point(x, s, tau / mu, mu, nu, lows, ups, np.zeros(len(E)))
+
+
+def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple[Point, float]:
+    """Newton's method from inside, until the gap is small enough or no longer falls; and the gap."""
+    y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
+    n, k = cost.size, len(P)
+    hard = np.isinf(cost)
+    hinge = ~hard & ~free & (cost > 0.0)
+    none = ~hard & (cost <= 0.0)  # a group without a cost has no multipliers
+    live = ~none[group]
+    below, above = np.isfinite(lower) & ~fixed, np.isfinite(upper) & ~fixed
+    member = (group == np.arange(n)[:, None]).astype(float)
+    some = np.where(hard, 0.0, cost)
+    make = Long if long else np.asarray
+    if not long:
+        y, b, e = rounded(y), rounded(b), rounded(e)
+    best, stuck, care, begun = (np.inf, point), 0, 1e-6, np.inf
+    for _ in range(STEPS):
+        x, s, t, mu, nu, low, up, equal = point
+        bent = dot(P, x) if k else None
+        J = make(np.array(A)) + 0.0
+        g = dot(A, x) - b
+        if bent is not None:
+            J[:k] = J[:k] + bent
+            g[:k] = g[:k] + 0.5 * dot(bent, x)
+        down = make(np.where(below, 1.0, 1.0)) * 1.0
+        down[below] = (x - lower)[below] if below.any() else down[below]
+        over = make(np.ones(x.shape)) * 1.0
+        over[above] = (upper - x)[above] if above.any() else over[above]
+        size = int(live.sum() + hinge.sum() + below.sum() + above.sum())
+        pairs = [(mu, t, live), (nu, s, hinge), (low, down, below), (up, over, above)]
+        gap = sum(float(rounded(a)[m] @ rounded(c)[m]) for a, c, m in pairs) / max(size, 1)
+        total = mu + lean
+        rx = x - y + dot(J.T, total) + (dot(E.T, equal) if len(E) else 0.0) - low + up
+        rs = some - dot(member, mu) - nu
+        rp = g - (member.T * s).sum(-1) + t
+        re = dot(E, x) - e if len(E) else make(np.zeros(0))
+        scale = 1.0 + np.abs(rounded(x)) + np.abs(rounded(J)).T @ np.abs(rounded(total))
+        off = float((np.abs(rounded(rx)) / scale)[~fixed].max(initial=0.0))
+        off = max(off, float(np.abs(rounded(rp))[live].max(initial=0.0)))
+        off = max(off, float(np.abs(rounded(re)).max(initial=0.0)))
+        begun = gap if begun == np.inf else begun
+        merit = max(gap, off)
+        if not np.isfinite(merit):
+            break
+        if merit < 0.9 * best[0]:
+            best, stuck = (merit, point), 0
+        else:
+            stuck += 1
+        if (gap <= ENOUGH and off <= SHARP) if long else gap <= 1e-10:
+            break
+        if stuck > (8 if long or gap <= 1e-3 * begun else 25):
+            break
+        # The matrix: curvature, bounds, and rows through the rooms that they have.
+        w = mu / t
+        w[~live] = make(np.zeros(int((~live).sum())))
+        W = dot(member, w)
+        safe = make(np.where(rounded(W) > 0.0, 0.0, 1.0)) + W
+        mean = (w[:, None] * J).T
+        mean = dot(member[:, None, :], mean) / safe[:, None]
+        kappa = make(np.zeros(n)) + 0.0
+        kappa[hinge] = (nu / s)[hinge] if hinge.any() else kappa[hinge]
+        rise = W * kappa / (make(np.where(rounded(W + kappa) > 0.0, 0.0, 1.0)) + (W + kappa))
+        rise[hard] = W[hard]
+        centered = J - (member.T[:, :, None] * mean).sum(1)
+        M = dot((w[:, None] * centered).T[:, None, :], centered.T[None])
+        M = M + dot((rise[:, None] * mean).T[:, None, :], mean.T[None])
+        soft_e = PROXIMAL
+        if k:
+            curve = (total[:k, None, None] * P).sum(0)
+            soft_e = PROXIMAL / (1.0 + np.abs(rounded(curve)).max())
+            M = M + curve
+        if len(E):
+            M = M + (E.T @ E) / soft_e
+        stiff = 1.0 + low / down + up / over
+        where = np.arange(x.shape[0])
+        M[where, where] = M[where, where] + stiff
+        if fixed.any():
+            M[fixed] = make(np.zeros((int(fixed.sum()), x.shape[0])))
+            M[:, fixed] = make(np.zeros((x.shape[0], int(fixed.sum()))))
+            M[fixed, fixed] = make(np.ones(int(fixed.sum())))
+        factor = factored(M)
+        if factor is None:
+            break
+        move, tau = None, 0.0
+        for sure in (False, True):
+            cr, cs = tau - mu * t, tau - nu * s
+            cl, cu = tau - low * down, tau - up * over
+            if move is not None:  # what the first direction would leave by its own curvature
+                cr, cs = cr - move.mu * move.t, cs - move.nu * move.s
+                cl, cu = cl - move.low * move.x, cu + move.up * move.x
+            q = (cr + mu * rp) / t
+            q[~live] = make(np.zeros(int((~live).sum())))
+            h = dot(member, q) - rs
+            h[hinge] = (h + cs / safe_of(s))[hinge] if hinge.any() else h[hinge]
+            S = W + kappa
+            S = make(np.where(rounded(S) > 0.0, 0.0, 1.0)) + S
+            soft = h / S
+            soft[hard | none] = make(np.zeros(int((hard | none).sum())))
+            right = -1.0 * rx - dot(J.T, q) + dot((W[:, None] * mean).T, soft)
+            right = right + masked(cl / down, below) - masked(cu / over, above)
+            if len(E):
+                right = right - dot(E.T, re) / soft_e
+            right[fixed] = make(np.zeros(int(fixed.sum())))
+            dx = back(factor, right)
+            along = dot(J, dx)
+            ds = soft + W * dot(mean, dx) / S
+            ds[hard | none] = make(np.zeros(int((hard | none).sum())))
+            dt = -1.0 * rp - along + (member.T * ds).sum(-1)
+            dmu = q + w * (along - (member.T * ds).sum(-1))
+            dnu = masked((cs - nu * ds) / safe_of(s), hinge)
+            dlow = masked((cl - low * dx) / down, below)
+            dup = masked((cu + up * dx) / over, above)
+            de = (dot(E, dx) + re) / soft_e if len(E) else equal
+            move = Point(dx, ds, dt, dmu, dnu, dlow, dup, de)
+            length = 1.0
+            for a, d, m in (
+                (mu, dmu, live), (t, dt, live), (nu, dnu, hinge), (s, ds, hinge), (low, dlow, below),
+                (down, dx, below), (up, dup, above), (over, -1.0 * dx, above),
+            ):  # fmt: skip
+                a, d = rounded(a)[m], rounded(d)[m]
+                falls = d < 0.0
+                length = min(length, float((-a[falls] / d[falls]).min(initial=np.inf)))
+            if not sure:
+                left = sum(
+                    float((rounded(a) + length * rounded(d))[m] @ (rounded(c) + length * rounded(f))[m])
+                    for a, d, c, f, m in (
+                        (mu, dmu, t, dt, live), (nu, dnu, s, ds, hinge), (low, dlow, down, dx, below),
+                        (up, dup, over, -1.0 * dx, above),
+                    )
+                )  # fmt: skip
+                share = max(left / max(size, 1) / max(gap, 1e-300), 0.0)
+                tau = gap * min(max(share**3, care), 1.0)
+        # Rooms are those of the rows themselves: the curvature of a row takes some of its own.
+        length = min(SHORT * length, 1.0)
+        if k:
+            assert move is not None
+            bend = 0.5 * dot(dot(P, move.x), move.x)
+            for _ in range(60):
+                ahead = rounded(t)[:k] + length * rounded(move.t)[:k]
+                if not (length * length * rounded(bend) > 0.5 * ahead)[live[:k]].any():
+                    break
+                length *= 0.7
+            move.t[:k] = move.t[:k] - length * bend
+        care = max(0.9 * (1.0 - length) ** 2, 1e-6)  # aim low where the last step could go far
+        assert move is not None
+        point = Point(*(a + length * d for a, d in zip(point, move, strict=True)))
+    return best[1], best[0]
+
+
+def safe_of(value: Any) -> Any:
+    """The same with ones for zeros."""
+    zero = rounded(value) == 0.0
+    return value + np.where(zero, 1.0, 0.0)
+
+
+def masked(value: Any, where: np.ndarray) -> Any:
+    """The value there, zero elsewhere, whatever it is."""
+    if isinstance(value, Long):
+        return Long(np.where(where, value.high, 0.0), np.where(where, value.low, 0.0))
+    return np.where(where, value, 0.0)
+
+
+def factored(M: Any) -> Any:
+    """Cholesky's factor, of the matrix brought to a diagonal of ones; None if there is none."""
+    diagonal = np.diagonal(rounded(M)).copy()
+    if not (np.isfinite(diagonal).all() and (diagonal > 0.0).all()):
+        return None
+    size = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+    M = size[:, None] * M * size
+    p = size.size
+    if not isinstance(M, Long):
+        try:
+            return np.linalg.cholesky(M + 1e-15 * np.eye(p)), size
+        except np.linalg.LinAlgError:
+            return None
+    L = Long(np.array(M.high), np.array(M.low))
+    for j in range(p):
+        pivot = L[j, j]
+        if not pivot.high > 1e-30:
+            pivot = Long(np.array(1e-30))
+        root = pivot.sqrt()
+        L[j, j] = root
+        if j + 1 < p:
+            L[j + 1 :, j] = L[j + 1 :, j] / root
+            column = L[j + 1 :, j]
+            L[j + 1 :, j + 1 :] = L[j + 1 :, j + 1 :] - column[:, None] * column[None, :]
+    return L, size
+
+
+def back(factor: Any, right: Any) -> Any:
+    """Solve with a factor."""
+    L, size = factor
+    if not isinstance(L, Long):
+        from scipy.linalg import cho_solve
+
+        return size * cho_solve((L, True), size * right)
+    z = size * right
+    p = size.size
+    for j in range(p):
+        z[j] = z[j] / L[j, j]
+        if j + 1 < p:
+            z[j + 1 :] = z[j + 1 :] - L[j + 1 :, j] * z[j]
+    for j in range(p - 1, -1, -1):
+        z[j] = z[j] / L[j, j]
+        if j:
+            z[:j] = z[:j] - L[j, :j] * z[j]
+    return size * z
+
+
+def settle(problem: Problem, point: Point) -> Guess:
+    """The point in doubles; what is clearly at a bound is exactly so."""
+    _, P, A, b, group, _, cost, free, _, _, lower, upper = problem
+    x, s, t, mu, _, low, up, equal = (rounded(part) for part in point)
+    at = np.maximum(np.abs(x), 1e-3 * np.abs(x).max(initial=0.0))
+    size = np.abs(A) @ at + np.abs(rounded(b))
+    size[: len(P)] += 0.5 * (np.abs(P) @ at) @ at
+    size = np.where(size > 0.0, size, 1.0)
+    mu = np.where(t > 1e-11 * size, 0.0, np.maximum(mu, 0.0))
+    most = np.zeros(cost.size)
+    np.maximum.at(most, group, size)
+    hard = np.isinf(cost)
+    total = np.bincount(group, mu, cost.size)
+    full = (free | (s > 1e-11 * most)) & ~hard
+    share = np.where(
+        full & (total > 0.0), np.where(hard, 1.0, cost) / np.maximum(total, 1e-300), 1.0
+    )
+    mu = mu * share[group]
+    near = 1e-13 * np.maximum(at, 1e-300)
+    x = np.where((x - lower <= near) & (low > 0.0), lower, x)
+    x = np.where((upper - x <= near) & (up > 0.0), upper, x)
+    return np.clip(x, lower, upper), mu, equal
+
+
+def power(size: Any) -> Any:
+    """The power of two next to a size, 1 for 0: a division by it is exact."""
+    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
+
+
+def on_quadratic_rows(
+    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array
+) -> Iterator[tuple[Array, Array]]:
+    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess.
+
+    `unit` is the size of x.
+    """
+    center, gradient, alpha, low, high, P, A, b, lower, upper = one
+    u, k, half = float(power(unit)), len(P), 0.5 / float(alpha)
+    steep = np.abs(A).max(axis=1, initial=0.0)
+    steep[:k] = np.maximum(steep[:k], u * np.abs(P).max(axis=(1, 2), initial=0.0))
+    steep = power(steep)
+    with np.errstate(all="ignore"):
+        y = (Long(center) - Long(gradient) / (2.0 * float(alpha))) / u
+        worth = half * steep / u  # of a multiplier
+        equal = np.isinf(low) & np.isinf(high)
+        turned = np.isinf(low) & ~equal  # hard from below: the row the other way round
+        sign = np.where(turned, -1.0, 1.0) / steep
+        least, most = np.where(turned, -high, low), np.where(turned, -low, high)
+        rows = ~equal
+        lean = (least * worth)[rows]
+        cost = np.where(np.isinf(most), np.inf, (most - least) * worth)[rows]
+        count = int(rows.sum())
+        problem = Problem(
+            y, P * (u / steep[:k])[:, None, None], (A * sign[:, None])[rows], (b * sign / u)[rows],
+            np.arange(count), lean, cost, np.zeros(count, bool), A[equal] / steep[equal, None],
+            b[equal] / steep[equal] / u, lower / u, upper / u,
+        )  # fmt: skip
+        start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
+        for x, mu, nu in answers(
+            problem, (guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal])
+        ):
+            lam = np.empty(b.size)
+            lam[rows] = np.where(
+                mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
+            ) * np.where(turned[rows], -1.0, 1.0)
+            lam[equal] = nu / worth[equal]
+            yield np.clip(x * u, lower, upper), np.clip(lam, low, high)
+
+
+def on_pieces(
+    problem: Any, unit: float, guess: Array, multipliers: Array, beside: Array
+) -> Iterator[Guess]:
+    """x and the multipliers of pieces and of plain rows, of a problem with max-affine rows.
+
+    From a guess of the same; `unit` is the size of x.
+    """
+    y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
+    u, n = float(power(unit)), high.size
+    steep = np.zeros(n)
+    np.maximum.at(steep, group, np.abs(A).max(axis=1, initial=0.0))
+    steep, own = power(steep), power(np.abs(plain).max(axis=1, initial=0.0))
+    equal = lo == -np.inf
+    count = int((~equal).sum())
+    with np.errstate(all="ignore"):
+        free = (low == high) & (high < np.inf) & (high > 0.0)
+        scaled = Problem(
+            Long(y) / u, np.zeros((0, A.shape[1], A.shape[1])),
+            np.concatenate([A / steep[group, None], (plain / own[:, None])[~equal]]),
+            np.concatenate([b / steep[group] / u, (limit / own / u)[~equal]]),
+            np.concatenate([group, n + np.arange(count)]), np.zeros(b.size + count),
+            np.concatenate([high * steep / u, np.full(count, np.inf)]),
+            np.concatenate([free, np.zeros(count, bool)]), (plain / own[:, None])[equal],
+            (limit / own / u)[equal], lower / u, upper / u,
+        )  # fmt: skip
+        price = beside * own / u
+        start = np.concatenate([multipliers * steep[group] / u, price[~equal]])
+        for x, mu, nu in answers(scaled, (guess / u, start, price[equal])):
+            out = np.empty(limit.size)
+            out[equal], out[~equal] = nu * u / own[equal], mu[b.size :] * u / own[~equal]
+            yield np.clip(x * u, lower, upper), mu[: b.size] * u / steep[group], out
