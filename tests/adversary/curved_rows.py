@@ -16,7 +16,7 @@ from scipy import sparse
 
 import coldq
 from tests.adversary.drawn import EXTREME, MODERATE, Draw, Drawn
-from tests.adversary.judging import INF, LONG, Problem, Rows, gap, residual
+from tests.adversary.judging import INF, LONG, Problem, Rows, floored, gap, residual
 
 Rng = np.random.Generator
 AFFINE, CURVED, GAP = 1e-9, 1e-8, 1e-6  # what docs/which-pair-is-solved-how.md promises
@@ -44,7 +44,8 @@ def affine_rows(A: np.ndarray, b: np.ndarray, thin: bool = False) -> Rows:
     C, c = A.astype(LONG), b.astype(LONG)
     return Rows(
         g, lambda x: C @ x - c, lambda x, room: (np.arange(len(b)), C, C @ x - c),
-        lambda x, at: np.abs(C) @ at + np.abs(c), lambda by: affine_rows(A, b + by, thin),
+        lambda x, at: (np.abs(C) * floored(C != 0.0, at)).sum(axis=1) + np.abs(c),
+        lambda by: affine_rows(A, b + by, thin),
     )  # fmt: skip
 
 
@@ -55,13 +56,19 @@ def quadratic_rows(P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool 
     def value(x: np.ndarray) -> np.ndarray:
         return (0.5 * (B @ x) + a) @ x - c
 
+    def size(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        at = floored((a != 0.0) | B.any(axis=1), at)
+        return ((0.5 * (np.abs(B) * at[:, None]).sum(axis=2) + np.abs(a)) * at).sum(
+            axis=1
+        ) + np.abs(c)
+
     g: Any = coldq.QuadraticConstraint(P, q, r)
     if functions:
         g = coldq.Convex(lambda x: (0.5 * (P @ x) + q) @ x - r, lambda x: P @ x + q, lambda x: P,
                          len(r))  # fmt: skip
     return Rows(
         g, value, lambda x, room: (np.arange(len(r)), B @ x + a, value(x)),
-        lambda x, at: (0.5 * (np.abs(B) @ at) + np.abs(a)) @ at + np.abs(c),
+        size,
         lambda by: quadratic_rows(P, q, r + by, functions), curved=True,
         wobble=lambda x: np.abs(B) @ np.abs(x) + np.abs(a),
     )  # fmt: skip
@@ -71,7 +78,7 @@ def piecewise_rows(A: np.ndarray, b: np.ndarray) -> Rows:
     C, c = A.astype(LONG), b.astype(LONG)
 
     def widest(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return (np.abs(C) @ at + np.abs(c)).max(axis=1)
+        return ((np.abs(C) * floored(C != 0.0, at)).sum(axis=2) + np.abs(c)).max(axis=1)
 
     def slopes(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values = C @ x - c
@@ -93,7 +100,7 @@ def capacity_rows(demand: float, scale: np.ndarray, rate: np.ndarray) -> Rows:
     return Rows(
         coldq.LogCapacity(demand, scale, rate), value,
         lambda x, room: (np.zeros(1, int), -(s * r / (1.0 + r * x))[None], value(x)),
-        lambda x, at: np.array([abs(demand) + s @ np.log1p(r * at)]),
+        lambda x, at: np.array([abs(demand) + s @ np.log1p(r * floored(s * r > 0.0, at))]),
         lambda by: capacity_rows(demand - float(by[0]), scale, rate), curved=True,
     )  # fmt: skip
 
@@ -133,7 +140,12 @@ def function_rows(
 
     def size(x: np.ndarray, at: np.ndarray) -> np.ndarray:
         g, J = value(x), slope(x)
-        return np.abs(J) @ (at + np.abs(shift)) + np.abs(g - J @ (x - shift)) + np.abs(by)
+        at = floored(J != 0.0, at)
+        return (
+            (np.abs(J) * (at + np.abs(shift))).sum(axis=1)
+            + np.abs(g - J @ (x - shift))
+            + np.abs(by)
+        )
 
     def wobble(x: np.ndarray) -> np.ndarray:
         return np.abs(bend(x)) @ (np.abs(x) + np.abs(shift)) + np.abs(slope(x))

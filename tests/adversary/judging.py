@@ -61,15 +61,19 @@ class Problem(NamedTuple):
         return self.center.astype(LONG) - self.gradient.astype(LONG) * half
 
 
-def counted(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, LONG]:
-    """The size with which each coordinate counts in a row, and the unit of x.
+def counted(problem: Problem, x: np.ndarray) -> np.ndarray:
+    """The size of each coordinate: of itself, or if more of the rounding that it may have.
 
     x is known up to the rounding of what it is the difference of: a millionth of its target.
     """
     width = (problem.domain.box.upper - problem.domain.box.lower).astype(LONG)
-    doubt = np.minimum(1e-6 * np.abs(problem.target()), width)
-    unit = np.maximum(np.abs(x), doubt).max()
-    return np.maximum(np.abs(x), 1e-3 * unit), unit
+    return np.maximum(np.abs(x), np.minimum(1e-6 * np.abs(problem.target()), width))
+
+
+def floored(inside: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The sizes of coordinates in every row: a thousandth of the largest in the row at least."""
+    least = 1e-3 * np.where(inside, at, 0.0).max(axis=-1, initial=0.0)
+    return np.maximum(at, least[..., None])
 
 
 def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple[np.ndarray, ...]:
@@ -83,7 +87,7 @@ def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple
     for part, floor in domain.hard:
         if isinstance(part, coldq.Affine):
             A, b = part.A.astype(LONG), part.b.astype(LONG)
-            held = b - A @ x <= room * (np.abs(b) + np.abs(A) @ at)
+            held = b - A @ x <= room * (np.abs(b) + (np.abs(A) * floored(A != 0.0, at)).sum(axis=1))
             normals.append(A[held])
             terms.append(np.abs(A[held]))
             rooms.append((b - A @ x)[held])
@@ -118,7 +122,7 @@ def outside(problem: Problem, x: np.ndarray, at: np.ndarray) -> float:
             A, b = part.A.astype(LONG), part.b.astype(LONG)
             over = A @ x - b
             over = np.abs(over) if floor == -INF else np.maximum(over, 0.0)
-            size = np.abs(A) @ at + np.abs(b)
+            size = (np.abs(A) * floored(A != 0.0, at)).sum(axis=1) + np.abs(b)
             worst = max(worst, float((over / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
         else:
             own = slice(part.first, part.first + part.center.size)
@@ -133,7 +137,7 @@ def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     x, lam, rows = step.x.astype(LONG), step.multipliers.astype(LONG), problem.rows
     if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
         return INF
-    at, unit = counted(problem, x)
+    at = counted(problem, x)
     off = outside(problem, x, at)
     g, size = rows.value(x), rows.size(x, at)
     wrong = ((lam > problem.floor) & (g < 0.0)) | ((lam < problem.weights) & (g > 0.0))
@@ -141,22 +145,22 @@ def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     worst = max(off, float(broken))
     if worst > tolerance:
         return worst
-    return max(worst, unbalanced(problem, x, lam, at, unit, tolerance)[0])
+    return max(worst, unbalanced(problem, x, lam, at, tolerance)[0])
 
 
 def unbalanced(
-    problem: Problem, x: np.ndarray, lam: np.ndarray, at: np.ndarray, unit: LONG, room: float
+    problem: Problem, x: np.ndarray, lam: np.ndarray, at: np.ndarray, room: float
 ) -> tuple[float, LONG]:
     """What is left of ``y - x`` after the rows' slopes and the domain's normals.
 
     Shares of a row's pieces and multiples of the normals come from nonnegative least squares; the
-    remainder, in long double, is relative to the unit and all terms. Second, the bound from below
+    remainder, in long double, is relative to x and all terms. Second, the bound from below
     that these multipliers prove.
     """
     y, mu = problem.target(), lam * (LONG(0.5) / LONG(problem.alpha))
     owner, S, tangents = problem.rows.slopes(x, room)
     B, size, away = normals_at(problem.domain, x, at, room)
-    scale = unit + np.abs(y) + np.abs(S * mu[owner, None]).sum(axis=0)
+    scale = np.abs(x) + np.abs(y) + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     rounding = np.zeros(x.size, LONG)  # of x, in the slopes
     if problem.rows.wobble is not None:
@@ -167,12 +171,15 @@ def unbalanced(
     v = y - x - S.T @ (share * mu[owner])
     sums = (owner[open_] == several[:, None]).astype(LONG)
     pull = (S * mu[owner, None])[open_]
-    left = np.block([[(B / scale).T, (pull / scale).T], [np.zeros((several.size, len(B))), sums]])
-    right = np.concatenate([v / scale, np.ones(several.size, LONG)])
-    length = np.sqrt((left * left).sum(axis=0))
-    length = np.where(length > 0.0, length, 1.0)
+    empty = np.zeros((several.size, len(B)))
     best, least = INF, LONG(-INF)
-    for fit in (_quickly, _carefully):
+    # A first fit tells how much the normals push, and so what rounding of theirs is worth.
+    worth = np.full(x.size, scale.max())
+    for fit in (_quickly, _quickly, _carefully, _carefully):
+        left = np.block([[(B / worth).T, (pull / worth).T], [empty, sums]])
+        right = np.concatenate([v / worth, np.ones(several.size, LONG)])
+        length = np.sqrt((left * left).sum(axis=0))
+        length = np.where(length > 0.0, length, 1.0)
         found = np.zeros(left.shape[1], LONG)
         for _ in range(4):  # what rounding left of the fit is fitted again
             rest = right - left @ found
@@ -194,6 +201,7 @@ def unbalanced(
                 least = problem.gradient @ there + problem.alpha * (there @ there + 2.0 * rows)
             if best <= 1e-3 * room:
                 return best, least
+        worth = scale + size.T @ found[: len(B)]
     return best, least
 
 
@@ -231,7 +239,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     lam = step.multipliers
     if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
         return INF
-    at, unit = counted(problem, x)
+    at = counted(problem, x)
     hard = np.isinf(problem.weights)
     terms = rows.size(x, at)
     terms = np.where(terms > 0.0, terms, 1.0)
@@ -244,7 +252,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
     size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
     enough = value - tolerance * size
-    least = unbalanced(problem, x, lam.astype(LONG), at, unit, 1e-4)[1]
+    least = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)[1]
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst

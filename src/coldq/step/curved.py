@@ -37,9 +37,9 @@ class Rows(NamedTuple):
 def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...], Array | None]:
     """The box around a domain, and the affine and quadratic rows that make the domain of it.
 
-    Balls are balls around the origin: a sphere far from it has no digits to lose in
-    ``|x|^2 - 2 <c, x> + |c|^2 - r^2``. The third, where there are balls elsewhere, is the point
-    that all this is relative to.
+    A ball farther than its radius from the origin is brought there: it has no digits to lose in
+    ``|x|^2 - 2 <c, x> + |c|^2 - r^2``. The third, where there is one, is the point that all this is
+    relative to.
     """
     hard = getattr(domain, "hard", ())
     if hard is None:
@@ -49,11 +49,11 @@ def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...], Array | None]:
         )
     box, p, shift = getattr(domain, "box", domain), domain.dim, None
     for part, _ in hard:
-        if hasattr(part, "radius") and part.center.any():
+        if hasattr(part, "radius") and (np.abs(part.center).max(axis=-1) > part.radius).any():
             shift = np.zeros((*domain.batch, p)) if shift is None else shift
             shift[..., part.first : part.first + part.center.shape[-1]] = part.center
     rows = tuple(
-        (in_ball(part, p) if hasattr(part, "radius") else moved(part, shift), least)
+        (in_ball(part, p, shift) if hasattr(part, "radius") else moved(part, shift), least)
         for part, least in hard
     )
     if shift is not None:
@@ -61,15 +61,23 @@ def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...], Array | None]:
     return box, rows, shift
 
 
-def in_ball(part: Any, p: int) -> QuadraticConstraint:
-    """A ball's row, ``|x[first : first + q]| <= radius``, squared, and in units of the radius."""
-    batch, q = part.radius.shape, part.center.shape[-1]
-    inside = (np.arange(p) >= part.first) & (np.arange(p) < part.first + q)
-    P = (
-        np.broadcast_to(np.diag(2.0 * inside), (*batch, 1, p, p))
-        / part.radius[..., None, None, None]
-    )
-    return QuadraticConstraint.unchecked(P, np.zeros((*batch, 1, p)), part.radius[..., None])
+def in_ball(part: Any, p: int, shift: Array | None) -> QuadraticConstraint:
+    """A ball's row, ``|x[first : first + q] - center| <= radius``, squared, in units of the radius.
+
+    As a function of ``x - shift``.
+    """
+    last = part.first + part.center.shape[-1]
+    inside = (np.arange(p) >= part.first) & (np.arange(p) < last)
+    batch = np.broadcast_shapes(part.radius.shape, part.center.shape[:-1])
+    middle = np.zeros((*batch, 1, p))
+    middle[..., 0, part.first : last] = part.center
+    if shift is not None:
+        middle = np.where(inside, middle - shift[..., None, :], 0.0)
+    radius = np.broadcast_to(part.radius, middle.shape[:-2])[..., None]
+    away = np.sqrt(np.square(middle).sum(axis=-1))
+    P = np.broadcast_to(np.diag(2.0 * inside), (*middle.shape, p)) / radius[..., None, None]
+    limit = (radius - away) * ((radius + away) / radius)
+    return QuadraticConstraint.unchecked(P, -2.0 * middle / radius[..., None], limit)
 
 
 def moved(part: Any, shift: Array | None) -> Any:
@@ -318,21 +326,30 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
 
 
 def unit_of(one: tuple[Any, ...], x: Array) -> float:
-    """The size of x, beside which a coordinate at zero counts, as in the kernel."""
+    """The size of the largest coordinate."""
+    return float(known_size(one, x).max(initial=1e-300))
+
+
+def known_size(one: tuple[Any, ...], x: Array) -> Array:
+    """The size of each coordinate: of itself, or if more of the rounding that it may have."""
     center, gradient, alpha, *_, lower, upper = one
     doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
-    return float(np.maximum(np.abs(x), doubt).max(initial=1e-300))
+    return np.maximum(np.abs(x), doubt)
 
 
 def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
     """g, its jacobian, and the sizes of the terms that the entries of both are the sums of."""
     P, A, b = one[5:8]
-    at, m = np.maximum(np.abs(x), X_FLOOR * unit_of(one, x)), len(P)
-    g, J, terms = A @ x - b, A.copy(), np.abs(A)
-    size, bent, most = terms @ at + np.abs(b), P @ x, np.abs(P) @ at
+    m, terms = len(P), np.abs(A)
+    inside = A != 0.0
+    inside[:m] |= np.diagonal(P, axis1=1, axis2=2) != 0.0
+    largest = np.where(inside, known_size(one, x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * largest[:, None])
+    g, J, size = A @ x - b, A.copy(), (terms * at).sum(axis=1) + np.abs(b)
+    bent, most = P @ x, (np.abs(P) * at[:m, None, :]).sum(axis=2)
     g[:m] += 0.5 * (bent @ x)
     J[:m] += bent
-    size[:m] += 0.5 * (most @ at)
+    size[:m] += 0.5 * (most * at[:m]).sum(axis=1)
     terms[:m] += most
     return g, J, size, terms
 
@@ -347,15 +364,15 @@ def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
     g, J, size, most = values(one, x)
-    y, terms, unit = center - gradient * half, J * (lam * half)[:, None], unit_of(one, x)
+    y, terms = center - gradient * half, J * (lam * half)[:, None]
     slope = x - y + terms.sum(axis=0)
     slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
     firm = np.isinf(high) | np.isinf(low)
-    scale = (
-        unit + np.abs(y) + np.abs(terms[~firm]).sum(axis=0) + TERMS * most.T @ np.abs(lam * half)
-    )
-    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (unit + np.abs(x))
+    scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), 1e-300)
+    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
+    move = move / np.maximum(known_size(one, x), 1e-300)
     wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
     return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))

@@ -1015,6 +1015,7 @@ CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more tha
 DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
 TERMS = 1e-7  # of the terms of a slope: a last digit of x moves them by as much as promised of W
 C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
+UNIT = SOFT  # quadratic rows have no compliance
 JAC, BACK = range(2)  # blocks of n by p: the jacobian; its terms' sizes, or it through the factor
 
 
@@ -1182,23 +1183,26 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
     return True
 
 
-@compiled
-def unit_of(x, lower, upper, columns):
-    """The size of x, beside which a coordinate at zero counts: the least scale that there is."""
-    unit = 0.0
-    for i in range(x.size):
-        doubt = min(DOUBT * abs(columns[Y, i]), upper[i] - lower[i])
-        unit = max(unit, max(abs(x[i]), doubt))
-    return unit
+@inlined
+def known_size(x, y, lower, upper):
+    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
+    return max(abs(x), min(DOUBT * abs(y), upper - lower))
 
 
 @compiled
-def set_curved_values(P, A, b, x, unit, rows, blocks):
-    """g and its jacobian, and the sizes of the terms that their entries are the sums of."""
+def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
+    """g and its jacobian, and the sizes of the terms that their entries are the sums of.
+
+    In a row coordinates count at least with X_FLOOR of the largest that is in it.
+    """
     n, p = A.shape
     m = P.shape[0]
-    least = X_FLOOR * unit
     for k in range(n):
+        most = 0.0
+        for i in range(p):
+            if A[k, i] != 0.0 or (k < m and P[k, i, i] != 0.0):
+                most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+        least = X_FLOOR * most
         value = 0.0
         size = 0.0
         for i in range(p):
@@ -1214,15 +1218,19 @@ def set_curved_values(P, A, b, x, unit, rows, blocks):
             blocks[BACK, k, i] = t + abs(A[k, i])
         rows[G, k] = value - b[k]
         rows[SCALE, k] = size + abs(b[k])
+        rows[UNIT, k] = most
 
 
 @compiled
-def curved_residual(x, unit, lower, upper, columns, rows, blocks):
-    """The residual for quadratic rows; G, SCALE and both blocks belong to x already."""
+def curved_residual(x, lower, upper, columns, rows, blocks):
+    """The residual for quadratic rows; G, SCALE and both blocks belong to x already.
+
+    Nothing is relative to 1: a coordinate is relative to all that it is the sum of.
+    """
     n, p = blocks.shape[1], blocks.shape[2]
     for i in range(p):
         columns[Z, i] = columns[Y, i]
-        columns[W, i] = max(unit + abs(columns[Y, i]), TINY)
+        columns[W, i] = max(abs(x[i]) + abs(columns[Y, i]), TINY)
         for k in range(n):
             term = blocks[JAC, k, i] * rows[MU, k]
             columns[Z, i] -= term
@@ -1250,8 +1258,7 @@ def solve_curved(
         rows[HI, k] = weights[k] * half
         rows[MU, k] = min(max(start[k] * half, rows[LO, k]), rows[HI, k])
     minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-    unit = unit_of(x, lower, upper, columns)
-    set_curved_values(P, A, b, x, unit, rows, blocks)
+    set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
     for _ in range(60 + 10 * n):
@@ -1296,6 +1303,7 @@ def solve_curved(
                 for e in range(count):
                     s += blocks[BACK, k, e] * blocks[BACK, j, e]
                 if j == k:
+                    unit = rows[UNIT, k]
                     steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
                     s += REGULARISATION * (norm + steep * steep) + TINY
                 rows[HESSIAN + a, c] = s
@@ -1337,8 +1345,7 @@ def solve_curved(
                 else:
                     rows[MU, k] = rows[STEP, k] + move
             minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-            unit = unit_of(x, lower, upper, columns)
-            set_curved_values(P, A, b, x, unit, rows, blocks)
+            set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
             slope = 0.0
             for a in range(m):
                 slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
@@ -1361,7 +1368,7 @@ def solve_curved(
                 t = left + (right - left) * min(max(share, 0.05), 0.95)
             if not (left < t and t < right):
                 break
-        residual = curved_residual(x, unit, lower, upper, columns, rows, blocks)
+        residual = curved_residual(x, lower, upper, columns, rows, blocks)
         if residual < 0.5 * best:
             best = residual
             stuck = 0
@@ -1369,7 +1376,7 @@ def solve_curved(
             stuck += 1
         if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 40:
             break
-    residual = curved_residual(x, unit, lower, upper, columns, rows, blocks)
+    residual = curved_residual(x, lower, upper, columns, rows, blocks)
     for k in range(n):
         if rows[MU, k] >= rows[HI, k]:
             multipliers[k] = weights[k]

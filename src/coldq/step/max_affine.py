@@ -284,7 +284,7 @@ def residual(problem: Pieces, x: Array, mu: Array, nu: Array) -> float:
     """
     from coldq.step.max_affine_kernels import pieces_residual
 
-    shapes = (2, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
+    shapes = (3, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
     arrays = [np.ascontiguousarray(a) for a in (*problem, x, mu, nu)]
     return pieces_residual()(*arrays, *(np.empty(shape) for shape in shapes))
 
@@ -336,7 +336,7 @@ def solve_max_affine(
         )  # fmt: skip
         x[where], total, worst[where] = solve_member(problem)
         multipliers[where] = np.where(total >= problem.high, weights[where], total / half)
-    answer = Step(x, np.minimum(multipliers, weights), worst)
+    answer = Step(x, np.clip(multipliers, low, weights), worst)
     if not (worst <= TOLERANCE).all():
         raise_if_failed(answer, np.isinf(worst))
     return answer

@@ -260,16 +260,19 @@ def from_inside():
 
 
 @compiled
-def set_values(A, b, x, mu, least, pull, size, values, scales):
+def set_values(A, b, x, mu, known, pull, size, values, scales):
     """A x - b with the sizes of its terms; add A'mu to `pull`, and |A|'|mu| to `size`.
 
-    A coordinate counts with `least` at least.
+    In a row coordinates count at least with X_FLOOR of the largest size known in it.
     """
     for r in range(b.size):
+        most = 0.0
+        for i in range(x.size):
+            most = max(most, known[i] if A[r, i] != 0.0 else 0.0)
         value, scale = -b[r], abs(b[r])
         for i in range(x.size):
             value += A[r, i] * x[i]
-            scale += abs(A[r, i]) * max(abs(x[i]), least)
+            scale += abs(A[r, i]) * max(abs(x[i]), X_FLOOR * most)
         values[r] = value
         scales[r] = scale if scale > 0.0 else 1.0
         if mu[r] != 0.0:
@@ -287,15 +290,13 @@ def judge(
     n = high.size
     pull, size, values, scales = columns[0], columns[1], rows[0], rows[1]
     top, widest, sums = groups[0], groups[1], groups[2]
-    unit = 0.0
+    known = columns[2]
     for i in range(y.size):
-        unit = max(unit, max(abs(x[i]), min(DOUBT * abs(y[i]), upper[i] - lower[i])))
-    for i in range(y.size):
+        known[i] = max(abs(x[i]), min(DOUBT * abs(y[i]), upper[i] - lower[i]))
         pull[i] = 0.0
-        size[i] = max(unit + abs(y[i]), TINY)
-    least = X_FLOOR * unit
-    set_values(A, b, x, mu, least, pull, size, values, scales)
-    set_values(plain, limit, x, nu, least, pull, size, beside[0], beside[1])
+        size[i] = max(abs(x[i]) + abs(y[i]), TINY)
+    set_values(A, b, x, mu, known, pull, size, values, scales)
+    set_values(plain, limit, x, nu, known, pull, size, beside[0], beside[1])
     for k in range(n):
         top[k] = -math.inf
         widest[k] = 0.0
