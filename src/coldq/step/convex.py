@@ -71,6 +71,20 @@ class Member(NamedTuple):
         penalty = np.where(g > 0.0, self.high * g, self.low * g)
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
+    def terms(self, x: Array, g: Array) -> float:
+        """What a gap is relative to: the sizes of all that the objective is the sum of, there and
+        at the nearest point to the center; or what moves by as much as x is would cost."""
+        box, soft = self.box, self.softened(0.0)
+        begin = np.clip(self.center, box.lower, box.upper)
+        width = np.minimum(np.abs(x), box.upper - box.lower)
+        sizes = [float(np.abs(self.gradient) @ width)]
+        for at, rows in ((x, g), (begin, self.constraint.value(begin))):
+            move = at - self.center
+            penalty = np.abs(np.where(rows > 0.0, soft.high * rows, soft.low * rows)).sum()
+            moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
+            sizes.append(float(moving + penalty))
+        return max(sizes)
+
     def softened(self, weight: Any) -> Member:
         """The same with finite weights for hard rows."""
         return self._replace(
@@ -328,7 +342,7 @@ def models(
         inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, both, g, J)
+        off = smooth_residual(member, x, both, g, J, H)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
@@ -382,8 +396,11 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) -> float:
-    """The relative KKT residual with the rows' own values and slopes: that of their tangents."""
+def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array) -> float:
+    """The relative KKT residual with the rows' own values and slopes: that of their tangents.
+
+    Where curvature is great, the last digit of x moves the slopes: its terms count.
+    """
     center, gradient, alpha, low, high, _, box, hard = member
     A, b = [J], [J @ x - g]
     for part, least in hard:
@@ -394,7 +411,10 @@ def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) ->
         high = np.append(high, np.full(part.n_constraints, np.inf))
     none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
     bounds = box.lower, box.upper
-    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam)
+    place = member.constraint.at(x) if isinstance(member.constraint, Moved) else x
+    bends = np.zeros((rows[1].size, x.size))
+    bends[: len(H)] = np.abs(H) @ np.abs(place)
+    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam, bends)
 
 
 def certificate(member: Member, x: Array) -> float:
@@ -402,7 +422,7 @@ def certificate(member: Member, x: Array) -> float:
     g, J = values_at(member.constraint, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
     _, mu, nu, *_ = solve_cuts(problem, None)
-    return gap_above(member, x, g, problem, mu, nu)
+    return gap_above(member, x, g, J, problem, mu, nu)
 
 
 def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[Any, ...]:
@@ -422,7 +442,9 @@ def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[
     return *(clarabel_on_pieces(problem) or solve_pieces(problem)), False
 
 
-def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu: Array) -> float:
+def gap_above(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces, mu: Array, nu: Array
+) -> float:
     """The relative gap from a bound from below to the value at x, and what hard rows are off by.
 
     Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
@@ -437,15 +459,24 @@ def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu
     rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
     move = there - center
     least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
-    firm = np.isinf(high)
-    value = member.softened(0.0).objective(x, g)
-    broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
     over = problem.plain @ x - problem.limit
     over = np.where(problem.lo == -np.inf, np.abs(over), over)
-    at = np.maximum(np.abs(x), ORIGIN_SIZE)
-    if (over > ROUNDING * (np.abs(problem.plain) @ at + np.abs(problem.limit))).any():
+    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
+    if (over > ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))).any():
         return np.inf  # x is not in the domain
-    return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
+    firm = np.isinf(high)
+    value = member.softened(0.0).objective(x, g)
+    terms = member.terms(x, g)
+    gap = (value - least) / terms if terms > 0.0 else value - least
+    return max(gap, broken_by(x, g[firm], J[firm]), 0.0)
+
+
+def broken_by(x: Array, g: Array, J: Array) -> float:
+    """By how much rows are broken, relative to the terms of their tangents at x."""
+    size = np.abs(J) @ np.maximum(np.abs(x), ORIGIN_SIZE * np.abs(x).max(initial=0.0))
+    size = size + np.abs(J @ x - g)
+    return float((np.maximum(g, 0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
@@ -474,7 +505,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
             require_tangent(value, slope, point, g, x)
         seen.append((x, g, J))
         if k:
-            gap = gap_above(member, x, g, problem, mu, nu)
+            gap = gap_above(member, x, g, J, problem, mu, nu)
             if gap < best[2]:
                 best = x, capped_sums(problem, mu) * 2.0 * member.alpha, gap
             if gap <= 0.5 * GAP_TOLERANCE:

@@ -354,7 +354,9 @@ def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
     return g, J, size, terms
 
 
-def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
+def residual_of(
+    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None
+) -> float:
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
@@ -364,6 +366,7 @@ def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
     g, J, size, most = values(one, x)
+    most = most if terms_of_slopes is None else most + terms_of_slopes
     y, terms = center - gradient * half, J * (lam * half)[:, None]
     slope = x - y + terms.sum(axis=0)
     slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)

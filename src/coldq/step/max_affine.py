@@ -402,5 +402,9 @@ def pieces_clash(problem: Pieces) -> bool:
     b = np.concatenate([problem.b[firm], problem.limit])
     lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
     hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
-    y, lower, upper = problem.y, problem.lower, problem.upper
+    # All in the unit of x and of each row, so that what is broken is relative to these.
+    unit = units_of(problem).x
+    y, lower, upper = problem.y / unit, problem.lower / unit, problem.upper / unit
+    steep = power(np.abs(A).max(axis=1, initial=0.0))
+    A, b = A / steep[:, None], b / (steep * unit)
     return hard_rows_clash((y, y, 1.0, lo, hi, 0.0 * b, A, b, lower, upper))
