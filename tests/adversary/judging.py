@@ -251,6 +251,8 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     begin = problem.domain.project(problem.center).astype(LONG)
     width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
     size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
+    price = np.where(hard, 0.0, problem.weights)
+    value = value - 16.0 * EPS * (price @ terms)  # what rounding makes of a row is no gap
     enough = value - tolerance * size
     least = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)[1]
     if not least >= enough:

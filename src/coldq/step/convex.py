@@ -38,16 +38,20 @@ from coldq.step.curved import (
 from coldq.step.max_affine import (
     Pieces,
     capped_sums,
+    in_units,
     pieces_clash,
     plain_rows,
     residual,
     solve_pieces,
+    units_of,
+    with_more_digits,
 )  # fmt: skip
 
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
-CUTS = 600
-LATELY = 4  # rounds
+CUTS = 300
+LATELY, SHARPLY, STUCK = 4, 6, 30  # rounds
+ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
 STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
@@ -71,19 +75,15 @@ class Member(NamedTuple):
         penalty = np.where(g > 0.0, self.high * g, self.low * g)
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
-    def terms(self, x: Array, g: Array) -> float:
-        """What a gap is relative to: the sizes of all that the objective is the sum of, there and
-        at the nearest point to the center; or what moves by as much as x is would cost."""
-        box, soft = self.box, self.softened(0.0)
-        begin = np.clip(self.center, box.lower, box.upper)
-        width = np.minimum(np.abs(x), box.upper - box.lower)
-        sizes = [float(np.abs(self.gradient) @ width)]
-        for at, rows in ((x, g), (begin, self.constraint.value(begin))):
-            move = at - self.center
-            penalty = np.abs(np.where(rows > 0.0, soft.high * rows, soft.low * rows)).sum()
-            moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
-            sizes.append(float(moving + penalty))
-        return max(sizes)
+    def terms(self, x: Array, g: Array, J: Array) -> float:
+        """What a gap is relative to: the sizes of all that the objective is the sum of, what moves
+        by as much as x is would cost, or what is due to the rounding of rows."""
+        soft, move = self.softened(0.0), x - self.center
+        width = np.minimum(np.abs(x), self.box.upper - self.box.lower)
+        penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
+        moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
+        rounding = ROUNDED * (soft.high @ (np.abs(J) @ np.abs(x) + np.abs(J @ x - g)))
+        return float(max(moving + penalty, np.abs(self.gradient) @ width, rounding))
 
     def softened(self, weight: Any) -> Member:
         """The same with finite weights for hard rows."""
@@ -439,7 +439,9 @@ def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[
             answer = solve_pieces(problem, guess, slowly=False)
             if residual(problem, *answer[:3]) <= TOLERANCE:
                 return *answer, True
-    return *(clarabel_on_pieces(problem) or solve_pieces(problem)), False
+    units = units_of(problem)
+    found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
+    return *(found or solve_pieces(problem)), False
 
 
 def gap_above(
@@ -449,6 +451,30 @@ def gap_above(
 
     Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
     """
+    value, off = value_there(member, x, g, J, problem)
+    terms = member.terms(x, g, J)
+    least = least_below(member, problem, mu, nu)
+    gap = (value - least) / terms if terms > 0.0 else value - least
+    return max(gap, off, 0.0)
+
+
+def value_there(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces
+) -> tuple[float, float]:
+    """The objective at x without hard rows, and what those are off by; infinite if x is not in the
+    domain."""
+    over = problem.plain @ x - problem.limit
+    over = np.where(problem.lo == -np.inf, np.abs(over), over)
+    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
+    room = ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
+    firm = np.isinf(member.high)
+    off = np.inf if (over > room).any() else broken_by(x, g[firm], J[firm])
+    return member.softened(0.0).objective(x, g), off
+
+
+def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
+    """The least of the Lagrangian over the box: below the objective of every point."""
     center, gradient, alpha, _, high, _, _, _ = member
     total = np.bincount(problem.group, mu, high.size)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -458,18 +484,7 @@ def gap_above(
     there = np.minimum(np.maximum(problem.y - pull, problem.lower), problem.upper)
     rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
     move = there - center
-    least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
-    over = problem.plain @ x - problem.limit
-    over = np.where(problem.lo == -np.inf, np.abs(over), over)
-    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
-    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
-    if (over > ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))).any():
-        return np.inf  # x is not in the domain
-    firm = np.isinf(high)
-    value = member.softened(0.0).objective(x, g)
-    terms = member.terms(x, g)
-    gap = (value - least) / terms if terms > 0.0 else value - least
-    return max(gap, broken_by(x, g[firm], J[firm]), 0.0)
+    return float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
 
 
 def broken_by(x: Array, g: Array, J: Array) -> float:
@@ -489,41 +504,77 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     )
 
 
+def known_pieces(constraint: Any, p: int) -> tuple[Array, Array, np.ndarray, np.ndarray]:
+    """The pieces of all rows that are nothing else, the row of each, and which rows these are."""
+    parts = constraint.parts if isinstance(constraint, Stacked) else (constraint,)
+    A, b, group = [np.zeros((0, p))], [np.zeros(0)], [np.zeros(0, int)]
+    known, first = np.zeros(constraint.n_constraints, bool), 0
+    for part in parts:
+        n = part.n_constraints
+        if isinstance(part, Affine | MaxAffine):
+            A.append(part.A.reshape(-1, p))
+            b.append(part.b.reshape(-1))
+            group.append(first + np.repeat(np.arange(n), b[-1].size // max(n, 1)))
+            known[first : first + n] = True
+        first += n
+    return np.concatenate(A), np.concatenate(b), np.concatenate(group), known
+
+
 def cutting_planes(member: Member) -> tuple[Array, Array, float]:
-    """Cuts below the rows at every point visited, until the gap to the value is small."""
+    """Cuts below the rows at every point visited, until the gap is small between the least value
+    seen and the greatest bound from below.
+
+    Half-way from the best point to the model's the rows are asked as well: where many cuts meet
+    in a kink, the model's own points jump around it.
+    """
     n, firm = member.high.size, np.isinf(member.high).any()
     x = np.clip(member.center, member.box.lower, member.box.upper)
-    A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
-    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), 1.0)
+    A, b, group, known = known_pieces(member.constraint, x.size)
+    bent = np.flatnonzero(~known)
+    s, used, lam, exactly = None, np.full(b.size, CUTS), np.zeros(n), True
     problem = cut_problem(member, A, b, group)
-    mu, nu = np.zeros(0), np.zeros(problem.limit.size)
+    best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
+    last, late = np.inf, 0
     seen: list[tuple[Array, Array, Array]] = []
-    exactly = True
     for k in range(CUTS):
-        g, J = values_at(member.constraint, x)
-        for point, value, slope in seen[-3:]:
-            require_tangent(value, slope, point, g, x)
-        seen.append((x, g, J))
-        if k:
-            gap = gap_above(member, x, g, J, problem, mu, nu)
-            if gap < best[2]:
-                best = x, capped_sums(problem, mu) * 2.0 * member.alpha, gap
-            if gap <= 0.5 * GAP_TOLERANCE:
+        half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
+        points = []
+        for point in (x, *half):
+            g, J = values_at(member.constraint, point)
+            for at, value, slope in seen[-3:]:
+                require_tangent(value, slope, at, g, point)
+            seen.append((point, g, J))
+            points.append((point, g, J))
+            value, off = value_there(member, point, g, J, problem)
+            if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
+                best, terms = (value, point), member.terms(point, g, J)
+        if best[0] < np.inf:
+            gap = (best[0] - least) / terms if terms > 0.0 else best[0] - least
+            late = k if gap < 0.9 * last else late
+            last = min(gap, last)
+            if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
         # by that, for it rests on the others.
         keep = used > k - LATELY
-        A, b = np.concatenate([A[keep], J]), np.concatenate([b[keep], J @ x - g])
-        group = np.concatenate([group[keep], np.arange(n)])
-        used = np.concatenate([used[keep], np.full(n, k)])
+        A = np.concatenate([A[keep], *(J[bent] for _, _, J in points)])
+        b = np.concatenate([b[keep], *((J @ point - g)[bent] for point, g, J in points)])
+        group = np.concatenate([group[keep], *(bent for _ in points)])
+        used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
         x, mu, nu, s, exactly = solve_cuts(problem, s, exactly)
+        if k % SHARPLY == SHARPLY - 1:
+            # Multipliers that are known to nine digits may prove less than the cuts would.
+            x, mu, nu, _ = with_more_digits(problem, x, mu, nu, residual(problem, x, mu, nu))
         # Cuts lie below the rows: where even they clash, the rows do.
         if firm and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf
-        used = np.where(mu > 1e-8 * capped_sums(problem, mu)[group], k, used)
-    x, lam, gap = best
-    return x, np.minimum(np.maximum(lam, member.low), member.high), gap
+        below = least_below(member, problem, mu, nu)
+        if below > least:
+            least, lam = below, capped_sums(problem, mu) * 2.0 * member.alpha
+        mattered = mu > 1e-8 * capped_sums(problem, mu)[group]
+        used = np.where(mattered & (used < CUTS), k, used)
+    return best[1], np.minimum(np.maximum(lam, member.low), member.high), max(gap, 0.0)
 
 
 def solve_stacked(

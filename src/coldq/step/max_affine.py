@@ -16,6 +16,7 @@ is right, and the residual says so, the answer is that of one linear system.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,20 +96,18 @@ def solve_pieces(
     problem: Pieces, start: Array | None = None, slowly: bool = True
 ) -> tuple[Array, Array, Array, Array]:
     """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s."""
-    units = units_of(problem)
-    x, mu, nu, s = _solve_scaled(problem, start, slowly, units)
+    units, solve = units_of(problem), partial(solve_unit_pieces, slowly=slowly)
+    x, mu, nu, s = in_units(problem, start, units, solve)
     size = size_of(problem, x)
     if slowly and not units.x / 64.0 <= size <= 64.0 * units.x:
         again = units_of(problem, size)
         if 0.0 < size < np.inf and not residual(problem, x, mu, nu) <= CLEAR:
-            return _solve_scaled(problem, start, slowly, again)
+            return in_units(problem, start, again, solve)
     return x, mu, nu, s
 
 
-def _solve_scaled(
-    problem: Pieces, start: Array | None, slowly: bool, units: Units
-) -> tuple[Array, Array, Array, Array]:
-    """The same with all sizes around 1."""
+def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> Any:
+    """What a solver makes of the problem with all sizes around 1, which may be nothing."""
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     u, steep, beside = units
     height = steep * u
@@ -119,7 +118,10 @@ def _solve_scaled(
             hi / u * beside, lower / u, upper / u,
         )  # fmt: skip
         start = None if start is None else start / height
-        x, mu, nu, s = solve_unit_pieces(scaled, start, slowly)
+        answer = solve(scaled, start)
+        if answer is None:
+            return None
+        x, mu, nu, s = answer
         return x * u, mu * u / steep[group], nu * u / beside, s * height
 
 
