@@ -41,9 +41,10 @@ class Convex:
 
     def __post_init__(self) -> None:
         whole_number("n_constraints", self.n_constraints, 1)
-        for name in ("value_function", "jacobian_function"):
-            if not callable(getattr(self, name)):
-                raise InvalidInput(f"{name} must be a function, but is {getattr(self, name)!r}")
+        for name in ("value_function", "jacobian_function", "hessian_function"):
+            given = getattr(self, name)
+            if not callable(given) and not (name == "hessian_function" and given is None):
+                raise InvalidInput(f"{name} must be a function, but is {given!r}")
 
     @property
     def has_hessian(self) -> bool:

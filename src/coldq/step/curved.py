@@ -11,7 +11,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.errors import InvalidInput
-from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.threads import run_batch, scratch
@@ -142,6 +142,126 @@ def solve_quadratic(
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, [constraint])
+
+
+def solve_diagonal(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: DiagonalQuadratic,
+    domain: Any,
+) -> Step:
+    """One row without mixed terms on a box has one multiplier, and x is a formula of it.
+
+    More rows, and other domains, go with all others.
+    """
+    if constraint.n_constraints != 1 or domain.hard:
+        return solve_quadratic(center, gradient, alpha, weights, floor, constraint, domain)
+    low = np.zeros(1) if floor is HINGE else np.asarray(floor)
+    if (low < 0.0).any():
+        raise one_way("quadratic", low)
+    box, p, batch = domain.box, constraint.dim, center.shape[:-1]
+    try:
+        arrays = [
+            np.broadcast_to(array, batch + core)
+            for array, core in (
+                (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (1,)), (weights, (1,)),
+                (constraint.d, (1, p)), (constraint.q, (1, p)), (constraint.r, (1,)),
+                (box.lower, (p,)), (box.upper, (p,)),
+            )
+        ]  # fmt: skip
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
+    x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, 1)), np.empty(batch)
+    for where in np.ndindex(*batch):
+        x[where], multipliers[where], worst[where] = one_multiplier(*(a[where] for a in arrays))
+    answer = Step(x, multipliers, worst)
+    if not (worst <= CURVED_TOLERANCE).all():
+        raise_if_failed(answer, np.isinf(worst), CURVED_TOLERANCE)
+    return answer
+
+
+def one_multiplier(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    low: Array,
+    high: Array,
+    d: Array,
+    q: Array,
+    r: Array,
+    lower: Array,
+    upper: Array,
+) -> tuple[Array, Array, float]:
+    """x, the multiplier and the residual of one instance: a root of what falls as it grows."""
+    half, d, q, r = 0.5 / float(alpha), d[0], q[0], float(r[0])
+    y, lo, hi = center - gradient * half, float(low[0]) * half, float(high[0]) * half
+    if not np.isfinite(y).all():
+        return center, low, np.nan
+
+    def at(mu: float) -> tuple[Array, float, float]:
+        """x, the row's value there, and how fast it falls."""
+        stiff = 1.0 + mu * d
+        z = (y - mu * q) / stiff
+        x = np.minimum(np.maximum(z, lower), upper)
+        slope = np.where((z > lower) & (z < upper), d * x + q, 0.0)
+        return x, float((0.5 * d * x + q) @ x) - r, float((slope / stiff) @ slope)
+
+    mu, left, right = lo, lo, hi
+    x, g, fall = at(mu)
+    if g > 0.0 and lo < hi:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = np.where(d > 0.0, -q / d, np.where(q > 0.0, -np.inf, np.inf))
+            turn = np.where((d == 0.0) & (q == 0.0), x, turn)
+        bottom = np.minimum(np.maximum(turn, lower), upper)
+        deep = r - float((0.5 * d * bottom + q) @ bottom) if np.isfinite(bottom).all() else np.inf
+        if hi == np.inf and deep < -SHARP * row_size(d, q, r, bottom, y, lower, upper):
+            return bottom, high, np.inf
+        if hi < np.inf:
+            ahead = at(hi)
+            if ahead[1] >= 0.0:
+                mu, (x, g, fall) = hi, ahead
+        for _ in range(200):
+            size = row_size(d, q, r, x, y, lower, upper)
+            if abs(g) <= 1e-15 * size or (g > 0.0 and mu >= hi):
+                break
+            left, right = (mu, right) if g > 0.0 else (left, mu)
+            # Above its bottom the row falls about like 1 / mu^2: Newton's method on the inverse
+            # of the root is nearly exact.
+            ahead = np.inf
+            if fall > 0.0:
+                high_up = g + deep
+                bent = 0.0 < deep < np.inf and high_up > 0.0
+                ratio = 2.0 * high_up / g * (np.sqrt(high_up / deep) - 1.0) if bent else 1.0
+                ahead = mu + ratio * g / fall
+            if not left < ahead < right:
+                if right == np.inf:
+                    ahead = 10.0 * max(left, 1.0 / max(float(d.max()), 1e-300))
+                elif right > 4.0 * left:
+                    ahead = np.sqrt(max(left, 1e-30 * right) * right)
+                else:
+                    ahead = 0.5 * (left + right)
+            if not left < ahead < right or ahead > 1e200:
+                break
+            mu = ahead
+            x, g, fall = at(mu)
+    lam = high if mu >= hi else low if mu <= lo else np.clip([mu / half], low, high)
+    size = row_size(d, q, r, x, y, lower, upper)
+    off = abs(g) / size if (mu > lo and g < 0.0) or (mu < hi and g > 0.0) else 0.0
+    pull = mu * (d * x + q)
+    away = np.abs(x - np.minimum(np.maximum(y - pull, lower), upper))
+    terms = np.abs(x) + np.abs(y) + np.abs(pull) + TERMS * mu * (d * np.abs(x) + np.abs(q))
+    return x, lam, max(off, float((away / np.maximum(terms, 1e-300)).max(initial=0.0)))
+
+
+def row_size(d: Array, q: Array, r: float, x: Array, y: Array, lower: Array, upper: Array) -> float:
+    """The size of the terms of a row without mixed ones."""
+    known = np.maximum(np.abs(x), np.minimum(DOUBT * np.abs(y), upper - lower))
+    known = np.where((d != 0.0) | (q != 0.0), known, 0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * known.max(initial=0.0))
+    return max(float((0.5 * d * at + np.abs(q)) @ at) + abs(r), 1e-300)
 
 
 def solve_parts(
