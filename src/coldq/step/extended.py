@@ -23,7 +23,6 @@ from coldq._values import Array
 STEPS = 80  # in doubles, and as many on pairs
 SHORT = 0.995  # of the way to the boundary
 ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
-PROXIMAL = 1e-10  # how softly an equality is met in one step
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -184,15 +183,20 @@ def answers(problem: Problem, guess: Guess) -> Iterator[Guess]:
     The guess of the same is where the first one begins.
     """
     fixed = problem.lower >= problem.upper
-    dear = float(problem.cost[np.isfinite(problem.cost)].max(initial=1.0))
-    starts = [(near, 1e-7), (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear)), (near, 1e-2)]
-    for start, tau in starts:
-        point, gap = start(problem, fixed, guess, tau), 0.0
-        if start is begin:
-            point, gap = walk(problem, point, fixed, False)
-        if gap <= 1e-5 * max(1.0, tau):
-            point = walk(problem, lengthened(problem, point, fixed), fixed, True)[0]
-            yield settle(problem, point)
+    costs = np.concatenate([problem.cost[np.isfinite(problem.cost)], np.abs(problem.lean), [1.0]])
+    dear = float(costs.max())
+    for start, tau in (
+        (near, 1e-7), (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear)), (near, 1e-2),
+    ):  # fmt: skip
+        with np.errstate(all="ignore"):
+            point = start(problem, fixed, guess, tau)
+            if start is begin:
+                first, point = point, walk(problem, point, fixed, False)
+                if point is first and tau == 1.0:
+                    continue
+            point = walk(problem, lengthened(problem, point, fixed), fixed, True)
+            answer = settle(problem, point)
+        yield answer
 
 
 def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -280,8 +284,8 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     return Point(x, s, tau / mu, mu, nu, lows, ups, np.zeros(len(E)))
 
 
-def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple[Point, float]:
-    """Newton's method from inside, until the gap is small enough or no longer falls; and the gap."""
+def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> Point:
+    """Newton's method from inside, until the gap is small enough or no longer falls."""
     y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
     n, k = cost.size, len(P)
     hard = np.isinf(cost)
@@ -345,13 +349,8 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple
         centered = J - (member.T[:, :, None] * mean).sum(1)
         M = dot((w[:, None] * centered).T[:, None, :], centered.T[None])
         M = M + dot((rise[:, None] * mean).T[:, None, :], mean.T[None])
-        soft_e = PROXIMAL
         if k:
-            curve = (total[:k, None, None] * P).sum(0)
-            soft_e = PROXIMAL / (1.0 + np.abs(rounded(curve)).max())
-            M = M + curve
-        if len(E):
-            M = M + (E.T @ E) / soft_e
+            M = M + (total[:k, None, None] * P).sum(0)
         stiff = 1.0 + low / down + up / over
         where = np.arange(x.shape[0])
         M[where, where] = M[where, where] + stiff
@@ -362,6 +361,15 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple
         factor = factored(M)
         if factor is None:
             break
+        if len(E):  # what the multipliers of equalities do to x, and to the equalities
+            open_rows = E * ~fixed
+            ways = [back(factor, make(row) * 1.0) for row in open_rows]
+            response = make(np.zeros((len(E), len(E)))) * 1.0
+            for j, way in enumerate(ways):
+                response[:, j] = dot(open_rows, way)
+            inner = factored(response)
+            if inner is None:
+                break
         move, tau = None, 0.0
         for sure in (False, True):
             cr, cs = tau - mu * t, tau - nu * s
@@ -379,10 +387,12 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple
             soft[hard | none] = make(np.zeros(int((hard | none).sum())))
             right = -1.0 * rx - dot(J.T, q) + dot((W[:, None] * mean).T, soft)
             right = right + masked(cl / down, below) - masked(cu / over, above)
-            if len(E):
-                right = right - dot(E.T, re) / soft_e
             right[fixed] = make(np.zeros(int(fixed.sum())))
-            dx = back(factor, right)
+            dx, de = back(factor, right), equal
+            if len(E):
+                de = back(inner, dot(open_rows, dx) + re)
+                for j, way in enumerate(ways):
+                    dx = dx - de[j] * way
             along = dot(J, dx)
             ds = soft + W * dot(mean, dx) / S
             ds[hard | none] = make(np.zeros(int((hard | none).sum())))
@@ -391,7 +401,6 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple
             dnu = masked((cs - nu * ds) / safe_of(s), hinge)
             dlow = masked((cl - low * dx) / down, below)
             dup = masked((cu + up * dx) / over, above)
-            de = (dot(E, dx) + re) / soft_e if len(E) else equal
             move = Point(dx, ds, dt, dmu, dnu, dlow, dup, de)
             length = 1.0
             for a, d, m in (
@@ -425,7 +434,7 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> tuple
         care = max(0.9 * (1.0 - length) ** 2, 1e-6)  # aim low where the last step could go far
         assert move is not None
         point = Point(*(a + length * d for a, d in zip(point, move, strict=True)))
-    return best[1], best[0]
+    return best[1]
 
 
 def safe_of(value: Any) -> Any:
