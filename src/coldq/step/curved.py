@@ -458,19 +458,20 @@ def known_size(one: tuple[Any, ...], x: Array) -> Array:
 
 
 def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
-    """g, its jacobian, and the sizes of the terms that the entries of both are the sums of."""
+    """g, its jacobian, the sizes of the terms that g is the sum of, and of those of the jacobian that
+    x moves."""
     P, A, b = one[5:8]
-    m, terms = len(P), np.abs(A)
+    m, terms = len(P), np.zeros_like(A)
     inside = A != 0.0
     inside[:m] |= np.diagonal(P, axis1=1, axis2=2) != 0.0
     largest = np.where(inside, known_size(one, x), 0.0).max(axis=1, initial=0.0)
     at = np.maximum(np.abs(x), X_FLOOR * largest[:, None])
-    g, J, size = A @ x - b, A.copy(), (terms * at).sum(axis=1) + np.abs(b)
+    g, J, size = A @ x - b, A.copy(), (np.abs(A) * at).sum(axis=1) + np.abs(b)
     bent, most = P @ x, (np.abs(P) * at[:m, None, :]).sum(axis=2)
     g[:m] += 0.5 * (bent @ x)
     J[:m] += bent
     size[:m] += 0.5 * (most * at[:m]).sum(axis=1)
-    terms[:m] += most
+    terms[:m] = most
     return g, J, size, terms
 
 
@@ -510,13 +511,16 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
     at_most, at_least = high == np.inf, low == -np.inf
     if not (at_most.any() or at_least.any()):
         return False
-    size = np.abs(b) + np.abs(A).sum(axis=-1)
-    size[: len(P)] += np.abs(P).sum(axis=(-1, -2))
-    size = np.where(size > 0.0, size, 1.0)
+    begin = np.clip(center, lower, upper)
+    reach = np.abs(np.concatenate([lower, upper, begin]))
+    unit = float(reach[np.isfinite(reach)].max(initial=0.0)) or 1.0
+    size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
+    size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
+    price = unit * unit / np.where(size > 0.0, size, 1.0)
     last = np.inf
-    for weight in (STIFF, 100.0 * STIFF):
-        high, low = np.where(at_most, weight / size, 0.0), np.where(at_least, -weight / size, 0.0)
-        soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
+    for weight in (STIFF, 1e3 * STIFF, 1e6 * STIFF):
+        high, low = np.where(at_most, weight * price, 0.0), np.where(at_least, -weight * price, 0.0)
+        soft = (begin, 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
         x, _, worst = solve_one(one, np.zeros_like(b))
         if not worst <= CURVED_TOLERANCE:

@@ -44,6 +44,7 @@ SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more 
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
+DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
@@ -800,17 +801,41 @@ def solve_capacity(
     return mu, capacity_residual(demand, scale, rate, lower, upper, columns, rows, x)
 
 
+@inlined
+def known_size(x, y, lower, upper):
+    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
+    return max(abs(x), min(DOUBT * abs(y), upper - lower))
+
+
+@inlined
+def width_of(x, z, y, terms, lower, upper):
+    """What ``|x - clip(z)|`` is relative to, so that a coordinate is off by the least of two: its
+    slope x - z relative to the terms of that, or its way to clip(z) relative to its own size.
+
+    In a box that is small beside the terms, no way is long beside them.
+    """
+    way = abs(x - min(max(z, lower), upper))
+    share = way / max(abs(x - z), TINY)
+    return max(max(share * terms, known_size(x, y, lower, upper)), TINY)
+
+
 @compiled
 def capacity_residual(demand, scale, rate, lower, upper, columns, rows, x):
     """The residual for the capacity row, from x and rows[MU], rows[LO], rows[HI]."""
     total = 0.0
     size = abs(demand)
+    most = 0.0
     for i in range(x.size):
+        if scale[i] * rate[i] > 0.0:
+            most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+    for i in range(x.size):
+        y = columns[Y, i]
         pull = rows[MU, 0] * scale[i] * rate[i] / (1.0 + rate[i] * x[i])
-        columns[Z, i] = columns[Y, i] + pull
-        columns[W, i] = 1.0 + abs(columns[Y, i]) + abs(pull)
+        terms = abs(x[i]) + abs(y) + abs(pull)
+        columns[Z, i] = y + pull
+        columns[W, i] = width_of(x[i], y + pull, y, terms, lower[i], upper[i])
         total += scale[i] * math.log1p(rate[i] * x[i])
-        size += scale[i] * math.log1p(rate[i] * max(abs(x[i]), X_FLOOR))
+        size += scale[i] * math.log1p(rate[i] * max(abs(x[i]), X_FLOOR * most))
     rows[G, 0] = demand - total
     rows[SCALE, 0] = size
     return kkt_residual(1, x.size, x, lower, upper, columns, rows)
@@ -1012,11 +1037,10 @@ def ball_scratch_size(n: int, p: int) -> int:
 
 CURVED_TOLERANCE = 1e-13  # of a row's scale, as ROW_TOLERANCE
 CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
-DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
 TERMS = 1e-7  # of the terms of a slope: a last digit of x moves them by as much as promised of W
 C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
 UNIT = SOFT  # quadratic rows have no compliance
-JAC, BACK = range(2)  # blocks of n by p: the jacobian; its terms' sizes, or it through the factor
+JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or it through the factor
 
 
 def curved_scratch_size(n: int, p: int) -> int:
@@ -1183,15 +1207,10 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
     return True
 
 
-@inlined
-def known_size(x, y, lower, upper):
-    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
-    return max(abs(x), min(DOUBT * abs(y), upper - lower))
-
-
 @compiled
 def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
-    """g and its jacobian, and the sizes of the terms that their entries are the sums of.
+    """g and its jacobian, the sizes of the terms that g is the sum of, and of those of the jacobian
+    that x moves.
 
     In a row coordinates count at least with X_FLOOR of the largest that is in it.
     """
@@ -1215,7 +1234,7 @@ def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
             value += (0.5 * s + A[k, i]) * x[i]
             size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), least)
             blocks[JAC, k, i] = s + A[k, i]
-            blocks[BACK, k, i] = t + abs(A[k, i])
+            blocks[BACK, k, i] = t
         rows[G, k] = value - b[k]
         rows[SCALE, k] = size + abs(b[k])
         rows[UNIT, k] = most
@@ -1229,12 +1248,14 @@ def curved_residual(x, lower, upper, columns, rows, blocks):
     """
     n, p = blocks.shape[1], blocks.shape[2]
     for i in range(p):
-        columns[Z, i] = columns[Y, i]
-        columns[W, i] = max(abs(x[i]) + abs(columns[Y, i]), TINY)
+        y = columns[Y, i]
+        columns[Z, i] = y
+        terms = abs(x[i]) + abs(y)
         for k in range(n):
             term = blocks[JAC, k, i] * rows[MU, k]
             columns[Z, i] -= term
-            columns[W, i] += abs(term) + TERMS * blocks[BACK, k, i] * abs(rows[MU, k])
+            terms += abs(term) + TERMS * blocks[BACK, k, i] * abs(rows[MU, k])
+        columns[W, i] = width_of(x[i], columns[Z, i], y, terms, lower[i], upper[i])
     return kkt_residual(n, p, x, lower, upper, columns, rows)
 
 

@@ -309,7 +309,10 @@ def judge(
     worst = 0.0
     broken = 0.0
     for i in range(y.size):
-        off = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i])) / size[i]
+        # Off by the least of two: in its slope, relative to the terms of that, or in its way to
+        # where the slope would lead, relative to its own size.
+        way = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i]))
+        off = min(way / max(known[i], TINY), abs(x[i] - y[i] + pull[i]) / size[i])
         worst = max(worst, off)
         broken += off
     for r in range(b.size):
