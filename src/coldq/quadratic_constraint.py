@@ -139,8 +139,10 @@ class QuadraticConstraint(Value):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class DiagonalQuadratic(QuadraticConstraint):
-    """Quadratic rows of which only the diagonals are kept, from :meth:`QuadraticConstraint.diagonal`
-    and :meth:`QuadraticConstraint.ball`; what needs the matrices makes them."""
+    """Quadratic rows of which only the diagonals are kept; what needs the matrices makes them.
+
+    From :meth:`QuadraticConstraint.diagonal` and :meth:`QuadraticConstraint.ball`.
+    """
 
     d: Array
 

@@ -220,7 +220,7 @@ def _carefully(B: np.ndarray, v: np.ndarray, least: np.ndarray) -> np.ndarray:
 
 
 def objective(problem: Problem, x: np.ndarray) -> tuple[LONG, LONG]:
-    """The penalised objective without hard rows, and the size of the terms that it is the sum of."""
+    """The penalised objective without hard rows, and the size of its terms."""
     move, g = x - problem.center.astype(LONG), problem.rows.value(x)
     high = np.where(np.isinf(problem.weights), 0.0, problem.weights).astype(LONG)
     penalty = np.where(g > 0.0, high * g, problem.floor * g)
@@ -263,8 +263,8 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
 def least_by_cuts(problem: Problem, start: np.ndarray, enough: LONG, size: LONG) -> LONG:
     """The least with tangents at some points in place of the rows.
 
-    The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove is
-    evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
+    The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove
+    is evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
     """
     import clarabel
     from scipy import sparse

@@ -119,9 +119,10 @@ def solve(
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
     if type(constraint) not in SOLVERS:
+        known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
-            f"one for {', '.join(kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)}. A convex constraint of your "
+            f"one for {', '.join(known)}. A convex constraint of your "
             "own is a coldq.Convex(g.value, g.jacobian)"
         )
     if getattr(domain, "hard", None) is None:

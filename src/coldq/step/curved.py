@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -189,14 +190,14 @@ def one_multiplier(
     alpha: Array,
     low: Array,
     high: Array,
-    d: Array,
-    q: Array,
-    r: Array,
+    diagonal: Array,
+    slopes: Array,
+    limit: Array,
     lower: Array,
     upper: Array,
 ) -> tuple[Array, Array, float]:
     """x, the multiplier and the residual of one instance: a root of what falls as it grows."""
-    half, d, q, r = 0.5 / float(alpha), d[0], q[0], float(r[0])
+    half, d, q, r = 0.5 / float(alpha), diagonal[0], slopes[0], float(limit[0])
     y, lo, hi = center - gradient * half, float(low[0]) * half, float(high[0]) * half
     if not np.isfinite(y).all():
         return center, low, np.nan
@@ -220,9 +221,9 @@ def one_multiplier(
         if hi == np.inf and deep < -SHARP * row_size(d, q, r, bottom, y, lower, upper):
             return bottom, high, np.inf
         if hi < np.inf:
-            ahead = at(hi)
-            if ahead[1] >= 0.0:
-                mu, (x, g, fall) = hi, ahead
+            end = at(hi)
+            if end[1] >= 0.0:
+                mu, (x, g, fall) = hi, end
         for _ in range(200):
             size = row_size(d, q, r, x, y, lower, upper)
             if abs(g) <= 1e-15 * size or (g > 0.0 and mu >= hi):
@@ -234,13 +235,13 @@ def one_multiplier(
             if fall > 0.0:
                 high_up = g + deep
                 bent = 0.0 < deep < np.inf and high_up > 0.0
-                ratio = 2.0 * high_up / g * (np.sqrt(high_up / deep) - 1.0) if bent else 1.0
+                ratio = 2.0 * high_up / g * (math.sqrt(high_up / deep) - 1.0) if bent else 1.0
                 ahead = mu + ratio * g / fall
             if not left < ahead < right:
                 if right == np.inf:
                     ahead = 10.0 * max(left, 1.0 / max(float(d.max()), 1e-300))
                 elif right > 4.0 * left:
-                    ahead = np.sqrt(max(left, 1e-30 * right) * right)
+                    ahead = math.sqrt(max(left, 1e-30 * right) * right)
                 else:
                     ahead = 0.5 * (left + right)
             if not left < ahead < right or ahead > 1e200:
@@ -289,8 +290,8 @@ def solve_parts(
     rows = assemble([moved(part, shift) for part in parts], low, weights, hard)
     start = np.zeros(rows.order.size)
     problem = (
-        center if shift is None else center - shift, gradient, np.asarray(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
-        box.lower, box.upper,
+        center if shift is None else center - shift, gradient, np.asarray(alpha), rows.low,
+        rows.high, rows.P, rows.A, rows.b, box.lower, box.upper,
     )  # fmt: skip
     try:
         x, found, residual = run_curved(problem, start)
@@ -458,8 +459,7 @@ def known_size(one: tuple[Any, ...], x: Array) -> Array:
 
 
 def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
-    """g, its jacobian, the sizes of the terms that g is the sum of, and of those of the jacobian that
-    x moves."""
+    """g, its jacobian, the sizes of the terms of g, and of those of the jacobian that x moves."""
     P, A, b = one[5:8]
     m, terms = len(P), np.zeros_like(A)
     inside = A != 0.0

@@ -165,7 +165,7 @@ Guess = tuple[Array, Array, Array]  # x, and the multipliers of rows and of equa
 
 
 class Point(NamedTuple):
-    """Where the method stands; `t` is the room of rows, `low` and `up` the multipliers of bounds."""
+    """Where the method stands: t is the room of rows, low and up are the bounds' multipliers."""
 
     x: Any
     s: Any
@@ -257,7 +257,8 @@ def lengthened(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
         held = np.isfinite(side) & ~fixed & (sign * (x - side) < digit)
         room = np.minimum(gap / np.maximum(pull, 1e-100), digit)
         place[held] = Long(side[held]) + sign * room[held]
-    return Point(place, *(Long(np.array(part)) for part in (s, t, mu, nu, low, up, equal)))
+    rest = (Long(np.array(part)) for part in (s, t, mu, nu, low, up, equal))
+    return Point._make([place, *rest])
 
 
 def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -284,163 +285,251 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     return Point(x, s, tau / mu, mu, nu, lows, ups, np.zeros(len(E)))
 
 
+class Masks(NamedTuple):
+    """Which pairs of a multiplier and a room there are, and which row is in which group."""
+
+    fixed: np.ndarray
+    hard: np.ndarray
+    hinge: np.ndarray
+    live: np.ndarray  # rows of groups that have a cost
+    below: np.ndarray
+    above: np.ndarray
+    member: Array
+
+    @property
+    def pairs(self) -> int:
+        return sum(int(m.sum()) for m in (self.live, self.hinge, self.below, self.above))
+
+    @property
+    def still(self) -> np.ndarray:
+        """The groups whose s is zero for good."""
+        return ~self.hinge & ((self.member @ self.live == 0.0) | self.hard)
+
+
+def masks_of(problem: Problem, fixed: np.ndarray) -> Masks:
+    cost, group = problem.cost, problem.group
+    hard = np.isinf(cost)
+    dear = hard | (cost > 0.0)
+    return Masks(
+        fixed, hard, ~hard & ~problem.free & dear, dear[group], np.isfinite(problem.lower) & ~fixed,
+        np.isfinite(problem.upper) & ~fixed,
+        (group == np.arange(cost.size)[:, None]).astype(float),
+    )  # fmt: skip
+
+
+class State(NamedTuple):
+    """All that the conditions at a point are made of: slopes, rooms at bounds, and what is left of
+    stationarity in x and in s, of rows and of equalities."""
+
+    J: Any
+    total: Any
+    down: Any
+    over: Any
+    rx: Any
+    rs: Any
+    rp: Any
+    re: Any
+
+    def pairs(self, point: Point, masks: Masks) -> list[tuple[Any, Any, np.ndarray]]:
+        """The multipliers, the rooms that they have, and which of them count."""
+        return [
+            (point.mu, point.t, masks.live), (point.nu, point.s, masks.hinge),
+            (point.low, self.down, masks.below), (point.up, self.over, masks.above),
+        ]  # fmt: skip
+
+
+def state_at(problem: Problem, point: Point, masks: Masks) -> State:
+    _, P, A, _, _, lean, cost, _, E, _, lower, upper = problem
+    x, s, t, mu, nu, low, up, equal = point
+    long, k = isinstance(x, Long), len(P)
+    y, b, e = (part if long else rounded(part) for part in (problem.y, problem.b, problem.e))
+    J, g = copied(A, long), dot(A, x) - b
+    if k:
+        bent = dot(P, x)
+        J[:k] = J[:k] + bent
+        g[:k] = g[:k] + 0.5 * dot(bent, x)
+    total = mu + lean
+    rx = x - y + dot(J.T, total) - low + up
+    if len(E):
+        rx = rx + dot(E.T, equal)
+    return State(
+        J, total, there(x - lower, masks.below), there(upper - x, masks.above), rx,
+        np.where(masks.hard, 0.0, cost) - dot(masks.member, mu) - nu,
+        g - dot(masks.member.T, s) + t, dot(E, x) - e if len(E) else copied(np.zeros(0), long),
+    )  # fmt: skip
+
+
+class System(NamedTuple):
+    """Newton's equations with all but x and the multipliers of equalities put in."""
+
+    w: Any
+    W: Any
+    mean: Any
+    S: Any
+    factor: Any
+    ways: list[Any]
+    inner: Any
+
+
+def system_at(problem: Problem, point: Point, masks: Masks, state: State) -> System | None:
+    """The matrix: curvature, bounds, and rows through the rooms that they have; None if rounding
+    leaves nothing of it."""
+    P, E, fixed, member = problem.P, problem.E, masks.fixed, masks.member
+    long, p = isinstance(point.x, Long), problem.A.shape[1]
+    J = state.J
+    w = masked(point.mu / point.t, masks.live)
+    W = dot(member, w)
+    # Rows around the mean of their group, and the mean: s takes from its rise only.
+    mean = dot(member[:, None, :], (w[:, None] * J).T) / nonzero(W)[:, None]
+    kappa = masked(point.nu / nonzero(point.s), masks.hinge)
+    rise = W * kappa / nonzero(W + kappa)
+    rise[masks.hard] = W[masks.hard]
+    centered = J - dot(member.T[:, None, :], mean.T)
+    M = dot((w[:, None] * centered).T[:, None, :], centered.T[None])
+    M = M + dot((rise[:, None] * mean).T[:, None, :], mean.T[None])
+    if len(P):
+        M = M + (state.total[: len(P), None, None] * P).sum(0)
+    where = np.arange(p)
+    M[where, where] = M[where, where] + (1.0 + point.low / state.down + point.up / state.over)
+    open_ = (~fixed).astype(float)
+    M = M * open_ * open_[:, None] + np.diag(1.0 - open_)
+    factor = factored(M)
+    if factor is None:
+        return None
+    ways = [back(factor, copied(row * open_, long)) for row in E]
+    inner = None
+    if ways:  # what the multipliers of equalities do to x, and to the equalities
+        response = copied(np.zeros((len(E), len(E))), long)
+        for j, way in enumerate(ways):
+            response[:, j] = dot(E * open_, way)
+        inner = factored(response)
+        if inner is None:
+            return None
+    return System(w, W, mean, nonzero(W + kappa), factor, ways, inner)
+
+
+def direction(
+    problem: Problem, point: Point, masks: Masks, state: State, system: System, tau: float,
+    first: Point | None,
+) -> Point:  # fmt: skip
+    """Newton's step towards products of tau; `first` is one whose own curvature counts."""
+    _, s, t, mu, nu, low, up, equal = point
+    J, _, down, over, rx, rs, rp, re = state
+    w, W, mean, S, factor, ways, inner = system
+    cr, cs, cl, cu = tau - mu * t, tau - nu * s, tau - low * down, tau - up * over
+    if first is not None:
+        cr, cs = cr - first.mu * first.t, cs - first.nu * first.s
+        cl, cu = cl - first.low * first.x, cu + first.up * first.x
+    moves = ~masks.still
+    q = masked((cr + mu * rp) / t, masks.live)
+    soft = masked((dot(masks.member, q) - rs + masked(cs / nonzero(s), masks.hinge)) / S, moves)
+    right = -1.0 * rx - dot(J.T, q) + dot((W[:, None] * mean).T, soft)
+    right = right + masked(cl / down, masks.below) - masked(cu / over, masks.above)
+    dx, de = back(factor, masked(right, ~masks.fixed)), equal
+    if ways:
+        de = back(inner, dot(problem.E * ~masks.fixed, dx) + re)
+        for j, way in enumerate(ways):
+            dx = dx - de[j] * way
+    ds = soft + masked(W * dot(mean, dx) / S, moves)
+    along = dot(J, dx) - dot(masks.member.T, ds)
+    return Point(
+        dx, ds, -1.0 * rp - along, masked(q + w * along, masks.live),
+        masked((cs - nu * ds) / nonzero(s), masks.hinge),
+        masked((cl - low * dx) / down, masks.below), masked((cu + up * dx) / over, masks.above), de,
+    )  # fmt: skip
+
+
+def moving(point: Point, masks: Masks, state: State, move: Point) -> list[tuple[Array, Array]]:
+    """Every multiplier and every room, and how it would change."""
+    changes = [
+        (move.mu, move.t), (move.nu, move.s), (move.low, move.x), (move.up, -1.0 * move.x),
+    ]  # fmt: skip
+    return [
+        (rounded(part)[m], rounded(change)[m])
+        for (a, c, m), both in zip(state.pairs(point, masks), changes, strict=True)
+        for part, change in ((a, both[0]), (c, both[1]))
+    ]
+
+
 def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> Point:
     """Newton's method from inside, until the gap is small enough or no longer falls."""
-    y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
-    n, k = cost.size, len(P)
-    hard = np.isinf(cost)
-    hinge = ~hard & ~free & (cost > 0.0)
-    none = ~hard & (cost <= 0.0)  # a group without a cost has no multipliers
-    live = ~none[group]
-    below, above = np.isfinite(lower) & ~fixed, np.isfinite(upper) & ~fixed
-    member = (group == np.arange(n)[:, None]).astype(float)
-    some = np.where(hard, 0.0, cost)
-    make = Long if long else np.asarray
-    if not long:
-        y, b, e = rounded(y), rounded(b), rounded(e)
-    best, stuck, care, begun = (np.inf, point), 0, 1e-6, np.inf
+    masks, k = masks_of(problem, fixed), len(problem.P)
+    size = max(masks.pairs, 1)
+    best, stuck, care = (np.inf, point), 0, 1e-6
+    patience = 8 if long else 25
     for _ in range(STEPS):
-        x, s, t, mu, nu, low, up, equal = point
-        bent = dot(P, x) if k else None
-        J = make(np.array(A)) + 0.0
-        g = dot(A, x) - b
-        if bent is not None:
-            J[:k] = J[:k] + bent
-            g[:k] = g[:k] + 0.5 * dot(bent, x)
-        down = make(np.where(below, 1.0, 1.0)) * 1.0
-        down[below] = (x - lower)[below] if below.any() else down[below]
-        over = make(np.ones(x.shape)) * 1.0
-        over[above] = (upper - x)[above] if above.any() else over[above]
-        size = int(live.sum() + hinge.sum() + below.sum() + above.sum())
-        pairs = [(mu, t, live), (nu, s, hinge), (low, down, below), (up, over, above)]
-        gap = sum(float(rounded(a)[m] @ rounded(c)[m]) for a, c, m in pairs) / max(size, 1)
-        total = mu + lean
-        rx = x - y + dot(J.T, total) + (dot(E.T, equal) if len(E) else 0.0) - low + up
-        rs = some - dot(member, mu) - nu
-        rp = g - (member.T * s).sum(-1) + t
-        re = dot(E, x) - e if len(E) else make(np.zeros(0))
-        scale = 1.0 + np.abs(rounded(x)) + np.abs(rounded(J)).T @ np.abs(rounded(total))
-        off = float((np.abs(rounded(rx)) / scale)[~fixed].max(initial=0.0))
-        off = max(off, float(np.abs(rounded(rp))[live].max(initial=0.0)))
-        off = max(off, float(np.abs(rounded(re)).max(initial=0.0)))
-        begun = gap if begun == np.inf else begun
+        state = state_at(problem, point, masks)
+        pairs = [(rounded(a)[m], rounded(c)[m]) for a, c, m in state.pairs(point, masks)]
+        gap = sum(float(a @ c) for a, c in pairs) / size
+        off = left_over(point, masks, state)
         merit = max(gap, off)
         if not np.isfinite(merit):
             break
-        if merit < 0.9 * best[0]:
-            best, stuck = (merit, point), 0
-        else:
-            stuck += 1
-        if (gap <= ENOUGH and off <= SHARP) if long else gap <= 1e-10:
+        stuck = 0 if merit < 0.9 * best[0] else stuck + 1
+        best = (merit, point) if stuck == 0 else best
+        if ((gap <= ENOUGH and off <= SHARP) if long else gap <= 1e-10) or stuck > patience:
             break
-        if stuck > (8 if long or gap <= 1e-3 * begun else 25):
+        system = system_at(problem, point, masks, state)
+        if system is None:
             break
-        # The matrix: curvature, bounds, and rows through the rooms that they have.
-        w = mu / t
-        w[~live] = make(np.zeros(int((~live).sum())))
-        W = dot(member, w)
-        safe = make(np.where(rounded(W) > 0.0, 0.0, 1.0)) + W
-        mean = (w[:, None] * J).T
-        mean = dot(member[:, None, :], mean) / safe[:, None]
-        kappa = make(np.zeros(n)) + 0.0
-        kappa[hinge] = (nu / s)[hinge] if hinge.any() else kappa[hinge]
-        rise = W * kappa / (make(np.where(rounded(W + kappa) > 0.0, 0.0, 1.0)) + (W + kappa))
-        rise[hard] = W[hard]
-        centered = J - (member.T[:, :, None] * mean).sum(1)
-        M = dot((w[:, None] * centered).T[:, None, :], centered.T[None])
-        M = M + dot((rise[:, None] * mean).T[:, None, :], mean.T[None])
-        if k:
-            M = M + (total[:k, None, None] * P).sum(0)
-        stiff = 1.0 + low / down + up / over
-        where = np.arange(x.shape[0])
-        M[where, where] = M[where, where] + stiff
-        if fixed.any():
-            M[fixed] = make(np.zeros((int(fixed.sum()), x.shape[0])))
-            M[:, fixed] = make(np.zeros((x.shape[0], int(fixed.sum()))))
-            M[fixed, fixed] = make(np.ones(int(fixed.sum())))
-        factor = factored(M)
-        if factor is None:
-            break
-        if len(E):  # what the multipliers of equalities do to x, and to the equalities
-            open_rows = E * ~fixed
-            ways = [back(factor, make(row) * 1.0) for row in open_rows]
-            response = make(np.zeros((len(E), len(E)))) * 1.0
-            for j, way in enumerate(ways):
-                response[:, j] = dot(open_rows, way)
-            inner = factored(response)
-            if inner is None:
-                break
-        move, tau = None, 0.0
-        for sure in (False, True):
-            cr, cs = tau - mu * t, tau - nu * s
-            cl, cu = tau - low * down, tau - up * over
-            if move is not None:  # what the first direction would leave by its own curvature
-                cr, cs = cr - move.mu * move.t, cs - move.nu * move.s
-                cl, cu = cl - move.low * move.x, cu + move.up * move.x
-            q = (cr + mu * rp) / t
-            q[~live] = make(np.zeros(int((~live).sum())))
-            h = dot(member, q) - rs
-            h[hinge] = (h + cs / safe_of(s))[hinge] if hinge.any() else h[hinge]
-            S = W + kappa
-            S = make(np.where(rounded(S) > 0.0, 0.0, 1.0)) + S
-            soft = h / S
-            soft[hard | none] = make(np.zeros(int((hard | none).sum())))
-            right = -1.0 * rx - dot(J.T, q) + dot((W[:, None] * mean).T, soft)
-            right = right + masked(cl / down, below) - masked(cu / over, above)
-            right[fixed] = make(np.zeros(int(fixed.sum())))
-            dx, de = back(factor, right), equal
-            if len(E):
-                de = back(inner, dot(open_rows, dx) + re)
-                for j, way in enumerate(ways):
-                    dx = dx - de[j] * way
-            along = dot(J, dx)
-            ds = soft + W * dot(mean, dx) / S
-            ds[hard | none] = make(np.zeros(int((hard | none).sum())))
-            dt = -1.0 * rp - along + (member.T * ds).sum(-1)
-            dmu = q + w * (along - (member.T * ds).sum(-1))
-            dnu = masked((cs - nu * ds) / safe_of(s), hinge)
-            dlow = masked((cl - low * dx) / down, below)
-            dup = masked((cu + up * dx) / over, above)
-            move = Point(dx, ds, dt, dmu, dnu, dlow, dup, de)
-            length = 1.0
-            for a, d, m in (
-                (mu, dmu, live), (t, dt, live), (nu, dnu, hinge), (s, ds, hinge), (low, dlow, below),
-                (down, dx, below), (up, dup, above), (over, -1.0 * dx, above),
-            ):  # fmt: skip
-                a, d = rounded(a)[m], rounded(d)[m]
-                falls = d < 0.0
-                length = min(length, float((-a[falls] / d[falls]).min(initial=np.inf)))
-            if not sure:
-                left = sum(
-                    float((rounded(a) + length * rounded(d))[m] @ (rounded(c) + length * rounded(f))[m])
-                    for a, d, c, f, m in (
-                        (mu, dmu, t, dt, live), (nu, dnu, s, ds, hinge), (low, dlow, down, dx, below),
-                        (up, dup, over, -1.0 * dx, above),
-                    )
-                )  # fmt: skip
-                share = max(left / max(size, 1) / max(gap, 1e-300), 0.0)
-                tau = gap * min(max(share**3, care), 1.0)
-        # Rooms are those of the rows themselves: the curvature of a row takes some of its own.
-        length = min(SHORT * length, 1.0)
-        if k:
-            assert move is not None
-            bend = 0.5 * dot(dot(P, move.x), move.x)
-            for _ in range(60):
-                ahead = rounded(t)[:k] + length * rounded(move.t)[:k]
-                if not (length * length * rounded(bend) > 0.5 * ahead)[live[:k]].any():
-                    break
-                length *= 0.7
+        # First aim at zero, to see how far that leads; then at what it would leave.
+        move = direction(problem, point, masks, state, system, 0.0, None)
+        ways = moving(point, masks, state, move)
+        length = farthest(ways)
+        ends = [a + length * d for a, d in ways]
+        left = sum(float(a @ c) for a, c in zip(ends[::2], ends[1::2], strict=True)) / size
+        tau = gap * min(max(max(left / max(gap, 1e-300), 0.0) ** 3, care), 1.0)
+        move = direction(problem, point, masks, state, system, tau, move)
+        length = min(SHORT * farthest(moving(point, masks, state, move)), 1.0)
+        if k:  # the curvature of a row takes some of its room
+            bend = 0.5 * dot(dot(problem.P, move.x), move.x)
+            length = bent_less(length, masks.live[:k], *(rounded(a)[:k] for a in (
+                point.t, move.t, bend)))  # fmt: skip
             move.t[:k] = move.t[:k] - length * bend
         care = max(0.9 * (1.0 - length) ** 2, 1e-6)  # aim low where the last step could go far
-        assert move is not None
         point = Point(*(a + length * d for a, d in zip(point, move, strict=True)))
     return best[1]
 
 
-def safe_of(value: Any) -> Any:
+def left_over(point: Point, masks: Masks, state: State) -> float:
+    """The relative residual, of all but the products."""
+    J, total, x = rounded(state.J), rounded(state.total), rounded(point.x)
+    scale = 1.0 + np.abs(x) + np.abs(J).T @ np.abs(total)
+    parts = [(np.abs(rounded(state.rx)) / scale)[~masks.fixed], rounded(state.rp)[masks.live]]
+    return max(float(np.abs(a).max(initial=0.0)) for a in (*parts, rounded(state.re)))
+
+
+def farthest(ways: list[tuple[Array, Array]]) -> float:
+    """How much of a step leaves everything positive, at most all of it."""
+    length = 1.0
+    for a, d in ways:
+        falls = d < 0.0
+        length = min(length, float((-a[falls] / d[falls]).min(initial=1.0)))
+    return length
+
+
+def bent_less(length: float, live: np.ndarray, t: Array, dt: Array, bend: Array) -> float:
+    """A step so short that the rows' curvature takes at most half of the room at its end."""
+    for _ in range(60):
+        if not (length * length * bend > 0.5 * (t + length * dt))[live].any():
+            break
+        length *= 0.7
+    return length
+
+
+def copied(value: Array, long: bool) -> Any:
+    """A new array, of pairs or not."""
+    return Long(np.array(value)) if long else np.array(value)
+
+
+def there(value: Any, where: np.ndarray) -> Any:
+    """The value there, one elsewhere."""
+    return masked(value, where) + np.where(where, 0.0, 1.0)
+
+
+def nonzero(value: Any) -> Any:
     """The same with ones for zeros."""
-    zero = rounded(value) == 0.0
-    return value + np.where(zero, 1.0, 0.0)
+    return value + np.where(rounded(value) == 0.0, 1.0, 0.0)
 
 
 def masked(value: Any, where: np.ndarray) -> Any:

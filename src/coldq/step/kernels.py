@@ -721,7 +721,8 @@ def capacity_at(mu, scale, rate, lower, upper, columns, x):
         if base > 0.0:
             value = y + 2.0 * push / (base + root)
         elif r > 0.0:
-            value = (2.0 * push * r / max(root - base, TINY) - 1.0) / r
+            # The divisor is that of the other branch where the compiler runs ahead of this one.
+            value = (2.0 * push * r / max(root + abs(base), TINY) - 1.0) / r
         else:
             value = y
         inside = min(max(value, lower[i]), upper[i])
@@ -1380,7 +1381,7 @@ def solve_curved(
                 t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
                 if right < math.inf:
                     t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
-                if t > 1e200:
+                if t > 1e100:
                     return math.inf
             else:
                 right = t
