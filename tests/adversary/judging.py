@@ -160,11 +160,12 @@ def unbalanced(
     y, mu = problem.target(), lam * (LONG(0.5) / LONG(problem.alpha))
     owner, S, tangents = problem.rows.slopes(x, room)
     B, size, away = normals_at(problem.domain, x, at, room)
-    scale = np.abs(x) + np.abs(y) + np.abs(S * mu[owner, None]).sum(axis=0)
+    pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
+    scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     rounding = np.zeros(x.size, LONG)  # of x, in the slopes
     if problem.rows.wobble is not None:
-        rounding = 8.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+        rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
     share = np.where(open_, 0.0, 1.0).astype(LONG)
