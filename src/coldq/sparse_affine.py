@@ -47,6 +47,9 @@ class SparseAffine(Value):
                 "SparseAffine needs a two-dimensional scipy.sparse A, but got a "
                 f"{type(A).__name__}; coldq.Affine takes dense arrays, with leading axes"
             )
+        if A.dtype.kind not in "fiub":
+            raise InvalidInput(f"A must be real numbers, but is of type {A.dtype}")
+        _require_indices(A)
         rows: Any = sparse.csr_array(A, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         limits = real_array("b", b, 1)
@@ -101,6 +104,40 @@ class SparseAffine(Value):
             A, domain = A[:, some], type(box)(box.lower[..., some], box.upper[..., some])
         still = Affine(np.zeros(A.shape), np.zeros(len(b)))
         return Affine(A.toarray(), b).max_difference(still, domain)
+
+
+def _require_indices(A: Any) -> None:
+    """Raise if a compressed matrix was put together of indices that are not those of its shape.
+
+    SciPy takes them as they are, and its products read and write wherever they point.
+    """
+    if not hasattr(A, "indptr"):
+        for axis, places in enumerate(getattr(A, "coords", ())):  # of a COO matrix
+            _require_within("coords", np.asarray(places), A.shape[axis])
+        return
+    indices, indptr = np.asarray(A.indices), np.asarray(A.indptr)
+    block = getattr(A, "blocksize", (1, 1))
+    major, minor = (A.shape[0] // block[0], A.shape[1] // block[1])
+    if A.format == "csc":
+        major, minor = minor, major
+    sound = indptr.shape == (major + 1,) and indptr[0] == 0 and indptr[-1] <= indices.size
+    if not (sound and (np.diff(indptr) >= 0).all() and len(A.data) >= indices.size):
+        raise InvalidInput(
+            f"A of shape {A.shape} needs {major + 1} values of indptr that begin with 0 and do not "
+            f"fall, and an index and a number for each of the last, but indptr is {indptr} for "
+            f"{indices.size} indices"
+        )
+    _require_within("indices", indices[: indptr[-1]], minor)
+
+
+def _require_within(name: str, places: np.ndarray, size: int) -> None:
+    bad = (places < 0) | (places >= size)
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise InvalidInput(
+            f"A's {name} must lie in 0 to {size - 1}, but the one at position {where} is "
+            f"{places[where]}"
+        )
 
 
 def _largest_rows(A: Any, b: Array, domain: Domain) -> tuple[Array, bool]:

@@ -31,11 +31,8 @@ class Stacked:
         for part in parts:
             flat += part.parts if isinstance(part, Stacked) else [part]
         for part in flat:
-            if (
-                isinstance(part, type)
-                or not callable(getattr(part, "value", None))
-                or not hasattr(part, "n_constraints")
-            ):
+            known = callable(getattr(part, "value", None)) and hasattr(part, "n_constraints")
+            if isinstance(part, type) or not known:
                 raise InvalidInput(
                     "Stacked takes constraints such as coldq.Affine or coldq.Convex, but got "
                     f"{part!r}"

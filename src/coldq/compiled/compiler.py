@@ -116,7 +116,7 @@ class Linker:
             if name in function.__globals__:
                 namespace[name] = self.resolved(function.__globals__[name])
         made = FunctionType(function.__code__, {**namespace, **given}, function.__name__)
-        made.__qualname__ = function.__qualname__
+        made.__qualname__, made.__defaults__ = function.__qualname__, function.__defaults__
         return made
 
     def resolved(self, value: Any) -> Any:

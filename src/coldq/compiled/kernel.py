@@ -142,7 +142,8 @@ def _meaning(function: FunctionType, seen: set[int]) -> Iterator[bytes]:
     if id(function) in seen:
         return
     seen.add(id(function))
-    yield repr((function.__name__, sorted(function.compiled_with.items()))).encode()  # type: ignore[attr-defined]
+    options: dict[str, Any] = function.compiled_with  # type: ignore[attr-defined]
+    yield repr((function.__name__, function.__defaults__, sorted(options.items()))).encode()
     yield from _code(function.__code__)
     for name in names_of(function.__code__):
         if name not in function.__globals__:

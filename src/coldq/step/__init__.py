@@ -21,14 +21,14 @@ from coldq.convex import Convex
 from coldq.domains import Ball, Box, Domain, require_domain
 from coldq.errors import InvalidInput
 from coldq.max_affine import MaxAffine
-from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
 from coldq.step.answer import Step
 from coldq.step.ball import solve_ball, solve_ball_product
 from coldq.step.convex import solve_convex, solve_stacked
-from coldq.step.curved import solve_quadratic
+from coldq.step.curved import solve_diagonal, solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 
@@ -96,6 +96,7 @@ def _no_rows(p: int) -> Affine:
 SOLVERS: dict[type, Callable[..., Step]] = {
     Affine: solve_rows,
     Convex: solve_convex,
+    DiagonalQuadratic: solve_diagonal,
     LogCapacity: solve_log_capacity,
     MaxAffine: solve_max_affine,
     QuadraticConstraint: solve_quadratic,
@@ -118,9 +119,10 @@ def solve(
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
     if type(constraint) not in SOLVERS:
+        known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
-            f"one for {', '.join(kind.__name__ for kind in SOLVERS)}. A convex constraint of your "
+            f"one for {', '.join(known)}. A convex constraint of your "
             "own is a coldq.Convex(g.value, g.jacobian)"
         )
     if getattr(domain, "hard", None) is None:

@@ -38,16 +38,20 @@ from coldq.step.curved import (
 from coldq.step.max_affine import (
     Pieces,
     capped_sums,
+    in_units,
     pieces_clash,
     plain_rows,
     residual,
     solve_pieces,
+    units_of,
+    with_more_digits,
 )  # fmt: skip
 
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
-CUTS = 600
-LATELY = 4  # rounds
+CUTS = 300
+LATELY, SHARPLY, STUCK = 4, 6, 30  # rounds
+ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
 STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
@@ -71,12 +75,45 @@ class Member(NamedTuple):
         penalty = np.where(g > 0.0, self.high * g, self.low * g)
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
+    def terms(self, x: Array, g: Array, J: Array) -> float:
+        """What a gap is relative to: the sizes of all that the objective is the sum of, what moves
+        by as much as x is would cost, or what is due to the rounding of rows."""
+        soft, move = self.softened(0.0), x - self.center
+        width = np.minimum(np.abs(x), self.box.upper - self.box.lower)
+        penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
+        moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
+        rounding = ROUNDED * (soft.high @ (np.abs(J) @ np.abs(x) + np.abs(J @ x - g)))
+        return float(max(moving + penalty, np.abs(self.gradient) @ width, rounding))
+
     def softened(self, weight: Any) -> Member:
         """The same with finite weights for hard rows."""
         return self._replace(
             low=np.where(self.low == -np.inf, -weight, self.low),
             high=np.where(self.high == np.inf, weight, self.high),
         )
+
+
+class Moved(NamedTuple):
+    """Rows as functions of ``x - origin``, asked only within bounds."""
+
+    rows: Any
+    origin: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def n_constraints(self) -> int:
+        return self.rows.n_constraints
+
+    def at(self, x: Array) -> Array:
+        """Where x is in the rows' own coordinates."""
+        return np.minimum(np.maximum(x + self.origin, self.lower), self.upper)
+
+    def value(self, x: Array) -> Array:
+        return self.rows.value(self.at(x))
+
+    def jacobian(self, x: Array) -> Array:
+        return self.rows.jacobian(self.at(x))
 
 
 def has_hessian(constraint: Any) -> bool:
@@ -98,6 +135,8 @@ def is_affine(constraint: Any) -> np.ndarray:
 def hessian_at(constraint: Any, x: Array) -> Array:
     """The hessians (N, p, p) of all rows at a point."""
     p = x.size
+    if isinstance(constraint, Moved):
+        return hessian_at(constraint.rows, constraint.at(x))
     if isinstance(constraint, Stacked):
         return np.concatenate([hessian_at(part, x) for part in constraint.parts])
     if isinstance(constraint, Affine | SparseAffine):
@@ -140,6 +179,8 @@ def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -
         np.broadcast_to(a, batch + a.shape[a.ndim - core :])[where]
         for a, core in ((getattr(constraint, name), core) for name, core in cores)
     ]
+    if isinstance(constraint, QuadraticConstraint):
+        return QuadraticConstraint.unchecked(*arrays)
     return type(constraint)(*arrays)
 
 
@@ -157,13 +198,16 @@ def solve_convex(
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     if ((low < 0.0) & ~is_affine(constraint)).any():
         raise one_way("convex", low)
-    box, hard = box_and_hard(domain)
+    box, hard, shift = box_and_hard(domain)
+    if shift is not None:
+        center = center - shift
     try:
         arrays = [
             np.broadcast_to(array, batch + core)
             for array, core in (
                 (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (n,)), (weights, (n,)),
-                (box.lower, (p,)), (box.upper, (p,)),
+                (box.lower, (p,)), (box.upper, (p,)), (0.0 if shift is None else shift, (p,)),
+                (domain.box.lower, (p,)), (domain.box.upper, (p,)),
             )
         ]  # fmt: skip
     except ValueError:
@@ -172,11 +216,15 @@ def solve_convex(
     tolerance = CURVED_TOLERANCE if exact else GAP_TOLERANCE
     x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
     for where in np.ndindex(*batch):
-        c, d, a, lo, hi, lower, upper = (array[where] for array in arrays)
+        c, d, a, lo, hi, lower, upper, origin, *bounds = (array[where] for array in arrays)
         own = member_of(constraint, where, batch)
+        if shift is not None:
+            own = Moved(own, origin, *bounds)
         rows = tuple((member_of(part, where, batch), least) for part, least in hard)
         member = Member(c, d, float(a), lo, hi, own, type(box)(lower, upper), rows)
         x[where], multipliers[where], worst[where] = solve_member(member, exact)
+    if shift is not None:
+        x = np.clip(x + shift, domain.box.lower, domain.box.upper)
     answer = Step(x, multipliers, worst)
     if not (worst <= tolerance).all():
         raise_if_failed(answer, np.isinf(worst), tolerance)
@@ -266,7 +314,7 @@ def models(
         if exact:
             require_convex(H, x)
         Hx = H @ x
-        model = QuadraticRows(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
+        model = QuadraticConstraint.unchecked(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
         rows = assemble([model], low, high, hard)
         problem = (center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
                    box.lower, box.upper)  # fmt: skip
@@ -294,7 +342,7 @@ def models(
         inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, both, g, J)
+        off = smooth_residual(member, x, both, g, J, H)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
@@ -310,13 +358,6 @@ def outside(member: Member, x: Array) -> Array:
         for part, least in member.hard
     ]
     return np.concatenate([np.zeros(0), *over])
-
-
-class QuadraticRows(QuadraticConstraint):
-    """Quadratic rows whose convexity is known."""
-
-    def __init__(self, P: Array, q: Array, r: Array) -> None:
-        self._set(P=np.ascontiguousarray(P), q=np.ascontiguousarray(q), r=np.ascontiguousarray(r))
 
 
 def values_at(constraint: Any, x: Array) -> tuple[Array, Array]:
@@ -355,8 +396,11 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) -> float:
-    """The relative KKT residual with the rows' own values and slopes: that of their tangents."""
+def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array) -> float:
+    """The relative KKT residual with the rows' own values and slopes: that of their tangents.
+
+    Where curvature is great, the last digit of x moves the slopes: its terms count.
+    """
     center, gradient, alpha, low, high, _, box, hard = member
     A, b = [J], [J @ x - g]
     for part, least in hard:
@@ -367,7 +411,10 @@ def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array) ->
         high = np.append(high, np.full(part.n_constraints, np.inf))
     none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
     bounds = box.lower, box.upper
-    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam)
+    place = member.constraint.at(x) if isinstance(member.constraint, Moved) else x
+    bends = np.zeros((rows[1].size, x.size))
+    bends[: len(H)] = np.abs(H) @ np.abs(place)
+    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam, bends)
 
 
 def certificate(member: Member, x: Array) -> float:
@@ -375,7 +422,7 @@ def certificate(member: Member, x: Array) -> float:
     g, J = values_at(member.constraint, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
     _, mu, nu, *_ = solve_cuts(problem, None)
-    return gap_above(member, x, g, problem, mu, nu)
+    return gap_above(member, x, g, J, problem, mu, nu)
 
 
 def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[Any, ...]:
@@ -392,14 +439,42 @@ def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[
             answer = solve_pieces(problem, guess, slowly=False)
             if residual(problem, *answer[:3]) <= TOLERANCE:
                 return *answer, True
-    return *(clarabel_on_pieces(problem) or solve_pieces(problem)), False
+    units = units_of(problem)
+    found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
+    return *(found or solve_pieces(problem)), False
 
 
-def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu: Array) -> float:
+def gap_above(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces, mu: Array, nu: Array
+) -> float:
     """The relative gap from a bound from below to the value at x, and what hard rows are off by.
 
     Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
     """
+    value, off = value_there(member, x, g, J, problem)
+    terms = member.terms(x, g, J)
+    least = least_below(member, problem, mu, nu)
+    gap = (value - least) / terms if terms > 0.0 else value - least
+    return max(gap, off, 0.0)
+
+
+def value_there(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces
+) -> tuple[float, float]:
+    """The objective at x without hard rows, and what those are off by; infinite if x is not in the
+    domain."""
+    over = problem.plain @ x - problem.limit
+    over = np.where(problem.lo == -np.inf, np.abs(over), over)
+    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
+    room = ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
+    firm = np.isinf(member.high)
+    off = np.inf if (over > room).any() else broken_by(x, g[firm], J[firm])
+    return member.softened(0.0).objective(x, g), off
+
+
+def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
+    """The least of the Lagrangian over the box: below the objective of every point."""
     center, gradient, alpha, _, high, _, _, _ = member
     total = np.bincount(problem.group, mu, high.size)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -409,16 +484,14 @@ def gap_above(member: Member, x: Array, g: Array, problem: Pieces, mu: Array, nu
     there = np.minimum(np.maximum(problem.y - pull, problem.lower), problem.upper)
     rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
     move = there - center
-    least = float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
-    firm = np.isinf(high)
-    value = member.softened(0.0).objective(x, g)
-    broken = np.maximum(g[firm], 0.0) / (1.0 + np.abs(g[firm]))
-    over = problem.plain @ x - problem.limit
-    over = np.where(problem.lo == -np.inf, np.abs(over), over)
-    at = np.maximum(np.abs(x), ORIGIN_SIZE)
-    if (over > ROUNDING * (np.abs(problem.plain) @ at + np.abs(problem.limit))).any():
-        return np.inf  # x is not in the domain
-    return max((value - least) / max(1.0, abs(value)), float(broken.max(initial=0.0)), 0.0)
+    return float(gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
+
+
+def broken_by(x: Array, g: Array, J: Array) -> float:
+    """By how much rows are broken, relative to the terms of their tangents at x."""
+    size = np.abs(J) @ np.maximum(np.abs(x), ORIGIN_SIZE * np.abs(x).max(initial=0.0))
+    size = size + np.abs(J @ x - g)
+    return float((np.maximum(g, 0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
@@ -431,41 +504,77 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     )
 
 
+def known_pieces(constraint: Any, p: int) -> tuple[Array, Array, np.ndarray, np.ndarray]:
+    """The pieces of all rows that are nothing else, the row of each, and which rows these are."""
+    parts = constraint.parts if isinstance(constraint, Stacked) else (constraint,)
+    A, b, group = [np.zeros((0, p))], [np.zeros(0)], [np.zeros(0, int)]
+    known, first = np.zeros(constraint.n_constraints, bool), 0
+    for part in parts:
+        n = part.n_constraints
+        if isinstance(part, Affine | MaxAffine):
+            A.append(part.A.reshape(-1, p))
+            b.append(part.b.reshape(-1))
+            group.append(first + np.repeat(np.arange(n), b[-1].size // max(n, 1)))
+            known[first : first + n] = True
+        first += n
+    return np.concatenate(A), np.concatenate(b), np.concatenate(group), known
+
+
 def cutting_planes(member: Member) -> tuple[Array, Array, float]:
-    """Cuts below the rows at every point visited, until the gap to the value is small."""
+    """Cuts below the rows at every point visited, until the gap is small between the least value
+    seen and the greatest bound from below.
+
+    Half-way from the best point to the model's the rows are asked as well: where many cuts meet
+    in a kink, the model's own points jump around it.
+    """
     n, firm = member.high.size, np.isinf(member.high).any()
     x = np.clip(member.center, member.box.lower, member.box.upper)
-    A, b, group = np.zeros((0, x.size)), np.zeros(0), np.zeros(0, int)
-    s, used, best = None, np.zeros(0, int), (x, np.zeros(n), 1.0)
+    A, b, group, known = known_pieces(member.constraint, x.size)
+    bent = np.flatnonzero(~known)
+    s, used, lam, exactly = None, np.full(b.size, CUTS), np.zeros(n), True
     problem = cut_problem(member, A, b, group)
-    mu, nu = np.zeros(0), np.zeros(problem.limit.size)
+    best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
+    last, late = np.inf, 0
     seen: list[tuple[Array, Array, Array]] = []
-    exactly = True
     for k in range(CUTS):
-        g, J = values_at(member.constraint, x)
-        for point, value, slope in seen[-3:]:
-            require_tangent(value, slope, point, g, x)
-        seen.append((x, g, J))
-        if k:
-            gap = gap_above(member, x, g, problem, mu, nu)
-            if gap < best[2]:
-                best = x, capped_sums(problem, mu) * 2.0 * member.alpha, gap
-            if gap <= 0.5 * GAP_TOLERANCE:
+        half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
+        points = []
+        for point in (x, *half):
+            g, J = values_at(member.constraint, point)
+            for at, value, slope in seen[-3:]:
+                require_tangent(value, slope, at, g, point)
+            seen.append((point, g, J))
+            points.append((point, g, J))
+            value, off = value_there(member, point, g, J, problem)
+            if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
+                best, terms = (value, point), member.terms(point, g, J)
+        if best[0] < np.inf:
+            gap = (best[0] - least) / terms if terms > 0.0 else best[0] - least
+            late = k if gap < 0.9 * last else late
+            last = min(gap, last)
+            if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
         # by that, for it rests on the others.
         keep = used > k - LATELY
-        A, b = np.concatenate([A[keep], J]), np.concatenate([b[keep], J @ x - g])
-        group = np.concatenate([group[keep], np.arange(n)])
-        used = np.concatenate([used[keep], np.full(n, k)])
+        A = np.concatenate([A[keep], *(J[bent] for _, _, J in points)])
+        b = np.concatenate([b[keep], *((J @ point - g)[bent] for point, g, J in points)])
+        group = np.concatenate([group[keep], *(bent for _ in points)])
+        used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
         x, mu, nu, s, exactly = solve_cuts(problem, s, exactly)
+        if k % SHARPLY == SHARPLY - 1:
+            # Multipliers that are known to nine digits may prove less than the cuts would.
+            x, mu, nu, _ = with_more_digits(problem, x, mu, nu, residual(problem, x, mu, nu))
         # Cuts lie below the rows: where even they clash, the rows do.
         if firm and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf
-        used = np.where(mu > 1e-8 * capped_sums(problem, mu)[group], k, used)
-    x, lam, gap = best
-    return x, np.minimum(np.maximum(lam, member.low), member.high), gap
+        below = least_below(member, problem, mu, nu)
+        if below > least:
+            least, lam = below, capped_sums(problem, mu) * 2.0 * member.alpha
+        mattered = mu > 1e-8 * capped_sums(problem, mu)[group]
+        used = np.where(mattered & (used < CUTS), k, used)
+    return best[1], np.minimum(np.maximum(lam, member.low), member.high), max(gap, 0.0)
 
 
 def solve_stacked(

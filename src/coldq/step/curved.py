@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,14 +11,14 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.errors import InvalidInput
-from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.kernels import curved_scratch_size, curved_step
 from coldq.step.threads import run_batch
 
 CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passes silently
-X_FLOOR = 1e-3  # keeps a row's size positive where x = 0 and b = 0, as in the kernel
+X_FLOOR, DOUBT, TERMS = 1e-3, 1e-6, 1e-7  # as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
@@ -34,29 +35,63 @@ class Rows(NamedTuple):
     order: np.ndarray
 
 
-def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The box around a domain, and the affine and quadratic rows that make the domain of it."""
+def box_and_hard(domain: Any) -> tuple[Any, tuple[Any, ...], Array | None]:
+    """The box around a domain, and the affine and quadratic rows that make the domain of it.
+
+    A ball farther than its radius from the origin is brought there: it has no digits to lose in
+    ``|x|^2 - 2 <c, x> + |c|^2 - r^2``. The third, where there is one, is the point that all this is
+    relative to.
+    """
     hard = getattr(domain, "hard", ())
     if hard is None:
         raise InvalidInput(
             f"the step cannot read a {type(domain).__name__}; use one of the library's domains, or "
             "a learner that only projects"
         )
-    rows = tuple((as_quadratic(part, domain.dim), least) for part, least in hard)
-    return getattr(domain, "box", domain), rows
+    box, p, shift = getattr(domain, "box", domain), domain.dim, None
+    for part, _ in hard:
+        if hasattr(part, "radius") and (np.abs(part.center).max(axis=-1) > part.radius).any():
+            shift = np.zeros((*domain.batch, p)) if shift is None else shift
+            shift[..., part.first : part.first + part.center.shape[-1]] = part.center
+    rows = tuple(
+        (in_ball(part, p, shift) if hasattr(part, "radius") else moved(part, shift), least)
+        for part, least in hard
+    )
+    if shift is not None:
+        box = type(box)(box.lower - shift, box.upper - shift)
+    return box, rows, shift
 
 
-def as_quadratic(part: Any, p: int) -> Any:
-    """A ball's row, ``|x[first : first + q] - center| <= radius``, squared; other rows as is."""
-    if not hasattr(part, "radius"):
+def in_ball(part: Any, p: int, shift: Array | None) -> QuadraticConstraint:
+    """A ball's row, ``|x[first : first + q] - center| <= radius``, squared, in units of the radius.
+
+    As a function of ``x - shift``.
+    """
+    last = part.first + part.center.shape[-1]
+    inside = (np.arange(p) >= part.first) & (np.arange(p) < last)
+    batch = np.broadcast_shapes(part.radius.shape, part.center.shape[:-1])
+    middle = np.zeros((*batch, 1, p))
+    middle[..., 0, part.first : last] = part.center
+    if shift is not None:
+        middle = np.where(inside, middle - shift[..., None, :], 0.0)
+    radius = np.broadcast_to(part.radius, middle.shape[:-2])[..., None]
+    away = np.sqrt(np.square(middle).sum(axis=-1))
+    P = np.broadcast_to(np.diag(2.0 * inside), (*middle.shape, p)) / radius[..., None, None]
+    limit = (radius - away) * ((radius + away) / radius)
+    return QuadraticConstraint.unchecked(P, -2.0 * middle / radius[..., None], limit)
+
+
+def moved(part: Any, shift: Array | None) -> Any:
+    """Affine or quadratic rows as functions of ``x - shift``."""
+    if shift is None:
         return part
-    batch, q = part.center.shape[:-1], part.center.shape[-1]
-    inside = (np.arange(p) >= part.first) & (np.arange(p) < part.first + q)
-    center = np.zeros((*batch, 1, p))
-    center[..., 0, inside] = part.center
-    P = np.broadcast_to(np.diag(2.0 * inside), (*batch, 1, p, p))
-    radius = np.square(part.radius)[..., None] - np.square(center).sum(axis=-1)
-    return QuadraticConstraint(P, -2.0 * center, radius)
+    at = shift[..., None, :]
+    if isinstance(part, QuadraticConstraint):
+        bent = (part.P * at[..., None, :]).sum(axis=-1)
+        limit = part.r - ((0.5 * bent + part.q) * at).sum(axis=-1)
+        P = np.broadcast_to(part.P, (*bent.shape[:-2], *part.P.shape[-3:]))
+        return QuadraticConstraint.unchecked(P, part.q + bent, limit)
+    return Affine.unchecked(part.A, part.b - (part.A * at).sum(axis=-1))
 
 
 def assemble(parts: list[Any], low: Array, high: Array, hard: tuple[Any, ...]) -> Rows:
@@ -110,6 +145,126 @@ def solve_quadratic(
     return solve_parts(center, gradient, alpha, weights, floor, constraint, domain, [constraint])
 
 
+def solve_diagonal(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    constraint: DiagonalQuadratic,
+    domain: Any,
+) -> Step:
+    """One row without mixed terms on a box has one multiplier, and x is a formula of it.
+
+    More rows, and other domains, go with all others.
+    """
+    if constraint.n_constraints != 1 or domain.hard:
+        return solve_quadratic(center, gradient, alpha, weights, floor, constraint, domain)
+    low = np.zeros(1) if floor is HINGE else np.asarray(floor)
+    if (low < 0.0).any():
+        raise one_way("quadratic", low)
+    box, p, batch = domain.box, constraint.dim, center.shape[:-1]
+    try:
+        arrays = [
+            np.broadcast_to(array, batch + core)
+            for array, core in (
+                (center, (p,)), (gradient, (p,)), (alpha, ()), (low, (1,)), (weights, (1,)),
+                (constraint.d, (1, p)), (constraint.q, (1, p)), (constraint.r, (1,)),
+                (box.lower, (p,)), (box.upper, (p,)),
+            )
+        ]  # fmt: skip
+    except ValueError:
+        raise misfit(center, gradient, weights, constraint, domain) from None
+    x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, 1)), np.empty(batch)
+    for where in np.ndindex(*batch):
+        x[where], multipliers[where], worst[where] = one_multiplier(*(a[where] for a in arrays))
+    answer = Step(x, multipliers, worst)
+    if not (worst <= CURVED_TOLERANCE).all():
+        raise_if_failed(answer, np.isinf(worst), CURVED_TOLERANCE)
+    return answer
+
+
+def one_multiplier(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    low: Array,
+    high: Array,
+    diagonal: Array,
+    slopes: Array,
+    limit: Array,
+    lower: Array,
+    upper: Array,
+) -> tuple[Array, Array, float]:
+    """x, the multiplier and the residual of one instance: a root of what falls as it grows."""
+    half, d, q, r = 0.5 / float(alpha), diagonal[0], slopes[0], float(limit[0])
+    y, lo, hi = center - gradient * half, float(low[0]) * half, float(high[0]) * half
+    if not np.isfinite(y).all():
+        return center, low, np.nan
+
+    def at(mu: float) -> tuple[Array, float, float]:
+        """x, the row's value there, and how fast it falls."""
+        stiff = 1.0 + mu * d
+        z = (y - mu * q) / stiff
+        x = np.minimum(np.maximum(z, lower), upper)
+        slope = np.where((z > lower) & (z < upper), d * x + q, 0.0)
+        return x, float((0.5 * d * x + q) @ x) - r, float((slope / stiff) @ slope)
+
+    mu, left, right = lo, lo, hi
+    x, g, fall = at(mu)
+    if g > 0.0 and lo < hi:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = np.where(d > 0.0, -q / d, np.where(q > 0.0, -np.inf, np.inf))
+            turn = np.where((d == 0.0) & (q == 0.0), x, turn)
+        bottom = np.minimum(np.maximum(turn, lower), upper)
+        deep = r - float((0.5 * d * bottom + q) @ bottom) if np.isfinite(bottom).all() else np.inf
+        if hi == np.inf and deep < -SHARP * row_size(d, q, r, bottom, y, lower, upper):
+            return bottom, high, np.inf
+        if hi < np.inf:
+            end = at(hi)
+            if end[1] >= 0.0:
+                mu, (x, g, fall) = hi, end
+        for _ in range(200):
+            size = row_size(d, q, r, x, y, lower, upper)
+            if abs(g) <= 1e-15 * size or (g > 0.0 and mu >= hi):
+                break
+            left, right = (mu, right) if g > 0.0 else (left, mu)
+            # Above its bottom the row falls about like 1 / mu^2: Newton's method on the inverse
+            # of the root is nearly exact.
+            ahead = np.inf
+            if fall > 0.0:
+                high_up = g + deep
+                bent = 0.0 < deep < np.inf and high_up > 0.0
+                ratio = 2.0 * high_up / g * (math.sqrt(high_up / deep) - 1.0) if bent else 1.0
+                ahead = mu + ratio * g / fall
+            if not left < ahead < right:
+                if right == np.inf:
+                    ahead = 10.0 * max(left, 1.0 / max(float(d.max()), 1e-300))
+                elif right > 4.0 * left:
+                    ahead = math.sqrt(max(left, 1e-30 * right) * right)
+                else:
+                    ahead = 0.5 * (left + right)
+            if not left < ahead < right or ahead > 1e200:
+                break
+            mu = ahead
+            x, g, fall = at(mu)
+    lam = high if mu >= hi else low if mu <= lo else np.clip([mu / half], low, high)
+    size = row_size(d, q, r, x, y, lower, upper)
+    off = abs(g) / size if (mu > lo and g < 0.0) or (mu < hi and g > 0.0) else 0.0
+    pull = mu * (d * x + q)
+    away = np.abs(x - np.minimum(np.maximum(y - pull, lower), upper))
+    terms = np.abs(x) + np.abs(y) + np.abs(pull) + TERMS * mu * (d * np.abs(x) + np.abs(q))
+    return x, lam, max(off, float((away / np.maximum(terms, 1e-300)).max(initial=0.0)))
+
+
+def row_size(d: Array, q: Array, r: float, x: Array, y: Array, lower: Array, upper: Array) -> float:
+    """The size of the terms of a row without mixed ones."""
+    known = np.maximum(np.abs(x), np.minimum(DOUBT * np.abs(y), upper - lower))
+    known = np.where((d != 0.0) | (q != 0.0), known, 0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * known.max(initial=0.0))
+    return max(float((0.5 * d * at + np.abs(q)) @ at) + abs(r), 1e-300)
+
+
 def solve_parts(
     center: Array,
     gradient: Array,
@@ -121,7 +276,7 @@ def solve_parts(
     parts: list[Affine | QuadraticConstraint],
 ) -> Step:
     """The same for a constraint that is a stack of affine and quadratic parts."""
-    box, hard = box_and_hard(domain)
+    box, hard, shift = box_and_hard(domain)
     n = constraint.n_constraints
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     begin = 0
@@ -132,11 +287,11 @@ def solve_parts(
             raise one_way("quadratic", own)
     if constraint.dim != domain.dim or weights.shape[-1:] != (n,):
         raise misfit(center, gradient, weights, constraint, domain)
-    rows = assemble(parts, low, weights, hard)
+    rows = assemble([moved(part, shift) for part in parts], low, weights, hard)
     start = np.zeros(rows.order.size)
     problem = (
-        center, gradient, np.asarray(alpha), rows.low, rows.high, rows.P, rows.A, rows.b,
-        box.lower, box.upper,
+        center if shift is None else center - shift, gradient, np.asarray(alpha), rows.low,
+        rows.high, rows.P, rows.A, rows.b, box.lower, box.upper,
     )  # fmt: skip
     try:
         x, found, residual = run_curved(problem, start)
@@ -148,6 +303,8 @@ def solve_parts(
     if residual.size and not (residual.max() <= SHARP and np.abs(found).max(initial=0.0) <= HUGE):
         x, found, residual = (np.array(a) for a in (x, found, residual))
         clash = again(problem, x, found, residual)
+    if shift is not None:
+        x = np.clip(x + shift, domain.box.lower, domain.box.upper)
     multipliers = np.empty_like(found)
     multipliers[..., rows.order] = found
     answer = Step(x, np.ascontiguousarray(multipliers[..., :n]), residual)
@@ -197,10 +354,18 @@ def solve_one(
 
 
 def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:
-    """The best answer from other multipliers, and from Clarabel."""
+    """The best answer from other multipliers, from Clarabel, and with more digits."""
+    from coldq.step.last_resort import on_quadratic_rows
+
     best = x, found, worst
     for answer in other_answers(one, found):
         answer = polish(one, *answer)
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= CURVED_TOLERANCE:
+            return best
+    guess = np.where(np.isfinite(best[0]), best[0], 0.0), np.nan_to_num(best[1])
+    for x, lam in on_quadratic_rows(one, unit_of(one, guess[0]), *guess):
+        answer = x, lam, residual_of(one, x, lam)
         best = answer if answer[2] < best[2] else best
         if best[2] <= CURVED_TOLERANCE:
             break
@@ -235,7 +400,7 @@ def polish(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> tuple[Ar
     for slack in (1e-8, 1e-6, 1e-4, 0.0):
         there, found = x, lam
         for _ in range(2 if slack else 0):
-            g, J, _ = values(one, there)
+            g, J, *_ = values(one, there)
             tangents = (center, gradient, alpha, low, high, 0.0, J, J @ there - g, lower, upper)
             there, found = explain(tangents, y, there, slack)
         answer = newton(one, there, found)
@@ -255,7 +420,7 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
     y, m = center - gradient * half, len(P)
     for _ in range(6):
         free, inner = (lower < x) & (x < upper), (low < lam) & (lam < high)
-        g, J, _ = values(one, x)
+        g, J, *_ = values(one, x)
         mu = lam * half
         away = (x - y + J.T @ mu)[free]
         B = (np.eye(x.size) + np.tensordot(mu[:m], P, 1))[np.ix_(free, free)]
@@ -276,19 +441,38 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
     return best
 
 
-def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array]:
-    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+def unit_of(one: tuple[Any, ...], x: Array) -> float:
+    """The size of the largest coordinate."""
+    return float(known_size(one, x).max(initial=1e-300))
+
+
+def known_size(one: tuple[Any, ...], x: Array) -> Array:
+    """The size of each coordinate: of itself, or if more of the rounding that it may have."""
+    center, gradient, alpha, *_, lower, upper = one
+    doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
+    return np.maximum(np.abs(x), doubt)
+
+
+def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
+    """g, its jacobian, the sizes of the terms of g, and of those of the jacobian that x moves."""
     P, A, b = one[5:8]
-    at, m = np.maximum(np.abs(x), X_FLOOR), len(P)
-    g, J, size = A @ x - b, A.copy(), np.abs(A) @ at + np.abs(b)
-    bent = P @ x
+    m, terms = len(P), np.zeros_like(A)
+    inside = A != 0.0
+    inside[:m] |= np.diagonal(P, axis1=1, axis2=2) != 0.0
+    largest = np.where(inside, known_size(one, x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * largest[:, None])
+    g, J, size = A @ x - b, A.copy(), (np.abs(A) * at).sum(axis=1) + np.abs(b)
+    bent, most = P @ x, (np.abs(P) * at[:m, None, :]).sum(axis=2)
     g[:m] += 0.5 * (bent @ x)
     J[:m] += bent
-    size[:m] += 0.5 * (np.abs(P) @ at) @ at
-    return g, J, size
+    size[:m] += 0.5 * (most * at[:m]).sum(axis=1)
+    terms[:m] = most
+    return g, J, size, terms
 
 
-def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
+def residual_of(
+    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None
+) -> float:
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
@@ -297,14 +481,17 @@ def residual_of(one: tuple[Any, ...], x: Array, lam: Array) -> float:
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
-    g, J, size = values(one, x)
+    g, J, size, most = values(one, x)
+    most = most if terms_of_slopes is None else most + terms_of_slopes
     y, terms = center - gradient * half, J * (lam * half)[:, None]
     slope = x - y + terms.sum(axis=0)
     slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
     firm = np.isinf(high) | np.isinf(low)
-    scale = 1.0 + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
-    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper)) / (1.0 + np.abs(x))
+    scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), 1e-300)
+    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
+    move = move / np.maximum(known_size(one, x), 1e-300)
     wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
     return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))
@@ -319,16 +506,21 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
     at_most, at_least = high == np.inf, low == -np.inf
     if not (at_most.any() or at_least.any()):
         return False
-    size = np.abs(b) + np.abs(A).sum(axis=-1)
-    size[: len(P)] += np.abs(P).sum(axis=(-1, -2))
-    size = np.where(size > 0.0, size, 1.0)
+    begin = np.clip(center, lower, upper)
+    reach = np.abs(np.concatenate([lower, upper, begin]))
+    unit = float(reach[np.isfinite(reach)].max(initial=0.0)) or 1.0
+    size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
+    size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
+    price = unit * unit / np.where(size > 0.0, size, 1.0)
     last = np.inf
-    for weight in (STIFF, 100.0 * STIFF):
-        high, low = np.where(at_most, weight / size, 0.0), np.where(at_least, -weight / size, 0.0)
-        soft = (np.clip(center, lower, upper), 0.0 * gradient, np.array(1.0), low, high, P, A, b)
+    for weight in (STIFF, 1e3 * STIFF, 1e6 * STIFF):
+        high, low = np.where(at_most, weight * price, 0.0), np.where(at_least, -weight * price, 0.0)
+        soft = (begin, 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
-        x = solve_one(one, np.zeros_like(b))[0]
-        g, _, terms = values(one, x)
+        x, _, worst = solve_one(one, np.zeros_like(b))
+        if not worst <= CURVED_TOLERANCE:
+            return False
+        g, _, terms, _ = values(one, x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
         off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
         if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:

@@ -39,6 +39,7 @@ SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more 
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 LONG = 1e5  # times y: a multiplier that costs x five digits
 SMALL_NORM = 1e-100  # below it a row is constant; no quotient by it overflows
+DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
 LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
 NOISE = 4e-16  # of the terms that z is the sum of: its rounding
@@ -657,7 +658,8 @@ def capacity_at(mu, scale, rate, lower, upper, columns, x):
         if base > 0.0:
             value = y + 2.0 * push / (base + root)
         elif r > 0.0:
-            value = (2.0 * push * r / max(root - base, TINY) - 1.0) / r
+            # The divisor is that of the other branch where the compiler runs ahead of this one.
+            value = (2.0 * push * r / max(root + abs(base), TINY) - 1.0) / r
         else:
             value = y
         inside = min(max(value, lower[i]), upper[i])
@@ -737,17 +739,41 @@ def solve_capacity(
     return mu, capacity_residual(demand, scale, rate, lower, upper, columns, rows, x)
 
 
+@inlined
+def known_size(x, y, lower, upper):
+    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
+    return max(abs(x), min(DOUBT * abs(y), upper - lower))
+
+
+@inlined
+def width_of(x, z, y, terms, lower, upper):
+    """What ``|x - clip(z)|`` is relative to, so that a coordinate is off by the least of two: its
+    slope x - z relative to the terms of that, or its way to clip(z) relative to its own size.
+
+    In a box that is small beside the terms, no way is long beside them.
+    """
+    way = abs(x - min(max(z, lower), upper))
+    share = way / max(abs(x - z), TINY)
+    return max(max(share * terms, known_size(x, y, lower, upper)), TINY)
+
+
 @compiled
 def capacity_residual(demand, scale, rate, lower, upper, columns, rows, x):
     """The residual for the capacity row, from x and rows[MU], rows[LO], rows[HI]."""
     total = 0.0
     size = abs(demand)
+    most = 0.0
     for i in range(x.size):
+        if scale[i] * rate[i] > 0.0:
+            most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+    for i in range(x.size):
+        y = columns[Y, i]
         pull = rows[MU, 0] * scale[i] * rate[i] / (1.0 + rate[i] * x[i])
-        columns[Z, i] = columns[Y, i] + pull
-        columns[W, i] = 1.0 + abs(columns[Y, i]) + abs(pull)
+        terms = abs(x[i]) + abs(y) + abs(pull)
+        columns[Z, i] = y + pull
+        columns[W, i] = width_of(x[i], y + pull, y, terms, lower[i], upper[i])
         total += scale[i] * math.log1p(rate[i] * x[i])
-        size += scale[i] * math.log1p(rate[i] * max(abs(x[i]), X_FLOOR))
+        size += scale[i] * math.log1p(rate[i] * max(abs(x[i]), X_FLOOR * most))
     rows[G, 0] = demand - total
     rows[SCALE, 0] = size
     return kkt_residual(1, x.size, x, lower, upper, columns, rows)
@@ -931,8 +957,10 @@ def ball_scratch_size(n: int, p: int) -> int:
 
 CURVED_TOLERANCE = 1e-13  # of a row's scale, as ROW_TOLERANCE
 CURVED_SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
+TERMS = 1e-7  # of the terms of a slope: a last digit of x moves them by as much as promised of W
 C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
-JAC, BACK = range(2)  # blocks of n by p: the jacobian, and that through the factor
+UNIT = SOFT  # quadratic rows have no compliance
+JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or it through the factor
 
 
 def curved_scratch_size(n: int, p: int) -> int:
@@ -1100,11 +1128,20 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
 
 
 @compiled
-def set_curved_values(P, A, b, x, rows, blocks):
-    """g, its jacobian, and the size of the terms that each entry of g is the sum of."""
+def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
+    """g and its jacobian, the sizes of the terms that g is the sum of, and of those of the jacobian
+    that x moves.
+
+    In a row coordinates count at least with X_FLOOR of the largest that is in it.
+    """
     n, p = A.shape
     m = P.shape[0]
     for k in range(n):
+        most = 0.0
+        for i in range(p):
+            if A[k, i] != 0.0 or (k < m and P[k, i, i] != 0.0):
+                most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+        least = X_FLOOR * most
         value = 0.0
         size = 0.0
         for i in range(p):
@@ -1113,25 +1150,32 @@ def set_curved_values(P, A, b, x, rows, blocks):
             if k < m:
                 for j in range(p):
                     s += P[k, i, j] * x[j]
-                    t += abs(P[k, i, j]) * max(abs(x[j]), X_FLOOR)
+                    t += abs(P[k, i, j]) * max(abs(x[j]), least)
             value += (0.5 * s + A[k, i]) * x[i]
-            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), X_FLOOR)
+            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), least)
             blocks[JAC, k, i] = s + A[k, i]
+            blocks[BACK, k, i] = t
         rows[G, k] = value - b[k]
         rows[SCALE, k] = size + abs(b[k])
+        rows[UNIT, k] = most
 
 
 @compiled
 def curved_residual(x, lower, upper, columns, rows, blocks):
-    """The residual for quadratic rows; G, SCALE and the jacobian belong to x already."""
+    """The residual for quadratic rows; G, SCALE and both blocks belong to x already.
+
+    Nothing is relative to 1: a coordinate is relative to all that it is the sum of.
+    """
     n, p = blocks.shape[1], blocks.shape[2]
     for i in range(p):
-        columns[Z, i] = columns[Y, i]
-        columns[W, i] = 1.0 + abs(columns[Y, i])
+        y = columns[Y, i]
+        columns[Z, i] = y
+        terms = abs(x[i]) + abs(y)
         for k in range(n):
             term = blocks[JAC, k, i] * rows[MU, k]
             columns[Z, i] -= term
-            columns[W, i] += abs(term)
+            terms += abs(term) + TERMS * blocks[BACK, k, i] * abs(rows[MU, k])
+        columns[W, i] = width_of(x[i], columns[Z, i], y, terms, lower[i], upper[i])
     return kkt_residual(n, p, x, lower, upper, columns, rows)
 
 
@@ -1155,7 +1199,7 @@ def solve_curved(
         rows[HI, k] = weights[k] * half
         rows[MU, k] = min(max(start[k] * half, rows[LO, k]), rows[HI, k])
     minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-    set_curved_values(P, A, b, x, rows, blocks)
+    set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
     for _ in range(60 + 10 * n):
@@ -1200,7 +1244,9 @@ def solve_curved(
                 for e in range(count):
                     s += blocks[BACK, k, e] * blocks[BACK, j, e]
                 if j == k:
-                    s += REGULARISATION * (norm + 1e-6 * rows[SCALE, k] * rows[SCALE, k]) + TINY
+                    unit = rows[UNIT, k]
+                    steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
+                    s += REGULARISATION * (norm + steep * steep) + TINY
                 rows[HESSIAN + a, c] = s
                 rows[HESSIAN + c, a] = s
         if m == 1:
@@ -1240,7 +1286,7 @@ def solve_curved(
                 else:
                     rows[MU, k] = rows[STEP, k] + move
             minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
-            set_curved_values(P, A, b, x, rows, blocks)
+            set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
             slope = 0.0
             for a in range(m):
                 slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
@@ -1254,7 +1300,7 @@ def solve_curved(
                 t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
                 if right < math.inf:
                     t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
-                if t > 1e200:
+                if t > 1e100:
                     return math.inf
             else:
                 right = t

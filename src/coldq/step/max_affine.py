@@ -16,6 +16,7 @@ is right, and the residual says so, the answer is that of one linear system.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,12 +64,73 @@ class Pieces(NamedTuple):
     upper: Array
 
 
+class Units(NamedTuple):
+    """Powers of two in which an instance is of size 1: x, and the slopes of groups and rows."""
+
+    x: float
+    group: Array
+    plain: Array
+
+
+def units_of(problem: Pieces, size: float | None = None) -> Units:
+    """The units of an instance, for an x of this size, or of that of the nearest point to y."""
+    y, A, _, group, _, high, plain, _, _, _, lower, upper = problem
+    if size is None:
+        size = size_of(problem, np.minimum(np.maximum(y, lower), upper))
+    steep = largest_of(np.abs(A).max(axis=1, initial=0.0), group, high.size)
+    return Units(float(power(size)), power(steep), power(np.abs(plain).max(axis=1, initial=0.0)))
+
+
+def power(size: Any) -> Any:
+    """The power of two next to a size, 1 for 0: a division by it is exact."""
+    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
+
+
+def size_of(problem: Pieces, x: Array) -> float:
+    """The size of x, beside which a coordinate at zero counts, as in the kernels."""
+    doubt = np.minimum(1e-6 * np.abs(problem.y), problem.upper - problem.lower)
+    return float(np.maximum(np.abs(x), doubt).max(initial=0.0))
+
+
 def solve_pieces(
     problem: Pieces, start: Array | None = None, slowly: bool = True
 ) -> tuple[Array, Array, Array, Array]:
-    """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s.
+    """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s."""
+    units, solve = units_of(problem), partial(solve_unit_pieces, slowly=slowly)
+    x, mu, nu, s = in_units(problem, start, units, solve)
+    size = size_of(problem, x)
+    if slowly and not units.x / 64.0 <= size <= 64.0 * units.x:
+        again = units_of(problem, size)
+        if 0.0 < size < np.inf and not residual(problem, x, mu, nu) <= CLEAR:
+            return in_units(problem, start, again, solve)
+    return x, mu, nu, s
 
-    Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
+
+def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> Any:
+    """What a solver makes of the problem with all sizes around 1, which may be nothing."""
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
+    u, steep, beside = units
+    height = steep * u
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = Pieces(
+            y / u, A / steep[group][:, None], b / height[group], group, low / u * steep,
+            high / u * steep, plain / beside[:, None], limit / (beside * u), lo / u * beside,
+            hi / u * beside, lower / u, upper / u,
+        )  # fmt: skip
+        start = None if start is None else start / height
+        answer = solve(scaled, start)
+        if answer is None:
+            return None
+        x, mu, nu, s = answer
+        return x * u, mu * u / steep[group], nu * u / beside, s * height
+
+
+def solve_unit_pieces(
+    problem: Pieces, start: Array | None = None, slowly: bool = True
+) -> tuple[Array, Array, Array, Array]:
+    """Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
+
+    Sizes of x and of rows are around 1.
     """
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     n, p, m = high.size, y.size, b.size
@@ -101,7 +163,7 @@ def solve_pieces(
     size = np.sqrt(norms) + np.abs(b)
     chosen = np.concatenate([np.zeros(m, bool), np.ones(limit.size, bool)])
     mu, settled = np.zeros(chosen.size), False
-    if inside is not None:
+    if inside is not None and all(np.isfinite(part).all() for part in inside):
         x, s, mu, chosen = inside
     # eps is small against the curvature 1 / |a|^2 that a piece has in s, and against the cost of
     # the way that s may go.
@@ -172,10 +234,11 @@ def cross_over(
     K[:c, c:] = group[which][:, None] == paid
     K[c:, :c] = K[:c, c:].T
     held = np.where(free, y, x)
-    right = np.concatenate([rows @ held - b[which], high[paid]])
-    _, _, answer, info = dgesv(K.T, right)  # symmetric, and in Fortran's order
-    if info != 0 or not answer.min() >= 0.0:
-        return None
+    answer = np.concatenate([rows @ held - b[which], high[paid]])
+    if answer.size:  # else no piece reaches zero anywhere near
+        _, _, answer, info = dgesv(K.T, answer)  # symmetric, and in Fortran's order
+        if info != 0 or not answer.min() >= 0.0:
+            return None
     mu, s = np.zeros(b.size), np.zeros(high.size)
     mu[which], s[paid] = answer[:c], answer[c:]
     return np.minimum(np.maximum(held - answer[:c] @ inner, lower), upper), mu, limit, s
@@ -223,7 +286,7 @@ def residual(problem: Pieces, x: Array, mu: Array, nu: Array) -> float:
     """
     from coldq.step.max_affine_kernels import pieces_residual
 
-    shapes = (2, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
+    shapes = (3, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
     arrays = [np.ascontiguousarray(a) for a in (*problem, x, mu, nu)]
     return pieces_residual()(*arrays, *(np.empty(shape) for shape in shapes))
 
@@ -247,7 +310,7 @@ def solve_max_affine(
     """The answers of a batch, one by one; raises if any instance has none."""
     n, k, p = constraint.A.shape[-3:]
     batch = center.shape[:-1]
-    box, hard = box_and_hard(domain)
+    box, hard, _ = box_and_hard(domain)
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
     if ((low != 0.0) & (low != weights)).any():
         raise InvalidInput(
@@ -275,7 +338,7 @@ def solve_max_affine(
         )  # fmt: skip
         x[where], total, worst[where] = solve_member(problem)
         multipliers[where] = np.where(total >= problem.high, weights[where], total / half)
-    answer = Step(x, np.minimum(multipliers, weights), worst)
+    answer = Step(x, np.clip(multipliers, low, weights), worst)
     if not (worst <= TOLERANCE).all():
         raise_if_failed(answer, np.isinf(worst))
     return answer
@@ -309,10 +372,27 @@ def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
     if not found <= TOLERANCE:
         x, mu, nu, _ = solve_pieces(problem, np.zeros(problem.high.size))
         found = residual(problem, x, mu, nu)
-    total = capped_sums(problem, mu)
     if not found <= TOLERANCE and pieces_clash(problem):
         found = np.inf
-    return x, total, found
+    elif not found <= TOLERANCE:
+        x, mu, nu, found = with_more_digits(problem, x, mu, nu, found)
+    return x, capped_sums(problem, mu), found
+
+
+def with_more_digits(
+    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float
+) -> tuple[Array, Array, Array, float]:
+    """The best answer of the last resort, or the one given."""
+    from coldq.step.last_resort import on_pieces
+
+    best = x, mu, nu, worst
+    known = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
+    for answer in on_pieces(problem, size_of(problem, known[0]), *known):
+        found = residual(problem, *answer)
+        best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
+        if best[3] <= TOLERANCE:
+            break
+    return best
 
 
 def pieces_clash(problem: Pieces) -> bool:
@@ -324,5 +404,9 @@ def pieces_clash(problem: Pieces) -> bool:
     b = np.concatenate([problem.b[firm], problem.limit])
     lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
     hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
-    y, lower, upper = problem.y, problem.lower, problem.upper
+    # All in the unit of x and of each row, so that what is broken is relative to these.
+    unit = units_of(problem).x
+    y, lower, upper = problem.y / unit, problem.lower / unit, problem.upper / unit
+    steep = power(np.abs(A).max(axis=1, initial=0.0))
+    A, b = A / steep[:, None], b / (steep * unit)
     return hard_rows_clash((y, y, 1.0, lo, hi, 0.0 * b, A, b, lower, upper))

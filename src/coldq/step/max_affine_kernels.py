@@ -15,7 +15,9 @@ LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leav
 SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
 X_FLOOR = 1e-3  # of a coordinate in the size of a row's terms, as in the affine kernel
-ENOUGH = 1e-12  # the complementarity left, relative to the costs, at which the set is clear
+ENOUGH = 1e-12  # the complementarity left, relative to the multipliers, at which the set is clear
+DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
+TINY = 1e-300
 
 
 @compiled
@@ -115,7 +117,10 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
             if upper[i] < math.inf:
                 gap += zu[i] * (upper[i] - x[i])
         gap /= size
-        if gap <= ENOUGH * expense:
+        pulled = 1.0
+        for r in range(m):
+            pulled = max(pulled, mu[r])
+        if gap <= ENOUGH * min(expense, pulled):
             break
         # Aim low where the last step could go far.
         tau = max(LEAST, aim) * gap
@@ -212,26 +217,21 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
         for r in range(m):
             mu[r] += length * pull[r]
             t[r] += length * weight[r]
-    # What is small, a multiplier or the room that it has? Relative to costs and to sizes of rows.
-    far = 1.0
+    # What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
+    # that both are lengths; a multiplier is small beside those that pull and its cost.
+    pulled = 1.0
+    for r in range(m):
+        pulled = max(pulled, mu[r])
     for i in range(p):
-        far = max(far, 1.0 + abs(x[i]))
         if zl[i] > x[i] - lower[i]:
             x[i] = lower[i]
         elif zu[i] > upper[i] - x[i]:
             x[i] = upper[i]
-    for k in range(n):
-        push[k] = 0.0
     for r in range(m):
-        norm = 0.0
-        for i in range(p):
-            norm += A[r, i] * A[r, i]
-        reach = (math.sqrt(norm) + abs(b[r])) * far
-        push[group[r]] = max(push[group[r]], reach)
-        if not mu[r] * reach > t[r] * cost[group[r]]:
+        if not mu[r] > t[r] * min(cost[group[r]], pulled):
             mu[r] = 0.0
     for k in range(n):
-        if nu[k] * push[k] > s[k] * cost[k]:
+        if nu[k] > s[k] * min(cost[k], pulled):
             s[k] = 0.0
 
 
@@ -245,13 +245,19 @@ def from_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
 
 
 @compiled
-def set_values(A, b, x, mu, pull, size, values, scales):
-    """A x - b with the sizes of its terms; add A'mu to `pull`, and |A|'|mu| to `size`."""
+def set_values(A, b, x, mu, known, pull, size, values, scales):
+    """A x - b with the sizes of its terms; add A'mu to `pull`, and |A|'|mu| to `size`.
+
+    In a row coordinates count at least with X_FLOOR of the largest size known in it.
+    """
     for r in range(b.size):
+        most = 0.0
+        for i in range(x.size):
+            most = max(most, known[i] if A[r, i] != 0.0 else 0.0)
         value, scale = -b[r], abs(b[r])
         for i in range(x.size):
             value += A[r, i] * x[i]
-            scale += abs(A[r, i]) * max(abs(x[i]), X_FLOOR)
+            scale += abs(A[r, i]) * max(abs(x[i]), X_FLOOR * most)
         values[r] = value
         scales[r] = scale if scale > 0.0 else 1.0
         if mu[r] != 0.0:
@@ -269,11 +275,13 @@ def judge(
     n = high.size
     pull, size, values, scales = columns[0], columns[1], rows[0], rows[1]
     top, widest, sums = groups[0], groups[1], groups[2]
+    known = columns[2]
     for i in range(y.size):
+        known[i] = max(abs(x[i]), min(DOUBT * abs(y[i]), upper[i] - lower[i]))
         pull[i] = 0.0
-        size[i] = 1.0 + abs(y[i])
-    set_values(A, b, x, mu, pull, size, values, scales)
-    set_values(plain, limit, x, nu, pull, size, beside[0], beside[1])
+        size[i] = max(abs(x[i]) + abs(y[i]), TINY)
+    set_values(A, b, x, mu, known, pull, size, values, scales)
+    set_values(plain, limit, x, nu, known, pull, size, beside[0], beside[1])
     for k in range(n):
         top[k] = -math.inf
         widest[k] = 0.0
@@ -286,7 +294,10 @@ def judge(
     worst = 0.0
     broken = 0.0
     for i in range(y.size):
-        off = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i])) / size[i]
+        # Off by the least of two: in its slope, relative to the terms of that, or in its way to
+        # where the slope would lead, relative to its own size.
+        way = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i]))
+        off = min(way / max(known[i], TINY), abs(x[i] - y[i] + pull[i]) / size[i])
         worst = max(worst, off)
         broken += off
     for r in range(b.size):
@@ -299,7 +310,7 @@ def judge(
             total = high[k]
         if (total < high[k] and top[k] > 0.0) or (total > low[k] and top[k] < 0.0):
             worst = max(worst, abs(top[k]) / widest[k])
-        off = max(abs(sums[k] - total), low[k] - total) / (1.0 + total)
+        off = max(abs(sums[k] - total), low[k] - total) / max(total, TINY)
         worst = max(worst, off)
         broken += off
     for r in range(limit.size):

@@ -1,0 +1,346 @@
+"""The KKT conditions of a step, judged in extended precision and relative to the step's own scales.
+
+Nothing is relative to 1: with numbers of 1e-12 an answer has to be right to as many digits as with
+numbers of 1. Rows are formulas of the judge's own (:class:`Rows`), evaluated in long double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import lsq_linear, nnls
+
+import coldq
+
+INF = np.inf
+LONG = np.longdouble
+EPS = 2.3e-16
+Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Rows(NamedTuple):
+    """Rows ``g(x) <= 0`` as the judge reads them, all in long double.
+
+    `slopes` gives the gradients at x, the row that each belongs to and the value of its tangent:
+    one for a smooth row, at a kink one for every piece within `room` of being the largest. `size`
+    is that of the terms which a value is the sum of, coordinates counting as much as it is told.
+    `shifted` lowers the values by so much. `wobble` is how much a relative change of x by 1, or of
+    what its slope is computed from, moves the slope of a row: rounding of x counts in it.
+    """
+
+    constraint: Any
+    value: Callable[[np.ndarray], np.ndarray]
+    slopes: Callable[[np.ndarray, float], Slopes]
+    size: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    shifted: Callable[[np.ndarray], Rows]
+    curved: bool = False
+    wobble: Callable[[np.ndarray], np.ndarray] | None = None
+
+
+class Problem(NamedTuple):
+    """One per-slot problem."""
+
+    center: np.ndarray
+    gradient: np.ndarray
+    alpha: float
+    floor: np.ndarray
+    weights: np.ndarray
+    rows: Rows
+    domain: Any
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (
+            self.center, self.gradient, self.alpha, self.weights, self.rows.constraint, self.domain
+        )  # fmt: skip
+
+    def target(self) -> np.ndarray:
+        """Where x would be without rows and domain."""
+        half = LONG(0.5) / LONG(self.alpha)
+        return self.center.astype(LONG) - self.gradient.astype(LONG) * half
+
+
+def counted(problem: Problem, x: np.ndarray) -> np.ndarray:
+    """The size of each coordinate: of itself, or if more of the rounding that it may have.
+
+    x is known up to the rounding of what it is the difference of: a millionth of its target.
+    """
+    width = (problem.domain.box.upper - problem.domain.box.lower).astype(LONG)
+    return np.maximum(np.abs(x), np.minimum(1e-6 * np.abs(problem.target()), width))
+
+
+def floored(inside: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The sizes of coordinates in every row: a thousandth of the largest in the row at least."""
+    least = 1e-3 * np.where(inside, at, 0.0).max(axis=-1, initial=0.0)
+    return np.maximum(at, least[..., None])
+
+
+def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple[np.ndarray, ...]:
+    """The outward normals of length 1 of all that holds x, the sizes of the terms of their entries,
+    and how far x is from what it is held by."""
+    eye = np.eye(x.size, dtype=LONG)
+    lower, upper = domain.box.lower, domain.box.upper
+    high, low = upper - x <= room * at, x - lower <= room * at
+    normals, terms = [eye[high], -eye[low]], [eye[high], eye[low]]
+    rooms = [(upper - x)[high], (x - lower)[low]]
+    for part, floor in domain.hard:
+        if isinstance(part, coldq.Affine):
+            A, b = part.A.astype(LONG), part.b.astype(LONG)
+            held = b - A @ x <= room * (np.abs(b) + (np.abs(A) * floored(A != 0.0, at)).sum(axis=1))
+            normals.append(A[held])
+            terms.append(np.abs(A[held]))
+            rooms.append((b - A @ x)[held])
+            if floor == -INF:
+                normals.append(-A)
+                terms.append(np.abs(A))
+                rooms.append(A @ x - b)
+        else:
+            own = slice(part.first, part.first + part.center.size)
+            ray, size = np.zeros((1, x.size), LONG), np.zeros((1, x.size), LONG)
+            ray[0, own] = x[own] - part.center
+            size[0, own] = np.abs(x[own]) + np.abs(part.center)
+            length = np.sqrt((ray * ray).sum())
+            if part.radius - length <= room * (part.radius + np.abs(part.center).max()):
+                normals.append(ray)
+                terms.append(size)
+                rooms.append(np.array([(part.radius - length) * length]))
+    B, size, away = np.concatenate(normals), np.concatenate(terms), np.concatenate(rooms)
+    length = np.sqrt((B * B).sum(axis=1))
+    some = length > 0.0
+    length = length[some]
+    return B[some] / length[:, None], size[some] / length[:, None], away[some] / length
+
+
+def outside(problem: Problem, x: np.ndarray, at: np.ndarray) -> float:
+    """By how much x leaves the domain: of the size of a row's terms, of a radius and rounding."""
+    domain, worst = problem.domain, 0.0
+    if not ((domain.box.lower <= x) & (x <= domain.box.upper)).all():
+        return INF
+    for part, floor in domain.hard:
+        if isinstance(part, coldq.Affine):
+            A, b = part.A.astype(LONG), part.b.astype(LONG)
+            over = A @ x - b
+            over = np.abs(over) if floor == -INF else np.maximum(over, 0.0)
+            size = (np.abs(A) * floored(A != 0.0, at)).sum(axis=1) + np.abs(b)
+            worst = max(worst, float((over / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
+        else:
+            own = slice(part.first, part.first + part.center.size)
+            over = np.sqrt(np.square(x[own] - part.center.astype(LONG)).sum()) - part.radius
+            rounding = 8.0 * EPS * np.sqrt(np.square(np.abs(part.center) + part.radius).sum())
+            worst = max(worst, float((over - rounding) / part.radius))
+    return worst
+
+
+def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
+    """The relative KKT residual; what is within `tolerance` of being active may act on x."""
+    x, lam, rows = step.x.astype(LONG), step.multipliers.astype(LONG), problem.rows
+    if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
+        return INF
+    at = counted(problem, x)
+    off = outside(problem, x, at)
+    g, size = rows.value(x), rows.size(x, at)
+    wrong = ((lam > problem.floor) & (g < 0.0)) | ((lam < problem.weights) & (g > 0.0))
+    broken = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0).max(initial=0.0)
+    worst = max(off, float(broken))
+    if worst > tolerance:
+        return worst
+    return max(worst, unbalanced(problem, x, lam, at, tolerance)[0])
+
+
+def unbalanced(
+    problem: Problem, x: np.ndarray, lam: np.ndarray, at: np.ndarray, room: float
+) -> tuple[float, LONG]:
+    """What is left of ``y - x`` after the rows' slopes and the domain's normals.
+
+    Shares of a row's pieces and multiples of the normals come from nonnegative least squares; the
+    remainder, in long double, is relative to x and all terms. Second, the bound from below
+    that these multipliers prove.
+    """
+    y, mu = problem.target(), lam * (LONG(0.5) / LONG(problem.alpha))
+    owner, S, tangents = problem.rows.slopes(x, room)
+    B, size, away = normals_at(problem.domain, x, at, room)
+    pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
+    scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    rounding = np.zeros(x.size, LONG)  # of x, in the slopes
+    if problem.rows.wobble is not None:
+        rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+    several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
+    open_ = np.isin(owner, several)
+    share = np.where(open_, 0.0, 1.0).astype(LONG)
+    v = y - x - S.T @ (share * mu[owner])
+    sums = (owner[open_] == several[:, None]).astype(LONG)
+    pull = (S * mu[owner, None])[open_]
+    empty = np.zeros((several.size, len(B)))
+    best, least = INF, LONG(-INF)
+    # A first fit tells how much the normals push, and so what rounding of theirs is worth.
+    worth = np.full(x.size, scale.max())
+    for fit in (_quickly, _quickly, _carefully, _carefully):
+        left = np.block([[(B / worth).T, (pull / worth).T], [empty, sums]])
+        right = np.concatenate([v / worth, np.ones(several.size, LONG)])
+        length = np.sqrt((left * left).sum(axis=0))
+        length = np.where(length > 0.0, length, 1.0)
+        found = np.zeros(left.shape[1], LONG)
+        for _ in range(4):  # what rounding left of the fit is fitted again
+            rest = right - left @ found
+            width = float(np.abs(rest).max(initial=0.0)) or 1.0
+            more = fit(
+                (left / length).astype(float), (rest / width).astype(float),
+                -(found * length / width).astype(float),
+            )  # fmt: skip
+            found = np.maximum(found + more.astype(LONG) * width / length, 0.0)
+            c, t = found[: len(B)], found[len(B) :]
+            total = sums.T @ (sums @ t)
+            share[open_] = t / np.where(total > 0.0, total, 1.0)
+            move = y - x - S.T @ (share * mu[owner]) - B.T @ c  # from x to the Lagrangian's least
+            left_over = np.maximum(np.abs(move) - rounding, 0.0)
+            off = float((left_over / (scale + size.T @ c)).max())
+            if off < best:
+                best, there = off, x + move - problem.center.astype(LONG)
+                rows = (share * mu[owner]) @ (tangents + S @ move) + c @ (B @ move - away)
+                least = problem.gradient @ there + problem.alpha * (there @ there + 2.0 * rows)
+            if best <= 1e-3 * room:
+                return best, least
+        worth = scale + size.T @ found[: len(B)]
+    return best, least
+
+
+def _quickly(B: np.ndarray, v: np.ndarray, least: np.ndarray) -> np.ndarray:
+    if not B.shape[1]:
+        return np.zeros(0)
+    if not least.any():
+        return nnls(B, v, maxiter=1000 * (B.shape[1] + 1))[0]
+    return _carefully(B, v, least)
+
+
+def _carefully(B: np.ndarray, v: np.ndarray, least: np.ndarray) -> np.ndarray:
+    if not B.shape[1]:
+        return np.zeros(0)
+    return lsq_linear(B, v, (least - 1e-300, INF), method="bvls", tol=1e-15).x
+
+
+def objective(problem: Problem, x: np.ndarray) -> tuple[LONG, LONG]:
+    """The penalised objective without hard rows, and the size of its terms."""
+    move, g = x - problem.center.astype(LONG), problem.rows.value(x)
+    high = np.where(np.isinf(problem.weights), 0.0, problem.weights).astype(LONG)
+    penalty = np.where(g > 0.0, high * g, problem.floor * g)
+    terms = np.concatenate([problem.gradient * move, problem.alpha * move * move, penalty])
+    return terms.sum(), np.abs(terms).sum()
+
+
+def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
+    """How far the value at x is above the least, relative to the terms of the value at x, or at
+    the projection of the center, or to the cost of a move by as much as x is, within the bounds.
+
+    Multipliers with the tangents at x prove a bound from below. At kinks that may not be enough:
+    then quadratic programs with the tangents at some points, each leading to the next one.
+    """
+    x, rows = step.x.astype(LONG), problem.rows
+    lam = step.multipliers
+    if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
+        return INF
+    at = counted(problem, x)
+    hard = np.isinf(problem.weights)
+    terms = rows.size(x, at)
+    terms = np.where(terms > 0.0, terms, 1.0)
+    broken = (np.maximum(rows.value(x), 0.0) / terms)[hard].max(initial=0.0)
+    worst = max(outside(problem, x, at), float(broken))
+    if worst > tolerance:
+        return worst
+    value, size = objective(problem, x)
+    begin = problem.domain.project(problem.center).astype(LONG)
+    width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
+    size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
+    price = np.where(hard, 0.0, problem.weights)
+    value = value - 16.0 * EPS * (price @ terms)  # what rounding makes of a row is no gap
+    enough = value - tolerance * size
+    least = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)[1]
+    if not least >= enough:
+        least = max(least, least_by_cuts(problem, x, enough, size))
+    return max(worst, float((value - least) / size)) if size > 0.0 else worst
+
+
+def least_by_cuts(problem: Problem, start: np.ndarray, enough: LONG, size: LONG) -> LONG:
+    """The least with tangents at some points in place of the rows.
+
+    The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove
+    is evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
+    """
+    import clarabel
+    from scipy import sparse
+
+    p, n = start.size, problem.weights.size
+    own = [(part.A, part.b, floor) for part, floor in problem.domain.hard]
+    A = np.concatenate([np.zeros((0, p)), *(rows for rows, _, _ in own)])
+    b = np.concatenate([np.zeros(0), *(limits for _, limits, _ in own)])
+    equal = np.concatenate([np.zeros(0, bool), *(np.full(c.size, f == -INF) for _, c, f in own)])
+    lower, upper = problem.domain.box.lower, problem.domain.box.upper
+    low, high = np.flatnonzero(lower > -INF), np.flatnonzero(upper < INF)
+    hard, linear = np.isinf(problem.weights), problem.floor == problem.weights
+    unit = float(np.abs(start).max()) or 1.0  # x is in this unit, the objective in its size
+    worth = float(size) or 1.0
+    eye, price = np.eye(p + n), np.where(hard, 0.0, problem.weights)
+    center, best, x = problem.center.astype(LONG), LONG(-INF), start
+    cuts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for _ in range(100):
+        owner, S, tangents = problem.rows.slopes(x, 1e-4)
+        cuts.append((owner, S, S @ x - tangents))
+        group = np.concatenate([o for o, _, _ in cuts])
+        C, c = np.concatenate([s for _, s, _ in cuts]), np.concatenate([d for _, _, d in cuts])
+        height = np.abs(C).max(axis=1) * unit  # of each cut, in which its slack is measured
+        height = np.where(height > 0.0, height, 1.0)
+        tall = np.zeros(n, LONG)
+        np.maximum.at(tall, group, height)
+        G = np.zeros((group.size, p + n))
+        G[:, :p] = (C * unit / height[:, None]).astype(float)
+        G[np.arange(group.size), p + group] = -(tall[group] / height).astype(float)
+        own_size = np.maximum(np.abs(A).max(axis=1, initial=0.0) * unit, 1e-300)
+        H = np.hstack([A * unit / own_size[:, None], np.zeros((b.size, n))])
+        none = np.flatnonzero(~linear)  # s >= 0
+        cap = np.flatnonzero(hard)  # s <= 0
+        blocks = [H[equal], H[~equal], G, -eye[low], eye[high], -eye[p + none], eye[p + cap]]
+        limit = [
+            (b / own_size)[equal], (b / own_size)[~equal], (c / height).astype(float),
+            -lower[low] / unit, upper[high] / unit, np.zeros(none.size + cap.size),
+        ]  # fmt: skip
+        pull = problem.gradient - 2.0 * problem.alpha * problem.center
+        q = np.concatenate([pull * unit, price * tall.astype(float)]) / worth
+        bend = np.concatenate([np.full(p, 2.0 * problem.alpha * unit**2 / worth), np.zeros(n)])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        cones = [
+            clarabel.ZeroConeT(int(equal.sum())),
+            clarabel.NonnegativeConeT(sum(len(k) for k in blocks) - int(equal.sum())),
+        ]
+        matrix = sparse.csc_array(np.concatenate(blocks))
+        found = clarabel.DefaultSolver(
+            sparse.diags_array(bend, format="csc"),
+            q,
+            matrix,
+            np.concatenate(limit),
+            cones,
+            settings,
+        ).solve()
+        z, there = np.array(found.z), np.array(found.x)
+        if not (np.isfinite(z).all() and np.isfinite(there).all()):
+            break
+        k = b.size
+        nu = np.empty(k, LONG)
+        nu[equal] = z[: int(equal.sum())]
+        nu[~equal] = np.maximum(z[int(equal.sum()) : k], 0.0)
+        nu = nu * worth / own_size
+        mu = np.maximum(z[k : k + group.size], 0.0).astype(LONG) * worth / height
+        total = np.zeros(n, LONG)
+        np.add.at(total, group, mu)
+        aim = np.where(linear, problem.weights, np.minimum(total, problem.weights))
+        mu = mu * (aim / np.where(total > 0.0, total, 1.0))[group]
+        slope = problem.gradient + C.T @ mu + A.T.astype(LONG) @ nu
+        move = np.clip(center - slope / (2.0 * LONG(problem.alpha)), lower, upper) - center
+        least = slope @ move + problem.alpha * move @ move
+        least += mu @ (C @ center - c) + nu @ (A.astype(LONG) @ center - b)
+        best = max(best, least)
+        if best >= enough:
+            break
+        x = np.clip(there[:p] * unit, lower, upper).astype(LONG)
+    return best
