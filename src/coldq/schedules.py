@@ -107,8 +107,9 @@ def as_schedule(name: str, given: Any) -> Schedule:
         return given
     if callable(given) and not isinstance(given, type):
         return Custom(given)
+    level: Any = given
     try:
-        return Constant(given)
+        return Constant(level)
     except InvalidInput:
         raise InvalidInput(
             f"{name} must be a positive number or a function of t, but is {given!r:.200}"

@@ -166,8 +166,8 @@ def simulate(
     agents = getattr(problem, "agents", None)
     keepable = KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT)
     for name in keep:
-        if name not in keepable:
-            raise InvalidInput(f"keep may name {', '.join(keepable)}, but has {name!r}")
+        if not isinstance(name, str) or name not in keepable:
+            raise InvalidInput(f"keep may name {', '.join(keepable)}, but has {name!r:.200}")
     if learner.domain != problem.domain:
         raise InvalidInput(
             f"the learner's domain is {learner.domain}, but the problem's is {problem.domain}"

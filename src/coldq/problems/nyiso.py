@@ -127,10 +127,11 @@ class ZonalPrices(Value):
 
 def zone_names(zones: Iterable[str]) -> tuple[str, ...]:
     """Zones as a tuple of names, each once."""
-    names = () if isinstance(zones, str) or not isinstance(zones, Iterable) else tuple(zones)
-    if not names or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
+    several = isinstance(zones, Iterable) and not isinstance(zones, str | np.ndarray)
+    names = tuple(zones) if several else ()
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise InvalidInput(
-            f"zones must be different names, such as ['N.Y.C.', 'WEST'], but is {zones!r}"
+            f"zones must be different names, such as ['N.Y.C.', 'WEST'], but is {zones!r:.200}"
         )
     return names
 
