@@ -172,8 +172,8 @@ def penalised_step(
     Step
         The minimiser `x`, the `multipliers` in [floor, weights], and the relative KKT `residual`,
         in which the domain's own rows count too: at most 1e-9 for affine rows, max-affine rows and
-        a capacity, 1e-8 for other curved rows or a ball in a product. Without a hessian it is
-        a relative gap instead, at most 1e-6. Leading axes of all arguments broadcast.
+        a capacity, 1e-8 for other curved rows. Without a hessian it is a relative gap instead, at
+        most 1e-6. Leading axes of all arguments broadcast.
 
     Raises
     ------
