@@ -76,14 +76,16 @@ class Member(NamedTuple):
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
     def terms(self, x: Array, g: Array, J: Array) -> float:
-        """What a gap is relative to: the sizes of all that the objective is the sum of, what moves
-        by as much as x is would cost, or what is due to the rounding of rows."""
+        """What a gap is relative to: the sizes of all that the objective is the sum of, or what moves
+        by as much as x is would cost; no more than the value, if that is above 1, and no less than
+        what is due to the rounding of rows."""
         soft, move = self.softened(0.0), x - self.center
         width = np.minimum(np.abs(x), self.box.upper - self.box.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
         rounding = ROUNDED * (soft.high @ (np.abs(J) @ np.abs(x) + np.abs(J @ x - g)))
-        return float(max(moving + penalty, np.abs(self.gradient) @ width, rounding))
+        terms = max(moving + penalty, np.abs(self.gradient) @ width)
+        return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding))
 
     def softened(self, weight: Any) -> Member:
         """The same with finite weights for hard rows."""

@@ -396,8 +396,17 @@ def polish(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> tuple[Ar
     best = x, lam, worst
     if not (np.isfinite(x).all() and np.isfinite(lam).all()):
         return best
-    y = center - gradient * (0.5 / alpha)
-    for slack in (1e-8, 1e-6, 1e-4, 0.0):
+    y, slacks = center - gradient * (0.5 / alpha), (1e-8, 1e-6, 1e-4, 0.0)
+    if worst <= CURVED_TOLERANCE and np.abs(lam).max(initial=0.0) <= HUGE:
+        # An answer already; only what must hold has to be sharper.
+        best = newton(one, x, lam)
+        g, _, size, _ = values(one, best[0])
+        firm = np.isinf(high) | np.isinf(low)
+        over = np.where(np.isinf(low), np.abs(g), np.maximum(g, 0.0))[firm]
+        if best[2] <= SHARP or (over <= SHARP * size[firm]).all():
+            return best
+        slacks = slacks[:-1]
+    for slack in slacks:
         there, found = x, lam
         for _ in range(2 if slack else 0):
             g, J, *_ = values(one, there)

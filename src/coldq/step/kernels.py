@@ -722,8 +722,8 @@ def solve_capacity(
             else:
                 right = mu
             # Capacity grows like the logarithm of mu, so Newton's method runs in log(mu).
-            ratio = gap / max(rise * mu, TINY)
-            proposal = mu * math.exp(min(max(ratio, -50.0), 50.0))
+            ratio = gap / max(rise * mu, max(0.02 * abs(gap), TINY))  # at most 50 either way
+            proposal = mu * math.exp(ratio)
             if left < proposal and proposal < right:
                 mu = proposal
             elif right < math.inf:
