@@ -7,81 +7,87 @@
 (3,)
 """
 
-from coldq import adapters, bounds, checks, networks, problems, schedules
-from coldq.certify import Certificate, Survey, certify, survey
-from coldq.comparators import Comparator, dynamic_comparator, static_comparator
-from coldq.constraints import Affine, LogCapacity, Unconstrained
-from coldq.convex import Convex
-from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
-from coldq.errors import (
-    Error,
-    IgnoredFile,
-    Inexact,
-    Infeasible,
-    InvalidInput,
-    NotRevealed,
-    NotSaveable,
-    NotWritten,
-    PastHorizon,
-    SharedGradient,
-    StepFailed,
-    UndefinedRegret,
-    UnknownLearner,
-    WeakPrice,
-    WorkerLost,
-    WrongState,
-)
-from coldq.feedback import Feedback
-from coldq.learners import (
-    CLASP,
-    COLDQ,
-    MOSP,
-    OGD,
-    RECOO,
-    Ader,
-    CaoLiu2019,
-    CaoZhangPoor2021,
-    COLDQDoubling,
-    COLDQExpert,
-    Decentralised,
-    Jenatton2016,
-    Liu2022,
-    Mahdavi2012,
-    NestedProjections,
-    PolyakFeasibility,
-    RECOOExpert,
-    SinhaVaze,
-    Switch,
-    Wang2023,
-    WeiYuNeely2020,
-    Yi2021,
-    Yi2021Expert,
-    Yi2023,
-    YuanLamperski2018,
-    YuNeely2020,
-    YuNeelyWei2017,
-    citation,
-)
-from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
-from coldq.max_affine import MaxAffine
-from coldq.metrics import (
-    ConstraintVariation,
-    accumulated_loss,
-    constraint_variation,
-    dynamic_regret,
-    growth_exponent,
-    hard_violation,
-    path_length,
-    soft_violation,
-    static_regret,
-)
-from coldq.promise import Promise, promised
-from coldq.quadratic_constraint import QuadraticConstraint
-from coldq.simulate import Trace, simulate
-from coldq.sparse_affine import SparseAffine
-from coldq.stacked import Stacked
-from coldq.step import Step, penalised_step
-from coldq.warmup import warmup
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from coldq._lazy import homes_of, importer
+
+if TYPE_CHECKING:
+    from coldq import adapters, bounds, checks, networks, problems, schedules
+    from coldq.certify import Certificate, Survey, certify, survey
+    from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+    from coldq.constraints import Affine, LogCapacity, Unconstrained
+    from coldq.convex import Convex
+    from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
+    from coldq.errors import (
+        Error,
+        IgnoredFile,
+        Inexact,
+        Infeasible,
+        InvalidInput,
+        NotRevealed,
+        NotSaveable,
+        NotWritten,
+        PastHorizon,
+        SharedGradient,
+        StepFailed,
+        UndefinedRegret,
+        UnknownLearner,
+        WeakPrice,
+        WorkerLost,
+        WrongState,
+    )
+    from coldq.feedback import Feedback
+    from coldq.learners import (
+        CLASP,
+        COLDQ,
+        MOSP,
+        OGD,
+        RECOO,
+        Ader,
+        CaoLiu2019,
+        CaoZhangPoor2021,
+        COLDQDoubling,
+        COLDQExpert,
+        Decentralised,
+        Jenatton2016,
+        Liu2022,
+        Mahdavi2012,
+        NestedProjections,
+        PolyakFeasibility,
+        RECOOExpert,
+        SinhaVaze,
+        Switch,
+        Wang2023,
+        WeiYuNeely2020,
+        Yi2021,
+        Yi2021Expert,
+        Yi2023,
+        YuanLamperski2018,
+        YuNeely2020,
+        YuNeelyWei2017,
+        citation,
+    )
+    from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
+    from coldq.max_affine import MaxAffine
+    from coldq.metrics import (
+        ConstraintVariation,
+        accumulated_loss,
+        constraint_variation,
+        dynamic_regret,
+        growth_exponent,
+        hard_violation,
+        path_length,
+        soft_violation,
+        static_regret,
+    )
+    from coldq.promise import Promise, promised
+    from coldq.quadratic_constraint import QuadraticConstraint
+    from coldq.simulate import Trace, simulate
+    from coldq.sparse_affine import SparseAffine
+    from coldq.stacked import Stacked
+    from coldq.step import Step, penalised_step
+    from coldq.warmup import warmup
 
 __version__ = "0.1.0"
 
@@ -181,3 +187,52 @@ __all__ = [
     "survey",
     "warmup",
 ]
+
+
+# A name is imported when it is first asked for: nobody waits for 26 learners who wants one. The
+# imports above say the same to readers and tools.
+_HOME_OF = homes_of(
+    {
+        "coldq.certify": "Certificate Survey certify survey",
+        "coldq.comparators": "Comparator dynamic_comparator static_comparator",
+        "coldq.constraints": "Affine LogCapacity Unconstrained",
+        "coldq.convex": "Convex",
+        "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
+        "coldq.errors": (
+            "Error IgnoredFile Inexact Infeasible InvalidInput NotRevealed NotSaveable NotWritten "
+            "PastHorizon SharedGradient StepFailed UndefinedRegret UnknownLearner WeakPrice "
+            "WorkerLost WrongState"
+        ),
+        "coldq.feedback": "Feedback",
+        "coldq.learners": (
+            "CLASP COLDQ MOSP OGD RECOO Ader CaoLiu2019 CaoZhangPoor2021 COLDQDoubling COLDQExpert "
+            "Decentralised Jenatton2016 Liu2022 Mahdavi2012 NestedProjections PolyakFeasibility "
+            "RECOOExpert SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
+            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
+        ),
+        "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
+        "coldq.max_affine": "MaxAffine",
+        "coldq.metrics": (
+            "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
+            "growth_exponent hard_violation path_length soft_violation static_regret"
+        ),
+        "coldq.promise": "Promise promised",
+        "coldq.quadratic_constraint": "QuadraticConstraint",
+        "coldq.simulate": "Trace simulate",
+        "coldq.sparse_affine": "SparseAffine",
+        "coldq.stacked": "Stacked",
+        "coldq.step": "Step penalised_step",
+        "coldq.warmup": "warmup",
+    }
+)
+_get = importer(__name__, _HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__ and name not in _HOME_OF:
+        return import_module(f"coldq.{name}")
+    return _get(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
