@@ -391,8 +391,8 @@ def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -
     none = np.zeros(int(hard.sum()))
     one = (aim, 0.0 * gradient, np.array(0.5), low, top, none, A[hard], b[hard], lower, upper)
     found = solve_extended(one, None, share, aim)
-    if found.clash:
-        return True
+    if found.clash:  # rows alone have a point: shares that differ so much hide it
+        return False
     # If x were in all balls the weighted sum would not exceed this.
     moved = np.abs(found.x - aim) / np.sqrt(share)
     total, size = 0.0, 0.0
