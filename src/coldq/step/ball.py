@@ -331,8 +331,8 @@ class Search:
             return self.at(nu, start)
         radius, low, high = self.balls[k].radius, 0.0, np.inf
         before, last, nu[k] = 0.0, np.inf, 0.0
+        answer, reach, off = self.settle(nu, k + 1, start)
         for _ in range(60):
-            answer, reach, off = self.settle(nu, k + 1, start)
             start, here = answer.multipliers, float(reach[k])
             if off[k] <= ON_SPHERE:
                 break
@@ -348,6 +348,7 @@ class Search:
             if not low < wish < min(high, MOST):
                 break
             nu[k] = wish
+            answer, reach, off = self.settle(nu, k + 1, start)
         return answer, reach, off
 
     def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
