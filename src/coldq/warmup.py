@@ -23,12 +23,19 @@ def warmup(*, everything: bool = True) -> None:
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
     from coldq import contractions
-    from coldq.step import interior_point_kernels, large_kernels, max_affine_kernels
+    from coldq.step import (
+        extended_kernels,
+        interior_point_kernels,
+        large_kernels,
+        max_affine_kernels,
+    )
     from coldq.step import kernels as step
 
     found = [contraction.build for contraction in contractions.ALL]
     found += [step.affine_step, step.capacity_step]
     if everything:
-        modules = (step, max_affine_kernels, large_kernels, interior_point_kernels)
+        modules = (
+            step, extended_kernels, max_affine_kernels, large_kernels, interior_point_kernels,
+        )  # fmt: skip
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
     return list(dict.fromkeys(found))

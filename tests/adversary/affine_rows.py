@@ -312,6 +312,7 @@ def gain_in(
     move = np.clip(-slope / (2 * a), lower - x, upper - x)
     gained = -(slope * move + a * np.square(move))
     width = np.where(np.isfinite(upper - lower), upper - lower + np.abs(x), INF)
+    width = np.where(blur > 0, width, 0)
     return np.sum(gained), np.sum(np.minimum(blur * width, np.square(blur) / a))
 
 

@@ -27,7 +27,7 @@ from coldq.step.affine import (
     raise_if_failed,
 )
 from coldq.step.answer import Step
-from coldq.step.extended import LEAST_SIZE, Answer, Instance, solve_extended
+from coldq.step.extended import LEAST_SIZE, Answer, Instance, hard_rows_clash, solve_extended
 from coldq.step.kernels import ball_scratch_size, ball_step
 from coldq.step.threads import run_batch
 
@@ -237,6 +237,10 @@ def solve_in_balls(
     is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
     """
     lower, upper = (np.array(bound) for bound in instance[8:])
+    for ball in balls:
+        lower[ball.inside] = ball.center - ball.radius
+        upper[ball.inside] = ball.center + ball.radius
+    boxed = (*instance[:8], lower.copy(), upper.copy())
     for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
     instance = (*instance[:8], lower, upper)
@@ -249,7 +253,7 @@ def solve_in_balls(
         return free._replace(residual=np.inf if free.clash else np.nan)
     if all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
-    if no_point_in_balls(instance, balls, np.ones(len(balls))):
+    if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)
     return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
 
@@ -322,8 +326,8 @@ class Search:
             return self.at(nu, start)
         radius, low, high = self.balls[k].radius, 0.0, np.inf
         before, last, nu[k] = 0.0, np.inf, 0.0
+        answer, reach, off = self.settle(nu, k + 1, start)
         for _ in range(60):
-            answer, reach, off = self.settle(nu, k + 1, start)
             start, here = answer.multipliers, float(reach[k])
             if off[k] <= ON_SPHERE:
                 break
@@ -339,6 +343,7 @@ class Search:
             if not low < wish < min(high, MOST):
                 break
             nu[k] = wish
+            answer, reach, off = self.settle(nu, k + 1, start)
         return answer, reach, off
 
     def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
@@ -386,8 +391,8 @@ def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -
     none = np.zeros(int(hard.sum()))
     one = (aim, 0.0 * gradient, np.array(0.5), low, top, none, A[hard], b[hard], lower, upper)
     found = solve_extended(one, None, share, aim)
-    if found.clash:
-        return True
+    if found.clash:  # shares that differ so much may hide a point
+        return False
     # If x were in all balls the weighted sum would not exceed this.
     moved = np.abs(found.x - aim) / np.sqrt(share)
     total, size = 0.0, 0.0

@@ -97,9 +97,9 @@ def residual_of(
     least = LEAST_SIZE * np.abs(x).max(initial=0.0)
     size = np.maximum(size, least)
     off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
-    g = A @ x - b - soft * mu
+    g = A @ x - b - soft * multipliers
     at = np.maximum(np.abs(x), least)
-    terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * mu)
+    terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * multipliers)
     wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
     rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)
     return float(np.concatenate([off, rows]).max(initial=0.0))

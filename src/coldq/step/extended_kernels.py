@@ -29,6 +29,7 @@ SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products 
 NOISE = 1e-28  # of the largest that it can be: what is nothing
 DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
+FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
 ZERO = 1e-100  # below it a row is constant
 NO_END = -1.0
 
@@ -192,7 +193,7 @@ def solve(rows, blocks, m):
 
 
 @exact
-def set_direction(A, columns, rows, still):
+def set_direction(A, columns, rows, still, noise):
     """Set W to A'd, without what is but rounding; zero in free coordinates that stand still."""
     n, p = A.shape
     for i in range(p):
@@ -202,7 +203,7 @@ def set_direction(A, columns, rows, still):
                 t, t_low = times(rows[D, k], rows[D_LOW, k], A[k, i])
                 w, w_low = add(w, w_low, t, t_low)
                 size += abs(t)
-        if abs(w) <= 1e-26 * size or (still and columns[SIDE, i] == FREE):
+        if abs(w) <= noise * size or (still and columns[SIDE, i] == FREE):
             w = w_low = 0.0
         columns[W, i], columns[W_LOW, i] = w, w_low
 
@@ -212,10 +213,13 @@ def rise_for_ever(A, b, lower, upper, columns, rows):
     """How much the dual rises along D in the end, relative to the terms that this is the sum of."""
     n, p = A.shape
     s = s_low = size = 0.0
+    set_direction(A, columns, rows, False, FAR)  # what a free coordinate does move counts here
     for i in range(p):
         w, w_low = columns[W, i], columns[W_LOW, i]
         columns[Z, i] = columns[X, i]
         if w != 0.0:
+            if abs(lower[i] if w > 0.0 else upper[i]) == math.inf:
+                return 0.0
             columns[Z, i] = lower[i] if w > 0.0 else upper[i]
             t, t_low = times(w, w_low, columns[Z, i])
             s, s_low = add(s, s_low, t, t_low)
@@ -370,7 +374,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             solve(rows, blocks, m)
 
         # Go as far as nothing leaves the face.
-        set_direction(A, columns, rows, free_rise)
+        set_direction(A, columns, rows, free_rise, DEPENDENT)
         t = math.inf if free_rise else 1.0
         leaves = -1
         for a in range(m):
