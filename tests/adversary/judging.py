@@ -7,6 +7,7 @@ numbers of 1. Rows are formulas of the judge's own (:class:`Rows`), evaluated in
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +151,7 @@ def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
 
 def unbalanced(
     problem: Problem, x: np.ndarray, lam: np.ndarray, at: np.ndarray, room: float
-) -> tuple[float, LONG]:
+) -> tuple[float, Any]:
     """What is left of ``y - x`` after the rows' slopes and the domain's normals.
 
     Shares of a row's pieces and multiples of the normals come from nonnegative least squares; the
@@ -261,14 +262,15 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
 
 
-def least_by_cuts(problem: Problem, start: np.ndarray, enough: LONG, size: LONG) -> LONG:
+def least_by_cuts(problem: Problem, start: np.ndarray, enough: Any, size: Any) -> Any:
     """The least with tangents at some points in place of the rows.
 
     The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove
     is evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
     """
-    import clarabel
     from scipy import sparse
+
+    clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
     p, n = start.size, problem.weights.size
     own = [(part.A, part.b, floor) for part, floor in problem.domain.hard]

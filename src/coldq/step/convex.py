@@ -76,9 +76,15 @@ class Member(NamedTuple):
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
     def terms(self, x: Array, g: Array, J: Array) -> float:
+<<<<<<< HEAD
         """What a gap is relative to: the sizes of all that the objective is the sum of, or what
         moves by as much as x is would cost; no more than the value, if that is above 1, and no
         less than what is due to the rounding of rows."""
+=======
+        """What a gap is relative to: the sizes of all that the objective is the sum of, or the cost
+        of moves by as much as x is; no more than the value, if that is above 1, and no less than
+        what is due to the rounding of rows."""
+>>>>>>> curved
         soft, move = self.softened(0.0), x - self.center
         width = np.minimum(np.abs(x), self.box.upper - self.box.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
@@ -291,7 +297,9 @@ def rows_clash(member: Member, x: Array) -> bool:
     for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.constraint, x)
         size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
-        x = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)[0]
+        x, _, worst = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)
+        if not worst <= CURVED_TOLERANCE:
+            return False  # nothing is proven
         g = member.constraint.value(x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
         last, off = off, float((violation / np.where(size > 0.0, size, 1.0)).max())

@@ -226,8 +226,7 @@ def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point
     nu = np.where(hard | free, 0.0, tau / s)
     s = np.where(hard, 0.0, np.where(free, top + np.sqrt(tau), s))
     mu = halfway(mu - np.maximum(s[group] - g, 0.0), tau)
-    low, up = pulls
-    return Point(x, s, tau / mu, mu, nu, low, up, equal)
+    return Point(x, s, tau / mu, mu, nu, pulls[0], pulls[1], equal)
 
 
 def halfway(difference: Array, tau: float) -> Array:
