@@ -76,15 +76,9 @@ class Member(NamedTuple):
         return float(self.gradient @ move + self.alpha * (move @ move) + penalty.sum())
 
     def terms(self, x: Array, g: Array, J: Array) -> float:
-<<<<<<< HEAD
-        """What a gap is relative to: the sizes of all that the objective is the sum of, or what
-        moves by as much as x is would cost; no more than the value, if that is above 1, and no
-        less than what is due to the rounding of rows."""
-=======
         """What a gap is relative to: the sizes of all that the objective is the sum of, or the cost
         of moves by as much as x is; no more than the value, if that is above 1, and no less than
         what is due to the rounding of rows."""
->>>>>>> curved
         soft, move = self.softened(0.0), x - self.center
         width = np.minimum(np.abs(x), self.box.upper - self.box.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
