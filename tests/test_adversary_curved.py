@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.step.extended import Long, dot
+from coldq.step.last_resort import Long, dot
 from tests.adversary.curved_rows import DRAWS, KINDS
 from tests.adversary.drawn import EXTREME, MODERATE
 
