@@ -136,9 +136,15 @@ def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
     import time
 
-    from coldq.warmup import warmup as compile_all
+    from coldq.experiments.terminal import progress
+    from coldq.warmup import kernels
 
-    begun = time.perf_counter()
-    with stoppable("the kernels compiled so far are kept, and the same command does the rest"):
-        compile_all()
+    begun, wanted = time.perf_counter(), kernels()
+    with (
+        stoppable("the kernels compiled so far are kept, and the same command does the rest"),
+        progress(len(wanted)) as done,
+    ):
+        for kernel in wanted:
+            kernel()
+            done(kernel.name)
     typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")
