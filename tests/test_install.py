@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -37,6 +38,33 @@ def test_importing_loads_nothing_heavy() -> None:
     heavy = "numba scipy.optimize scipy.stats cvxpy typer rich clarabel matplotlib"
     script = f"import coldq, sys; print([m for m in {heavy.split()!r} if m in sys.modules])"
     assert run(sys.executable, "-c", script) == "[]\n"
+
+
+def test_names_are_imported_when_they_are_asked_for() -> None:
+    script = """
+import sys, coldq
+assert "numpy" not in sys.modules
+coldq.COLDQ, coldq.Box, coldq.Affine
+assert "coldq.learners.coldq" in sys.modules
+assert "coldq.learners.recoo" not in sys.modules
+import coldq.simulate, coldq.certify, coldq.warmup  # modules that bear the name of a function
+assert [callable(f) for f in (coldq.simulate, coldq.certify, coldq.warmup)] == [True] * 3
+from coldq import *
+assert RECOO is coldq.RECOO
+"""
+    assert run(sys.executable, "-c", script) == ""
+
+
+def test_every_public_name_is_imported_for_type_checkers_too() -> None:
+    for package in (coldq, coldq.learners):
+        tree = ast.parse(Path(str(package.__file__)).read_text())
+        (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+        shown = {alias.name for node in block.body for alias in node.names}  # type: ignore[attr-defined]
+        assert shown | {"CATALOGUE", "__version__"} >= set(package.__all__)
+        assert shown <= set(package.__all__)
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+    assert not hasattr(coldq, "no_such_name")
 
 
 def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) -> None:
