@@ -18,7 +18,7 @@ BACKBONE = pathlib.Path(__file__).parent / "data" / "backbone-steps.npz"
 
 
 @pytest.mark.parametrize("domain", [domain for _, domain in DRAWS])
-@pytest.mark.parametrize(("scale", "steps"), [(MODERATE, 200), (EXTREME, 100)])
+@pytest.mark.parametrize(("scale", "steps"), [(MODERATE, 80), (EXTREME, 40)])
 def test_no_answer_is_wrong_and_no_step_fails(domain: str, scale: str, steps: int) -> None:
     count = run("affine", domain, DRAWS["affine", domain], steps, 12, scale, timed=False)
     assert not crossed(count, scale), count.counts
@@ -26,8 +26,8 @@ def test_no_answer_is_wrong_and_no_step_fails(domain: str, scale: str, steps: in
 
 
 def test_traffic_in_raw_units_is_solved_without_a_word() -> None:
-    count = run("affine", "traffic", draw_traffic, 200, 12, MODERATE, timed=False)
-    assert count.counts == {"right": 200}
+    count = run("affine", "traffic", draw_traffic, 60, 12, MODERATE, timed=False)
+    assert count.counts == {"right": 60}
 
 
 @pytest.mark.parametrize("k", range(3))
