@@ -1,7 +1,13 @@
 """What holds for all tests."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 # A first draw may compile kernels, and any machine may be busy: no verdict depends on its speed.
 settings.register_profile("coldq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("coldq")
+
+# A shell starts background jobs deaf to Ctrl-C, and their children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -78,7 +78,7 @@ def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) ->
     out = run(
         sys.executable, "-c", DECIDE,
         PYTHONPATH=str(package.parent), PYTHONDONTWRITEBYTECODE="1",
-        HOME=str(blocked), XDG_CACHE_HOME=str(blocked), NUMBA_CACHE_DIR="",
+        HOME=str(blocked), XDG_CACHE_HOME=str(blocked), NUMBA_CACHE_DIR="", COLDQ_CACHE_DIR="",
     )  # fmt: skip
     lines = out.splitlines()
     assert lines[0].startswith(str(package))
