@@ -107,7 +107,8 @@ def test_the_command_lists_and_cites_every_learner() -> None:
     table = run(command, "list", COLUMNS="160")
     for learner in coldq.learners.CATALOGUE:
         assert learner.__name__ in table
-        assert run(command, "cite", learner.__name__).startswith("@")
+        assert coldq.citation(learner).startswith("@")
+    assert run(command, "cite", "coldq") == coldq.citation(coldq.COLDQ) + "\n"
     assert "O(T^(1/2+Vx/2))" in table
     done = subprocess.run([command, "cite", "ABC"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
