@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.compiled import Kernel, cache, compiler
+from coldq.compiled import Kernel, cache, calls, compiler
 from tests.compiled import small
 from tests.compiled.cold_starts import SMALL, play
 
@@ -28,6 +28,8 @@ def fresh(kernel: Kernel) -> Kernel:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for kernels; the way into them is there already."""
+    calls.ONCE.code()
     monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -88,6 +90,16 @@ def test_a_damaged_file_is_replaced(damage, folder, compilations) -> None:
     assert cache.unseal(path.name, path.read_bytes()) is not None
     assert fresh(small.three)()(V) == (0.0, 1.0, 2.0)
     assert compilations == ["three"]
+
+
+def test_a_damaged_way_into_kernels_is_replaced(folder, compilations) -> None:
+    fresh(calls.ONCE).code()
+    path = folder / cache.file_name(calls.ONCE)
+    path.write_bytes(path.read_bytes()[:-1])
+    fresh(calls.ONCE).code()
+    fresh(calls.ONCE).code()
+    assert compilations == ["enter_once"] * 2
+    assert cache.unseal(path.name, path.read_bytes()) is not None
 
 
 def test_code_that_needs_what_is_not_there_is_replaced(folder, compilations, capfd) -> None:
@@ -156,7 +168,7 @@ def test_kernels_for_other_processors_share_a_folder(tmp_path) -> None:
     for _ in range(2):
         assert run(TWO, tmp_path).stdout == "(0.0, 1.0, 2.0) 1.0\n"
         assert run(TWO, tmp_path, **plain).stdout == "(0.0, 1.0, 2.0) 1.0\n"
-        assert len(list(tmp_path.glob("*.kernel"))) == 4
+        assert len(list(tmp_path.glob("*.kernel"))) == 6  # two, and the way into them
 
 
 def test_the_key_covers_callees_and_constants_wherever_they_live(monkeypatch) -> None:
@@ -186,6 +198,7 @@ def test_a_changed_kernel_is_compiled_anew(folder, compilations, monkeypatch) ->
 
 
 def test_a_found_kernel_needs_no_compiler(folder) -> None:
+    fresh(calls.ONCE).code()
     fresh(small.three)()
     fresh(small.guarded_quotients)()
     done = run(TWO + "import sys\nprint('numba' in sys.modules)", folder)

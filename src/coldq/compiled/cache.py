@@ -20,11 +20,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coldq.compiled import machine
 from coldq.errors import warn
@@ -40,8 +40,8 @@ PATIENCE = 120.0  # seconds that one process waits for another that compiles
 OWN = Path(__file__).parent.parent / "__pycache__" / "kernels"
 
 
-def load_or_compile(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function: from the cache, from another process that compiles it, or compiled."""
+def load_or_compile(kernel: Kernel) -> machine.Code:
+    """The kernel's code: from the cache, from another process that compiles it, or compiled."""
     file = file_name(kernel)
     places = folders()
     found = _load(kernel.name, file, places)
@@ -55,13 +55,13 @@ def load_or_compile(kernel: Kernel) -> Callable[..., Any]:
 
         try:
             code, entry = compiler.object_code(kernel)
-            function = machine.load(kernel.name, code, entry)
+            loaded = machine.load(kernel.name, code, entry)
         except (AttributeError, ImportError, KeyError, RuntimeError, TypeError) as error:
             # A Numba or llvmlite to come that lacks what object code takes.
             _warn_unknown(f"{type(error).__name__}: {error}")
             return compiler.in_memory(kernel)
         _store(file, seal(file, entry, code), places)
-    return function
+    return loaded
 
 
 def file_name(kernel: Kernel) -> str:
@@ -135,7 +135,7 @@ def _digest(file: str, body: bytes) -> bytes:
     ).digest()
 
 
-def _load(name: str, file: str, places: list[Path]) -> Callable[..., Any] | None:
+def _load(name: str, file: str, places: list[Path]) -> machine.Code | None:
     for place in places:
         try:
             content = (place / file).read_bytes()
@@ -146,11 +146,11 @@ def _load(name: str, file: str, places: list[Path]) -> Callable[..., Any] | None
             continue
         entry, code = opened
         try:
-            function = machine.load(name, code, entry)
+            loaded = machine.load(name, code, entry)
         except RuntimeError:  # whole, but it needs what this process does not have
             continue
         _note_use(place / file)
-        return function
+        return loaded
     return None
 
 

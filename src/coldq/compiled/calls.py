@@ -1,18 +1,21 @@
-"""How a kernel reads its arguments from Python's own memory, and the loop over a batch.
+"""Python's ways into kernels: how arguments are read, and the loop over a batch.
 
-All of it is compiled into every kernel. Arguments are read where CPython and NumPy keep them, which
-costs nanoseconds; :func:`coldq.compiled.machine.require_layout` makes sure that they are there.
-What :func:`enter_batch` and :func:`enter_once` are told of a kernel, in capitals and as `body`, the
-compiler sets for each.
+There are two, for one call and for a batch, compiled once for all kernels. Arguments are read where
+CPython and NumPy keep them, which costs nanoseconds; :func:`coldq.compiled.machine.require_layout`
+makes sure that they are there. What is to be known of a kernel, its code's address among it, stands
+on a *card*, an array that Python passes as `self`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from coldq.compiled.kernel import Special, exact, vector
+from coldq.compiled import cache, machine
+from coldq.compiled.kernel import Kernel, Special, address_of, exact, vector
 from coldq.compiled.machine import HEAD
 
 words: Any = Special("words")  # words(address, n): memory as whole numbers
@@ -24,12 +27,15 @@ boxed: Any = Special("boxed")  # boxed(value): a new object of Python's
 refused: Any = Special("refused")  # refused(): raise a TypeError
 release: Any = Special("release")  # release(): let other threads run Python
 restore: Any = Special("restore")  # restore(state): and wait for them
-call: Any = Special("call")  # call(table): the body, with its typed arguments
+run_at: Any = Special("run_at")  # run_at(address, sizes, at): a batch kernel's code
+call_at: Any = Special("call_at")  # call_at(address, table): that of a kernel for one call
 
-body: Any = None
-LAYOUT = np.zeros((0, 8), np.int64)  # a line for each operand
-OPERANDS = FIRST_OUT = DIMENSIONS = 0
-
+# A card: the type of NumPy's arrays, the address of the kernel's code, how many operands and core
+# axes it has, which operand is the first output; then a line for each operand.
+ARRAYS, CODE, OPERANDS, DIMENSIONS, FIRST_OUT, HEADER = range(6)
+LINE = 8
+MOST_OPERANDS = 24
+MOST_DIMENSIONS = 16
 CORES, OPTIONAL, NAMES, SLOTS = 0, 1, 2, 5  # of a line: axes, marks, their names, where steps go
 DATA, AXES, LENGTHS, STEPS, FIELDS = range(5)  # what is known of an operand
 ARRAY, WHOLE_ARRAY, FLOAT, WHOLE = range(4)  # kinds of an argument, and how many axes it has
@@ -146,9 +152,16 @@ def read_operands(kind, args, layout, table, numbers, sizes):
     return True
 
 
-def local_words(operands: int, dimensions: int) -> int:
-    """How much memory :func:`prepare` fills: see there."""
-    return operands * (FIELDS + 2 + MOST_AXES) + 1 + dimensions + 2 * MOST_AXES
+# What the way into a batch works in, and then the kernel itself.
+LOCAL_WORDS = (
+    MOST_OPERANDS * (FIELDS + 2 + MOST_AXES) + 1 + MOST_DIMENSIONS + 2 * MOST_AXES + STACK
+)  # fmt: skip
+
+
+@exact
+def data_of(given):
+    """Where an array's data begin."""
+    return words(given, HEAD + 1)[HEAD]
 
 
 @exact
@@ -212,37 +225,40 @@ def advance(axes, shape, steps, at):
 
 
 @exact
-def enter_batch(kind, args, count):
-    """Run the body over a batch; Python's way in."""
-    if count != OPERANDS:
+def enter_batch(given, args, count):
+    """Run a kernel over a batch."""
+    card = words(data_of(given), HEADER)
+    operands, code = card[OPERANDS], card[CODE]
+    layout = table_at(address_of(card, HEADER), operands, LINE)
+    if count != operands:
         return refused()
     memory = stack()
-    rest = memory + 8 * OPERANDS * (FIELDS + 1)
-    at = words(rest, OPERANDS + 1)
-    sizes = words(rest + 8 * (OPERANDS + 1), DIMENSIONS)
-    shape = table_at(rest + 8 * (OPERANDS + 1 + DIMENSIONS), 2, MOST_AXES)
-    rest += 8 * (OPERANDS + 1 + DIMENSIONS + 2 * MOST_AXES)
-    steps = table_at(rest, OPERANDS, MOST_AXES)
-    at[OPERANDS] = rest + 8 * OPERANDS * MOST_AXES  # memory for the body
-    leading = prepare(kind, args, LAYOUT, FIRST_OUT, memory, at, sizes, shape, steps)
+    rest = memory + 8 * operands * (FIELDS + 1)
+    at = words(rest, operands + 1)
+    sizes = words(rest + 8 * (operands + 1), card[DIMENSIONS])
+    shape = table_at(rest + 8 * (operands + 1 + card[DIMENSIONS]), 2, MOST_AXES)
+    rest += 8 * (operands + 1 + card[DIMENSIONS] + 2 * MOST_AXES)
+    steps = table_at(rest, operands, MOST_AXES)
+    at[operands] = rest + 8 * operands * MOST_AXES  # memory for the kernel
+    leading = prepare(card[ARRAYS], args, layout, card[FIRST_OUT], memory, at, sizes, shape, steps)
     if leading < 0:
         return refused()
     outer = max(leading - 1, 0)
     rounds, inner = instances(0, outer, shape), instances(outer, leading, shape)
-    step = words(memory, OPERANDS)  # over the last axis; the table there is no longer needed
-    for o in range(OPERANDS):
+    step = words(memory, operands)  # over the last axis; the table there is no longer needed
+    for o in range(operands):
         step[o] = steps[o, outer] if leading > 0 else 0
-    away = rounds * inner * data_of_one(LAYOUT, sizes) > RELEASE_ABOVE
+    away = rounds * inner * data_of_one(layout, sizes) > RELEASE_ABOVE
     state = release() if away else 0
     worst = 0.0
     for _ in range(rounds):
         for _ in range(inner):
-            found = body(sizes, at)
+            found = run_at(code, address_of(sizes, 0), address_of(at, 0))
             if worst == worst and not (found <= worst):
                 worst = found
-            for o in range(OPERANDS):
+            for o in range(operands):
                 at[o] += step[o]
-        for o in range(OPERANDS):
+        for o in range(operands):
             at[o] -= step[o] * inner
         advance(outer, shape, steps, at)
     if away:
@@ -280,9 +296,52 @@ def read_arguments(kind, args, layout, memory):
 
 
 @exact
-def enter_once(kind, args, count):
-    """Call the body with its arguments; Python's way in."""
+def enter_once(given, args, count):
+    """Call a kernel with its arguments."""
+    card = words(data_of(given), HEADER)
+    layout = table_at(address_of(card, HEADER), card[OPERANDS], LINE)
     memory = stack()
-    if count != OPERANDS or not read_arguments(kind, args, LAYOUT, memory):
+    if count != card[OPERANDS] or not read_arguments(card[ARRAYS], args, layout, memory):
         return refused()
-    return boxed(call(table_at(memory, OPERANDS, FIELDS)))
+    return call_at(card[CODE], memory)
+
+
+BATCH, ONCE = Kernel(enter_batch), Kernel(enter_once)
+
+
+def function_of(kernel: Kernel) -> Callable[..., Any]:
+    """What Python calls."""
+    way_in = BATCH if kernel.layout else ONCE
+    code = cache.load_or_compile(kernel)
+    lines, dimensions, first_out = layout_of(kernel) if kernel.layout else arguments_of(kernel)
+    if len(lines) > MOST_OPERANDS or dimensions > MOST_DIMENSIONS:
+        raise ValueError(f"{kernel} has too many operands or axes")
+    header = [id(np.ndarray), code.address, len(lines), dimensions, first_out]
+    card = np.array([*header, *(word for line in lines for word in line)], np.int64)
+    return machine.function(kernel.name, way_in.code().address, card)
+
+
+def arguments_of(kernel: Kernel) -> tuple[list[list[int]], int, int]:
+    """The lines of a kernel for one call."""
+    return [[*KINDS[kind], *[0] * (LINE - 2)] for kind in kernel.signature], 0, 0
+
+
+def layout_of(kernel: Kernel) -> tuple[list[list[int]], int, int]:
+    """The lines of a batch kernel, the number of core axes and steps, and the first output."""
+    lines, names = [], dict[str, int]()
+    inputs, outputs = kernel.layout.replace(" ", "").split("->")
+    operands = [re.findall(r"\(([^)]*)\)(\??)", side) for side in (inputs, outputs)]
+    for axes, _ in [*operands[0], *operands[1]]:
+        for name in filter(None, axes.split(",")):
+            names.setdefault(name.rstrip("*"), len(names))
+    slots = len(names)
+    for axes, optional in [*operands[0], *operands[1]]:
+        line = [0, int(optional == "?"), 0, 0, 0, -1, -1, -1]
+        for c, name in enumerate(filter(None, axes.split(","))):
+            line[CORES] += 1
+            line[NAMES + c] = names[name.rstrip("*")]
+            if name.endswith("*"):
+                line[SLOTS + c] = slots
+                slots += 1
+        lines.append(line)
+    return lines, slots, len(operands[0])

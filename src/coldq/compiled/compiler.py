@@ -11,17 +11,15 @@ run as would be found in the cache.
 from __future__ import annotations
 
 import gc
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import cgutils
-from numba.core.codegen import JITCPUCodegen
+from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
@@ -35,15 +33,17 @@ from coldq.compiled.kernel import Kernel, Special, names_of
 SPARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 ENTRY = "coldq_kernel"
 WORD = ir.IntType(64)
-GATE_TYPE = types.intp(types.intp, types.intp, types.intp)
+WAY_IN = types.intp(types.intp, types.intp, types.intp)  # (self, arguments, count) to an object
+RUN = types.float64(types.intp, types.intp)  # (sizes, at) to a number
+CALL = types.intp(types.intp)  # table to an object
 
 GATE = """
-define i64 @{entry}(i64 %kind, i64 %args, i64 %count) {{
-  %object = alloca i64
+define {result} @{entry}({parameters}) {{
+  %place = alloca {result}
   %trouble = alloca ptr
-  %status = call i32 @"{inner}"(ptr %object, ptr %trouble, i64 %kind, i64 %args, i64 %count)
-  %found = load i64, ptr %object
-  ret i64 %found
+  %status = call i32 @"{inner}"(ptr %place, ptr %trouble, {parameters})
+  %found = load {result}, ptr %place
+  ret {result} %found
 }}
 """
 
@@ -51,37 +51,53 @@ define i64 @{entry}(i64 %kind, i64 %args, i64 %count) {{
 def object_code(kernel: Kernel) -> tuple[bytes, str]:
     """A kernel's object code, and the name of its entry."""
     options: dict[str, Any] = {"error_model": "numpy", **SPARE}
-    with no_collection(), global_compiler_lock, text_alone():
-        made = njit(GATE_TYPE, **options)(Linker(options).entry(kernel))
-        whole = made.overloads[made.signatures[0]]
-        whole.library.finalize()
+    with no_collection(), global_compiler_lock:
+        kind, entry = Linker(options).entry(kernel)
+        with text_alone():
+            made = njit(kind, **options)(entry)
+            whole = made.overloads[made.signatures[0]]
+            whole.library.finalize()
+        whole.library._optimize_final_module()
         text = whole.library.get_llvm_str()
-    return machine.emit(text + GATE.format(entry=ENTRY, inner=whole.fndesc.llvm_func_name)), ENTRY
+    gate = GATE.format(
+        entry=ENTRY, inner=whole.fndesc.llvm_func_name,
+        result="double" if kind is RUN else "i64",
+        parameters=", ".join(f"i64 %a{k}" for k in range(len(kind.args))),
+    )  # fmt: skip
+    return machine.emit(text + gate), ENTRY
 
 
 @contextmanager
 def text_alone() -> Iterator[None]:
-    """Keep Numba from making machine code of each of a kernel's parts, which nobody would run.
+    """Keep Numba from optimising each of a kernel's parts and from making machine code of them.
 
-    That would take almost half of the time. Its lock is held, so that nobody else is kept from it.
+    Nobody runs a part, and the whole is optimised in the end: parts take most of the time, since
+    what they call is optimised again in each of them. The lock of Numba's compiler is held, so
+    that nobody else is kept from it.
     """
-    parts = ((JITCPUCodegen, "_add_module"), (CPUContext, "get_executable"))
-    before = [(kind, name, getattr(kind, name)) for kind, name in parts]
-    JITCPUCodegen._add_module = lambda self, module: None
-    CPUContext.get_executable = lambda self, library, fndesc, env: [].append  # any, but its own
+    instead = {
+        (CPUCodeLibrary, "_optimize_final_module"): lambda self: None,
+        (JITCPUCodegen, "_add_module"): lambda self, module: None,
+        # Any function does, but Numba keeps one of its own for each.
+        (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
+    }
+    before = {place: getattr(*place) for place in instead}
+    for place, idle in instead.items():
+        setattr(*place, idle)
     try:
         yield
     finally:
-        for kind, name, own in before:
-            setattr(kind, name, own)
+        for place, own in before.items():
+            setattr(*place, own)
 
 
-def in_memory(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function by Numba's public means alone, which leave nothing to keep."""
+def in_memory(kernel: Kernel) -> machine.Code:
+    """The kernel's code by Numba's public means alone, which leave nothing to keep."""
     options: dict[str, Any] = {"error_model": "numpy"}
     with no_collection():
-        made = cfunc(GATE_TYPE, **options)(Linker(options).entry(kernel))
-        return machine.function_at(kernel.name, made.address or 0, made)
+        kind, entry = Linker(options).entry(kernel)
+        made = cfunc(kind, **options)(entry)
+        return machine.keep(made.address or 0, made)
 
 
 @contextmanager
@@ -105,9 +121,33 @@ class Linker:
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
 
-    def entry(self, kernel: Kernel) -> FunctionType:
-        """Python's way into a kernel."""
-        return batch_entry(self, kernel) if kernel.layout else single_entry(self, kernel)
+    def entry(self, kernel: Kernel) -> tuple[Any, FunctionType]:
+        """What is to be compiled for a kernel, and its type."""
+        if kernel.layout:
+            return RUN, self.batch_entry(kernel)
+        if kernel.signature:
+            return CALL, self.single_entry(kernel)
+        return WAY_IN, self.linked(kernel.function)
+
+    def batch_entry(self, kernel: Kernel) -> FunctionType:
+        lines, dimensions, _ = calls.layout_of(kernel)
+        operands = len(lines) + 1  # and memory to work in
+        parts = {**SPECIALS, "body": self.resolved(kernel.function)}
+        return defined(
+            "run", "sizes, at", f"body(words(sizes, {dimensions}), words(at, {operands}))", parts
+        )
+
+    def single_entry(self, kernel: Kernel) -> FunctionType:
+        parts = {**SPECIALS, "body": self.resolved(kernel.function)}
+        operands = len(kernel.signature)
+        values = ", ".join(ARGUMENTS[kind].format(o=o) for o, kind in enumerate(kernel.signature))
+        call = njit(**self.options)(defined("call", "table", f"body({values})", parts))
+        return defined(
+            "enter",
+            "table",
+            f"boxed(call(table_at(table, {operands}, {calls.FIELDS})))",
+            {**SPECIALS, "call": call},
+        )
 
     def linked(self, function: Any, **given: Any) -> FunctionType:
         """The function with what its names stand for in compiled code, and the names `given`."""
@@ -134,43 +174,10 @@ class Linker:
         return _shared[known]
 
 
-def batch_entry(linker: Linker, kernel: Kernel) -> FunctionType:
-    """:func:`coldq.compiled.calls.enter_batch` for a kernel's layout."""
-    lines, first_out, names = [], 0, dict[str, int]()
-    inputs, outputs = kernel.layout.replace(" ", "").split("->")
-    operands = [re.findall(r"\(([^)]*)\)(\??)", side) for side in (inputs, outputs)]
-    first_out = len(operands[0])
-    for axes, _ in [*operands[0], *operands[1]]:
-        for name in filter(None, axes.split(",")):
-            names.setdefault(name.rstrip("*"), len(names))
-    slots = len(names)
-    for axes, optional in [*operands[0], *operands[1]]:
-        line = [0, int(optional == "?"), 0, 0, 0, -1, -1, -1]
-        for c, name in enumerate(filter(None, axes.split(","))):
-            line[calls.CORES] += 1
-            line[calls.NAMES + c] = names[name.rstrip("*")]
-            if name.endswith("*"):
-                line[calls.SLOTS + c] = slots
-                slots += 1
-        lines.append(line)
-    n = len(lines)
-    return linker.linked(
-        calls.enter_batch, body=linker.resolved(kernel.function), LAYOUT=np.array(lines, np.int64),
-        OPERANDS=n, FIRST_OUT=first_out, DIMENSIONS=slots,
-        stack=stack_of(calls.local_words(n, slots) + calls.STACK),
-    )  # fmt: skip
-
-
-def single_entry(linker: Linker, kernel: Kernel) -> FunctionType:
-    """:func:`coldq.compiled.calls.enter_once` for a kernel's signature."""
-    n, parts = len(kernel.signature), {**SPECIALS, "body": linker.resolved(kernel.function)}
-    values = ", ".join(ARGUMENTS[kind].format(o=o) for o, kind in enumerate(kernel.signature))
-    exec(f"def call(table): return body({values})", parts)
-    layout = [calls.KINDS[kind] for kind in kernel.signature]
-    return linker.linked(
-        calls.enter_once, call=njit(**linker.options)(parts["call"]), OPERANDS=n,
-        LAYOUT=np.array(layout, np.int64), stack=stack_of(n * (calls.FIELDS + 1)),
-    )  # fmt: skip
+def defined(name: str, arguments: str, value: str, parts: dict[str, Any]) -> FunctionType:
+    """A function of one line."""
+    exec(f"def {name}({arguments}): return {value}", parts)
+    return parts[name]
 
 
 # How an argument is made of its line in the table: its address, and where its lengths are.
@@ -219,17 +226,29 @@ def address_of(typingctx, array, offset):
     return types.intp(array, types.intp), codegen
 
 
-def stack_of(count: int) -> Any:
-    """So many numbers of memory that last until the function that asks for them returns."""
+@intrinsic
+def stack(typingctx):
+    """The address of memory that lasts until the function that asks for it returns."""
 
-    @intrinsic
-    def stack(typingctx):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, args):
-            return builder.ptrtoint(cgutils.alloca_once(builder, WORD, size=count), WORD)
+    def codegen(context, builder, signature, args):
+        place = cgutils.alloca_once(builder, WORD, size=calls.LOCAL_WORDS)
+        return builder.ptrtoint(place, WORD)
 
-        return types.intp(), codegen
+    return types.intp(), codegen
 
-    return stack
+
+def _code_at(kind: Any, n: int) -> Any:
+    """How to call code by its address."""
+
+    def codegen(context, builder, signature, args):
+        result = context.get_value_type(signature.return_type)
+        code = ir.FunctionType(result, [WORD] * n).as_pointer()
+        return builder.call(builder.inttoptr(args[0], code), args[1:])
+
+    whole = kind.return_type(types.intp, *kind.args)
+    if n == 1:
+        return intrinsic(lambda context, code, table: (whole, codegen))
+    return intrinsic(lambda context, code, sizes, at: (whole, codegen))
 
 
 # Objects of Python's
@@ -298,6 +317,9 @@ SPECIALS = {
     "words": _array_at(types.int64, 1),
     "table_at": _array_at(types.int64, 2),
     "address_of": address_of,
+    "stack": stack,
+    "run_at": _code_at(RUN, 2),
+    "call_at": _code_at(CALL, 1),
     "float_of": _number_of(types.float64, "PyFloat_AsDouble"),
     "integer_of": _number_of(types.int64, "PyLong_AsLongLong"),
     "boxed": boxed,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.compiled import cache
+from coldq.compiled import cache, machine
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
 # depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
@@ -80,20 +80,30 @@ register_at_fork(after_in_child=_forget_lock)
 class Kernel:
     """A function to be compiled; called without arguments, it gives the compiled one.
 
-    It has a `signature` if it is for one call, a `layout` if it is for a batch.
+    It has a `signature` if it is for one call, a `layout` if it is for a batch; without either it
+    is a way into those (:mod:`coldq.compiled.calls`), of which only the code is wanted.
     """
 
     def __init__(self, function: Any, *, signature: str = "", layout: str = "") -> None:
         self.function, self.signature, self.layout = function, signature, layout
         self.name, self.__doc__ = function.__name__, function.__doc__
         self._built: Any = None
+        self._code: machine.Code | None = None
 
     def __call__(self) -> Callable[..., Any]:
         if self._built is None:
+            from coldq.compiled import calls
+
             with _building:
                 if self._built is None:
-                    self._built = cache.load_or_compile(self)
+                    self._built = calls.function_of(self)
         return self._built
+
+    def code(self) -> machine.Code:
+        """Its machine code, loaded once."""
+        if self._code is None:
+            self._code = cache.load_or_compile(self)
+        return self._code
 
     def meaning(self) -> bytes:
         """A digest of all that the kernel is compiled from."""

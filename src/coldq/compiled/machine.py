@@ -1,10 +1,9 @@
 """Object code made callable: the processor it is for, and the way from bytes to a function.
 
 Only llvmlite is needed here, not Numba: a process that finds its kernels in the cache starts
-without the compiler. Every kernel is linked into a library of its own, so that no two can take each
-other's symbols, and becomes a built-in function that is called with the fast convention of
-CPython: ``kernel(self, arguments, count)``, where `self` is the type of NumPy's arrays, by which a
-kernel knows them.
+without the compiler. Every kernel is linked into a library of its own, so that no two can take
+each other's symbols. Python calls it through a built-in function with CPython's fast convention,
+``way_in(self, arguments, count)``, where `self` is an array of whole numbers that leads on.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,8 +85,15 @@ _count = itertools.count()  # libraries need names of their own
 _kept: list[Any] = []  # a function lives as long as the process, and so must what it is made of
 
 
-def load(name: str, code: bytes, entry: str) -> Callable[..., Any]:
-    """The function at `entry` of object code; raises RuntimeError if a name it needs is missing."""
+class Code(NamedTuple):
+    """Machine code in memory, which belongs to `owner`."""
+
+    address: int
+    owner: Any
+
+
+def load(name: str, code: bytes, entry: str) -> Code:
+    """The code at `entry` of object code; raises RuntimeError if a name it needs is missing."""
     builder = llvm().JITLibraryBuilder()
     library = (
         builder.add_object_img(code)
@@ -95,18 +101,24 @@ def load(name: str, code: bytes, entry: str) -> Callable[..., Any]:
         .export_symbol(entry)
         .link(_linker(), f"{name}-{next(_count)}")
     )
-    return function_at(name, library[entry], library)
+    return keep(library[entry], library)
 
 
-def function_at(name: str, address: int, owner: Any) -> Callable[..., Any]:
-    """What CPython calls at an address, which belongs to `owner`."""
+def keep(address: int, owner: Any) -> Code:
+    """Code that stays in memory until the process ends."""
+    _kept.append(owner)
+    return Code(address, owner)
+
+
+def function(name: str, address: int, card: Any) -> Callable[..., Any]:
+    """What CPython calls at an address; its `self` is the card."""
     require_layout()
     method = _Method(name.encode(), address, METH_FASTCALL, b"A compiled kernel of coldq.")
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    _kept.append((owner, method))
-    return make(ctypes.addressof(method), np.ndarray, None)
+    _kept.append(method)
+    return make(ctypes.addressof(method), card, None)
 
 
 @cache
