@@ -40,6 +40,13 @@ def test_importing_loads_nothing_heavy() -> None:
     assert run(sys.executable, "-c", script) == "[]\n"
 
 
+def test_help_needs_no_arrays() -> None:
+    shown = run(sys.executable, "-m", "coldq", "--help")
+    assert "reproduce" in shown
+    script = "import sys, coldq.cli; print('numpy' in sys.modules)"
+    assert run(sys.executable, "-c", script) == "False\n"
+
+
 def test_names_are_imported_when_they_are_asked_for() -> None:
     script = """
 import sys, coldq

@@ -7,9 +7,9 @@ import warnings
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:  # --help needs no arrays
+    import numpy as np
 
-if TYPE_CHECKING:
     from coldq.step import Step
 
 
@@ -198,9 +198,9 @@ def _is_ours(frame: FrameType) -> bool:
 
 def name_indices(bad: np.ndarray) -> tuple[str, list[tuple[int, ...]]]:
     """Words for the places where `bad` is true, and the places; no words without a batch."""
-    indices = [tuple(int(i) for i in index) for index in np.argwhere(bad)]
     if bad.ndim == 0:
-        return "", indices
+        return "", [()] * bool(bad)
+    indices = [tuple(int(i) for i in index) for index in zip(*bad.nonzero(), strict=True)]
     shown = ", ".join(str(i[0] if len(i) == 1 else i) for i in indices[:8])
     more = f" and {len(indices) - 8} more" if len(indices) > 8 else ""
     return f" in instance{'s' if len(indices) > 1 else ''} {shown}{more} of the batch", indices
