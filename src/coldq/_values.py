@@ -237,6 +237,14 @@ def _content(value: Any) -> Any:
     return value
 
 
+def is_ours(value: Any) -> bool:
+    """Whether something is the library's own, so that it is a value, equal to another by content.
+
+    A user's own may change under the same hash.
+    """
+    return type(value).__module__.startswith("coldq.")
+
+
 class Value:
     """A frozen dataclass that compares and hashes by content, arrays included."""
 
