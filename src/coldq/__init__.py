@@ -14,7 +14,6 @@ from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq import adapters, bounds, checks, networks, problems, schedules
-    from coldq.certify import Certificate, Survey, certify, survey
     from coldq.comparators import Comparator, dynamic_comparator, static_comparator
     from coldq.constraints import (
         Affine,
@@ -88,9 +87,11 @@ if TYPE_CHECKING:
         soft_violation,
         static_regret,
     )
-    from coldq.promise import Promise, promised
     from coldq.simulate import Trace, simulate
     from coldq.step import Step, penalised_step
+    from coldq.theory.certificate import Certificate, certify
+    from coldq.theory.promise import Promise, promised
+    from coldq.theory.survey import Survey, survey
     from coldq.warmup import warmup
 
 __version__ = "0.1.0"
@@ -197,7 +198,6 @@ __all__ = [
 # imports above say the same to readers and tools.
 _HOME_OF = homes_of(
     {
-        "coldq.certify": "Certificate Survey certify survey",
         "coldq.comparators": "Comparator dynamic_comparator static_comparator",
         "coldq.constraints": (
             "Affine Convex LogCapacity MaxAffine QuadraticConstraint SparseAffine Stacked "
@@ -221,9 +221,11 @@ _HOME_OF = homes_of(
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
             "growth_exponent hard_violation path_length soft_violation static_regret"
         ),
-        "coldq.promise": "Promise promised",
         "coldq.simulate": "Trace simulate",
         "coldq.step": "Step penalised_step",
+        "coldq.theory.certificate": "Certificate certify",
+        "coldq.theory.promise": "Promise promised",
+        "coldq.theory.survey": "Survey survey",
         "coldq.warmup": "warmup",
     }
 )
