@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Stacked,
         Unconstrained,
     )
+    from coldq.description import build, describe
     from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
     from coldq.errors import (
         Error,
@@ -171,10 +172,12 @@ __all__ = [
     "accumulated_loss",
     "adapters",
     "bounds",
+    "build",
     "certify",
     "checks",
     "citation",
     "constraint_variation",
+    "describe",
     "dynamic_comparator",
     "dynamic_regret",
     "growth_exponent",
@@ -203,6 +206,7 @@ _HOME_OF = homes_of(
             "Affine Convex LogCapacity MaxAffine QuadraticConstraint SparseAffine Stacked "
             "Unconstrained"
         ),
+        "coldq.description": "build describe",
         "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
         "coldq.errors": (
             "Error IgnoredFile Inexact Infeasible InvalidInput NotRevealed NotSaveable NotWritten "

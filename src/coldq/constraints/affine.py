@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,6 +140,11 @@ class Affine(Kind, Value):
         model = cls(slope, matvec(slope, at) - level)
         model._set(measured_at=at, measured=level)
         return model
+
+    def _arguments(self) -> dict[str, Any]:
+        if self.measured is None:
+            return {"A": self.A, "b": self.b}
+        return {"x": self.measured_at, "value": self.measured, "jacobian": self.A}
 
     @property
     def dim(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, point, real_array
+from coldq._values import Array, Value, as_array, point, real_array, whole_number
 from coldq.constraints.affine import VERTEX_LIMIT, Affine, largest_rows
 from coldq.constraints.constraint import Kind
 from coldq.errors import InvalidInput
@@ -65,6 +65,25 @@ class SparseAffine(Kind, Value):
             part.flags.writeable = False
         self._set(data=rows.data, indices=rows.indices, indptr=rows.indptr)
         self._set(shape=rows.shape, b=limits, A=rows)
+
+    @classmethod
+    def _of_parts(cls, data: Any, indices: Any, indptr: Any, shape: Any, b: Any) -> SparseAffine:
+        """From what it keeps of A."""
+        from scipy import sparse
+
+        named = (("data", data), ("indices", indices), ("indptr", indptr))
+        lists = [as_array(name, part) for name, part in named]
+        sizes = tuple(whole_number("an axis of shape", n, 0) for n in as_array("shape", shape).flat)
+        if any(part.dtype.kind not in "iu" for part in lists[1:] if part.size):
+            raise InvalidInput("indices and indptr must be whole numbers")
+        try:
+            A = sparse.csr_array(tuple(lists), shape=sizes)
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(f"these are not the parts of a sparse matrix: {error}") from None
+        return cls(A, b)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
     def dim(self) -> int:
