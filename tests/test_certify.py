@@ -10,9 +10,9 @@ import pytest
 
 import coldq
 from coldq import bounds
-from coldq.certify import _queue_again
 from coldq.problems import Constants, OnlineLinear, OnlineQuadratic, Problem, TimeVarying
 from coldq.schedules import Power
+from coldq.theory.premises import queue_again
 
 T = 120
 
@@ -312,7 +312,7 @@ def test_the_queue_is_checked_whether_it_was_kept_or_not() -> None:
     learner = coldq.COLDQ.for_problem(problem, epsilon=1e-3)
     plain, kept = run(learner, problem), run(learner, problem, keep=["queue"])
     name = "gamma <= Q <= max(G, eta gamma) / eta"
-    again = _queue_again(plain.violation, float(learner.eta), float(learner.gamma))
+    again = queue_again(plain.violation, float(learner.eta), float(learner.gamma))
     np.testing.assert_allclose(again[-1], plain.state.queue)
     # The queue of state t is Q_{t-1}; Q_1 stands in slot 1 as well.
     np.testing.assert_allclose(np.moveaxis(again[:-1], 0, 1), kept.queue[:, 1:])
@@ -467,3 +467,31 @@ class TestPromises:
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
             coldq.COLDQ(open_box, 100).promise(1, **KNOWN)
         assert coldq.COLDQ(open_box, 100).promise(1, diameter=3.0, **KNOWN).known.mu == 0.0
+
+
+class OfAnother:
+    """A learner that is none of the library's: COLDQ inside, with its theory's word for it."""
+
+    def __init__(self, inside) -> None:
+        self.inside, self.domain, self.horizon = inside, inside.domain, inside.horizon
+
+    def init(self, *arguments, **options):
+        return self.inside.init(*arguments, **options)
+
+    def update(self, state, feedback):
+        return self.inside.update(state, feedback)
+
+    @property
+    def premises(self):
+        return self.inside.premises
+
+    def guarantees(self, known):
+        return self.inside.guarantees(known)
+
+
+def test_any_learner_that_says_its_premises_and_guarantees_is_certified() -> None:
+    problem = coldq.problems.OnlineLinear(horizon=60)
+    own = coldq.COLDQ.for_problem(problem)
+    theirs, ours = (coldq.certify(run(learner, problem)) for learner in (OfAnother(own), own))
+    assert theirs.holds
+    assert str(theirs).splitlines()[1:] == str(ours).splitlines()[1:]

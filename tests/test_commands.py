@@ -11,8 +11,8 @@ import pytest
 
 import coldq
 from coldq.commands import command
+from coldq.commands.rates import QUICK_HORIZONS, QUICK_SEEDS
 from coldq.experiments.rates.store import tasks
-from coldq.experiments.rates.tables import QUICK_HORIZONS, QUICK_SEEDS
 from tests.processes import LISTENS, end, read_line, started, wait_for
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

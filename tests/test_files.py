@@ -100,8 +100,8 @@ FULL = """
 import resource, sys
 import coldq, coldq.report  # compiled kernels and the list of fonts are kept in files, too
 from coldq.commands import command
-from coldq.experiments.compare import run_compare
-from coldq.experiments.rates import measure_tables
+from coldq.commands.compare import run_compare
+from coldq.commands.rates import measure_tables
 what, limit, out = sys.argv[1:]
 coldq.warmup(everything=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))

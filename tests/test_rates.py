@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import coldq
 from coldq.cli import app
-from coldq.experiments.rates import measure_tables, store
+from coldq.commands.rates import measure_tables
+from coldq.experiments.rates import store
 from coldq.experiments.rates.growth import Growth, claimed, growth, verdict
 from coldq.experiments.rates.settings import FrozenQueue, Interrupted, Row, columns
 from coldq.experiments.rates.store import Task

@@ -9,7 +9,7 @@ import pytest
 
 from coldq.catalogue import print_catalogue, print_json, rows
 from coldq.experiments.compare import compare
-from coldq.experiments.terminal import interval, print_league
+from coldq.report.terminal import interval, print_league
 
 COLUMNS = [None, "80", "100", "60"]
 

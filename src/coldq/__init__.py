@@ -14,10 +14,18 @@ from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq import adapters, bounds, checks, networks, problems, schedules
-    from coldq.certify import Certificate, Survey, certify, survey
     from coldq.comparators import Comparator, dynamic_comparator, static_comparator
-    from coldq.constraints import Affine, LogCapacity, Unconstrained
-    from coldq.convex import Convex
+    from coldq.constraints import (
+        Affine,
+        Convex,
+        LogCapacity,
+        MaxAffine,
+        QuadraticConstraint,
+        SparseAffine,
+        Stacked,
+        Unconstrained,
+    )
+    from coldq.description import build, describe
     from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
     from coldq.errors import (
         Error,
@@ -69,7 +77,6 @@ if TYPE_CHECKING:
         citation,
     )
     from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
-    from coldq.max_affine import MaxAffine
     from coldq.metrics import (
         ConstraintVariation,
         accumulated_loss,
@@ -81,12 +88,11 @@ if TYPE_CHECKING:
         soft_violation,
         static_regret,
     )
-    from coldq.promise import Promise, promised
-    from coldq.quadratic_constraint import QuadraticConstraint
     from coldq.simulate import Trace, simulate
-    from coldq.sparse_affine import SparseAffine
-    from coldq.stacked import Stacked
     from coldq.step import Step, penalised_step
+    from coldq.theory.certificate import Certificate, certify
+    from coldq.theory.promise import Promise, promised
+    from coldq.theory.survey import Survey, survey
     from coldq.warmup import warmup
 
 __version__ = "0.1.0"
@@ -166,10 +172,12 @@ __all__ = [
     "accumulated_loss",
     "adapters",
     "bounds",
+    "build",
     "certify",
     "checks",
     "citation",
     "constraint_variation",
+    "describe",
     "dynamic_comparator",
     "dynamic_regret",
     "growth_exponent",
@@ -193,10 +201,12 @@ __all__ = [
 # imports above say the same to readers and tools.
 _HOME_OF = homes_of(
     {
-        "coldq.certify": "Certificate Survey certify survey",
         "coldq.comparators": "Comparator dynamic_comparator static_comparator",
-        "coldq.constraints": "Affine LogCapacity Unconstrained",
-        "coldq.convex": "Convex",
+        "coldq.constraints": (
+            "Affine Convex LogCapacity MaxAffine QuadraticConstraint SparseAffine Stacked "
+            "Unconstrained"
+        ),
+        "coldq.description": "build describe",
         "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
         "coldq.errors": (
             "Error IgnoredFile Inexact Infeasible InvalidInput NotRevealed NotSaveable NotWritten "
@@ -211,17 +221,15 @@ _HOME_OF = homes_of(
             "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
         ),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
-        "coldq.max_affine": "MaxAffine",
         "coldq.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
             "growth_exponent hard_violation path_length soft_violation static_regret"
         ),
-        "coldq.promise": "Promise promised",
-        "coldq.quadratic_constraint": "QuadraticConstraint",
         "coldq.simulate": "Trace simulate",
-        "coldq.sparse_affine": "SparseAffine",
-        "coldq.stacked": "Stacked",
         "coldq.step": "Step penalised_step",
+        "coldq.theory.certificate": "Certificate certify",
+        "coldq.theory.promise": "Promise promised",
+        "coldq.theory.survey": "Survey survey",
         "coldq.warmup": "warmup",
     }
 )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial, update_wrapper
+from inspect import signature
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
@@ -237,12 +238,30 @@ def _content(value: Any) -> Any:
     return value
 
 
+def is_ours(value: Any) -> bool:
+    """Whether something is the library's own, so that it is a value, equal to another by content.
+
+    A user's own may change under the same hash.
+    """
+    return type(value).__module__.startswith("coldq.")
+
+
+def constructor_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are arguments of its constructor, by name."""
+    known = signature(type(value)).parameters
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.name in known}
+
+
 class Value:
     """A frozen dataclass that compares and hashes by content, arrays included."""
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
+
+    def _arguments(self) -> dict[str, Any]:
+        """What its constructor makes an equal one of."""
+        return constructor_fields(self)
 
     def _contents(self) -> tuple[Any, ...]:
         return tuple(_content(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]

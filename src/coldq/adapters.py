@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.convex import Convex
+from coldq.constraints import Convex
 from coldq.errors import InvalidInput
 
 

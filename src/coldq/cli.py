@@ -58,9 +58,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A minute's look: three seeds.")] = False,
 ) -> None:
     """Run the paper's four experiments, check its claims, and write a report."""
+    from coldq.commands.reproduce import reproduce as run_all
     from coldq.experiments.figures import FIGURES, find
-    from coldq.experiments.reproduce import reproduce as run_all
-    from coldq.experiments.terminal import print_results
+    from coldq.report.terminal import print_results
 
     asked = [find(name).number for name in figure or ()]
     chosen = [each for each in FIGURES if not asked or each.number in asked]
@@ -84,8 +84,8 @@ def compare(
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:
     """Compare learners on a problem: loss against violation, as a table, a picture and parquet."""
-    from coldq.experiments.compare import run_compare
-    from coldq.experiments.terminal import print_league
+    from coldq.commands.compare import run_compare
+    from coldq.report.terminal import print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
     with stoppable(AGAIN):
@@ -99,7 +99,7 @@ def rates(
     out: Annotated[Path, typer.Option(help="Where runs and results are kept.")] = Path("results"),
 ) -> None:
     """Measure the paper's Tables 1 and 2: growth of regret and violation beside every claim."""
-    from coldq.experiments.rates import measure_tables
+    from coldq.commands.rates import measure_tables
 
     with stoppable(f"finished runs are kept in {out / 'runs'}, and the same command goes on there"):
         measure_tables(out, quick=quick)
@@ -136,7 +136,7 @@ def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
     import time
 
-    from coldq.experiments.terminal import progress
+    from coldq.report.terminal import progress
     from coldq.warmup import kernels
 
     begun, wanted = time.perf_counter(), kernels()

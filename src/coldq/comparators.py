@@ -18,19 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, quiet
-from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
+from coldq._values import Array, is_ours, quiet
+from coldq.constraints import (
+    Affine,
+    Kind,
+    LogCapacity,
+    SparseAffine,
+    Stacked,
+    Unconstrained,
+    require_whole,
+)
 from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.simulate import is_ours, replay, require_problem, seed_tuple
-from coldq.sparse_affine import SparseAffine
-from coldq.stacked import Stacked
+from coldq.simulate import replay, require_problem, seed_tuple
 from coldq.step import SOLVERS, Step, penalised_step
 from coldq.step.affine import TOLERANCE, append, is_large, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball
-from coldq.step.convex import member_of
 from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
@@ -337,7 +342,7 @@ def minimise_smooth(
     best, exists = np.array(near), np.ones(batch, bool)
     require_whole("a comparator", constraint)
     for where in np.ndindex(*batch):
-        part = member_of(constraint, where, batch) if type(constraint) in SOLVERS else constraint
+        part = constraint.member(where, batch) if type(constraint) in SOLVERS else constraint
 
         def at(function: Any, x: Array, where: Any = where) -> Array:
             whole = np.array(best)
@@ -416,39 +421,29 @@ def _solve_static(
 def _dense(constraints: list[Any]) -> list[Any]:
     """Sparse rows as dense ones, where the step would take them as such too."""
     return [
-        Affine(g.A.toarray(), g.b) if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
         for g in constraints
     ]
 
 
 def _strictest(constraints: list[Any]) -> Any:
     """One constraint that stands for all slots, where there is one."""
-    first = constraints[0]
-    if isinstance(first, LogCapacity) and all(
-        isinstance(g, LogCapacity)
-        and np.array_equal(g.scale, first.scale)
-        and np.array_equal(g.rate, first.rate)
-        for g in constraints
-    ):
-        demand = np.maximum.reduce([g.demand for g in constraints])
-        return LogCapacity(demand, first.scale, first.rate)
     # Ours are equal by content; of a user's own we know only which object it is.
-    ours = type(first).__module__.startswith("coldq.")
-    different = list({g if ours else id(g): g for g in constraints}.values())
-    different = [g for g in different if not isinstance(g, Unconstrained)]
-    if different and all(isinstance(g, Affine) for g in different):
-        return Affine(
-            np.concatenate([g.A for g in different], axis=-2),
-            np.concatenate([g.b for g in different], axis=-1),
-        )
+    first = constraints[0]
+    different = list({g if is_ours(first) else id(g): g for g in constraints}.values())
+    different = [g for g in different if not isinstance(g, Unconstrained)] or [first]
+    kinds = {type(g) for g in different}
+    if len(kinds) == 1 and isinstance(different[0], Kind):
+        whole = different[0].all_of(different)
+        if whole is not None:
+            return whole
     if len(different) > STACKED:
-        kinds = sorted({type(g).__name__ for g in different})
         raise InvalidInput(
             "the static comparator takes any number of affine constraints, and capacities whose "
             f"scale and rate stay the same, but of others at most {STACKED} different ones: these "
-            f"are {len(different)} of {', '.join(kinds)}"
+            f"are {len(different)} of {', '.join(sorted(kind.__name__ for kind in kinds))}"
         )
-    return Stacked(*different) if len(different) > 1 else (different or [first])[0]
+    return Stacked(*different) if len(different) > 1 else different[0]
 
 
 def _static_on_rows(

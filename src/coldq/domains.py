@@ -377,6 +377,13 @@ class Polytope(Domain):
                 f"the domain is empty: no point within the bounds meets every row{where}"
             ) from None
 
+    def _arguments(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"lower": self.box.lower, "upper": self.box.upper}
+        for g, floor in self.hard:
+            A, b = ("A", "b") if floor == 0.0 else ("A_eq", "b_eq")
+            found |= {A: g.A, b: g.b}
+        return found
+
     @property
     def dim(self) -> int:
         """The number of coordinates p."""
@@ -662,6 +669,9 @@ class CustomDomain(Domain):
         )
         if first is not None and (first.shape != (self.dim,) or not self.contains(first)):
             raise InvalidInput(f"start must be one point of the domain, but is {first}")
+
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"project": self.projection, "start": self.given_start}
 
     @property
     def box(self) -> Box:

@@ -287,6 +287,9 @@ class GradientAt(Value):
                 f"but has {self.level.shape}"
             )
 
+    def _arguments(self) -> dict[str, Any]:
+        return {"x": self.x, "gradient": self.slope, "value": self.level}
+
     @property
     def dim(self) -> int:
         """The number of coordinates p."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, as_array, one_real, real_array, whole_number
-from coldq.constraints import Affine, Unconstrained
+from coldq.constraints import Affine, Kind
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Quadratic
@@ -213,14 +213,12 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
         raise InvalidInput(
             f"the mean of a network's losses is known for quadratic ones, not {type(loss).__name__}"
         )
-    if isinstance(g, Affine):
-        whole: Any = Affine(_together(g.A, lead, 2), _together(g.b, lead, 1))
-    elif isinstance(g, Unconstrained):
-        whole = g
-    else:
+    rows = g.as_affine(mean.dim) if isinstance(g, Kind) else None
+    if rows is None:
         raise InvalidInput(
             f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
         )
+    whole = Affine(_together(rows.A, lead, 2), _together(rows.b, lead, 1))
     return Feedback(mean, whole, revealed.slot)
 
 

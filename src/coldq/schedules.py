@@ -63,6 +63,9 @@ class Constant(Value):
     def __init__(self, value: ArrayLike) -> None:
         self._set(level=positive("value", value))
 
+    def _arguments(self) -> dict[str, Any]:
+        return {"value": self.level}
+
     def __call__(self, t: ArrayLike) -> Array:
         return self.level
 

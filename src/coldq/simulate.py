@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, flag, real_array, whole_number
+from coldq._values import Array, as_array, flag, is_ours, real_array, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
@@ -98,11 +98,6 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
 def require_problem(problem: Any) -> None:
     """Raise unless it has what makes a problem."""
     _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
-
-
-def is_ours(problem: Any) -> bool:
-    """Whether a problem is one of the library's, which are values and say whether they adapt."""
-    return type(problem).__module__.startswith("coldq.")
 
 
 def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:

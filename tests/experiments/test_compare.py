@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import coldq
-from coldq.experiments.compare import League, Standing, compare, learners_of, run_compare
-from coldq.experiments.terminal import print_league
+from coldq.commands.compare import run_compare
+from coldq.experiments.compare import League, Standing, compare, learners_of
 from coldq.learners import CATALOGUE
 from coldq.report import write_league_page
 from coldq.report.league import Place, log_floor, placed, spans_magnitudes
+from coldq.report.terminal import print_league
 from tests.test_report import Page
 
 

@@ -14,10 +14,10 @@ import pytest
 
 import coldq
 from coldq import files
+from coldq.commands.reproduce import reproduce
 from coldq.experiments.figures import FIGURES, find
-from coldq.experiments.reproduce import reproduce
-from coldq.experiments.terminal import print_results
 from coldq.problems import JobScheduling, OnlineLinear, TimeVarying
+from coldq.report.terminal import print_results
 from tests.processes import end, started, wait_for
 
 SHORT = {
@@ -126,7 +126,7 @@ def test_a_full_disk_is_refused_before_the_work(tmp_path, monkeypatch):
 
 
 def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("coldq.experiments.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("coldq.commands.needs.find_spec", lambda name: None)
     with pytest.raises(coldq.InvalidInput, match=r"plotly.*pip install 'coldq\[report\]'"):
         reproduce(FIGURES, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

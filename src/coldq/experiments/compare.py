@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.files import require_writable, whole_file
 from coldq.learners import CATALOGUE
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
@@ -24,7 +22,6 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
     "jobs": JobScheduling,
     "drifting": lambda horizon=4096: Drifting(0.5, 0.5, horizon=horizon),
 }
-MEGABYTES = 20.0
 # Parameters that no problem knows. Feedback comes at once here.
 GIVEN: Mapping[str, Mapping[str, Any]] = {"Wang2023": {"delay": 0}}
 
@@ -146,61 +143,3 @@ def _play(learner: Any, problem: Any, seeds: tuple[int, ...]) -> Standing:
         soft_violation(trace),
         (time.perf_counter() - begun) / problem.horizon,
     )
-
-
-def write_league(league: League, out: Path) -> None:
-    """Write the table as parquet, the picture as PNG and PDF, and join both to the page."""
-    from coldq.report import write_league_page
-
-    write_standings(league, out / f"compare-{league.key}.parquet")
-    write_league_page(league, out / "index.html")
-
-
-def write_standings(league: League, path: Path) -> None:
-    """One row a learner and seed."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    each = [(one, k) for one in league.standings for k in range(len(league.seeds))]
-    front = league.front
-    table = pa.table(
-        {
-            "learner": [one.name for one, _ in each],
-            "seed": [league.seeds[k] for _, k in each],
-            "loss": [float(one.loss[k]) for one, k in each],
-            "violation": [float(one.violation[k]) for one, k in each],
-            "soft_violation": [float(one.soft_violation[k]) for one, k in each],
-            "seconds_per_slot": [one.seconds_per_slot for one, _ in each],
-            "on_front": [one.name in front for one, _ in each],
-        }
-    )
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary)
-
-
-def run_compare(
-    key: str,
-    learners: Iterable[str],
-    seeds: Iterable[int],
-    out: str | Path,
-    horizon: int | None = None,
-) -> League:
-    """The command: check first, play with a progress bar, write the files."""
-    from coldq.experiments.reproduce import require_report
-    from coldq.experiments.terminal import progress
-    from coldq.warmup import warmup
-
-    problem_of(key, horizon)
-    names, out = tuple(learners), Path(out)
-    count = len(learners_of(names))
-    require_report()
-    require_writable(out, MEGABYTES)
-    with progress(1 + count) as done:
-        warmup(everything=False)
-        done("kernels compiled or loaded")
-        league = compare(key, names, seeds, horizon=horizon, done=done)
-    if not league.standings:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
-        raise InvalidInput(f"no learner can play {key}: {reasons}")
-    write_league(league, out)
-    return league

@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity
 from coldq.experiments.figures import Entry, Figure, Setting
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
@@ -184,7 +182,7 @@ def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> St
                 gradient,
                 float(learner.alpha(state.t)[0]),
                 state.queue[0],
-                _alone(revealed.constraint),
+                revealed.constraint.member((0,), (1,)),
                 problem.domain,
             )
             spent.append(time.perf_counter() - begun)
@@ -197,14 +195,3 @@ def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> St
         steps += count
         seconds += each * count
     return Stepping(per_step, steps, seconds, ours)
-
-
-def _alone(constraint: Any) -> Any:
-    """The constraint of a batch of one, without its leading axis."""
-    if isinstance(constraint, Affine):
-        return Affine(constraint.A[0], constraint.b[0])
-    size = constraint.dim
-    return LogCapacity(
-        constraint.demand.reshape(()),
-        *(a.reshape(size) for a in (constraint.scale, constraint.rate)),
-    )

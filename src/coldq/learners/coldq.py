@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, joint_batch, positive, real_array
-from coldq.bounds import Guarantee, Known, coldq_guarantees, exponent
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput, WeakPrice, warn
@@ -17,10 +16,13 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
-from coldq.promise import Promise, promised
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.simulate import require_problem
 from coldq.step import solve
+from coldq.theory.bounds import coldq_guarantees
+from coldq.theory.known import Guarantee, Known, exponent
+from coldq.theory.premises import DoublyBounded
+from coldq.theory.promise import Promise, promised
 
 ONE = np.ones(())
 
@@ -253,6 +255,19 @@ class COLDQ(Learner):
         Guarantee(measure='dynamic regret', source='Theorem 1', bound=np.float64(46.6474...))
         """
         return coldq_guarantees(self.alpha, *self._constant_queue(), known)
+
+    @property
+    def premises(self) -> DoublyBounded | None:
+        """What the theorems ask of its runs; None if eta or gamma is a function of t.
+
+        >>> import coldq
+        >>> X = coldq.Box(0.0, 1.0, dim=1)
+        >>> coldq.COLDQ(X, horizon=100).premises.gamma, coldq.COLDQ.anytime(X).premises
+        (array(50.), None)
+        """
+        if callable(self.eta) or callable(self.gamma):
+            return None
+        return DoublyBounded(self.alpha, self.eta, self.gamma)
 
     def promise(self, n_constraints: int, **assumed: Any) -> Promise:
         """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.

@@ -86,6 +86,10 @@ class COLDQDoubling(Learner):
         )
         joint_batch(domain=domain.batch, alpha=self._joint(self.alpha), epsilon=self.epsilon.shape)
 
+    def _arguments(self) -> dict[str, Any]:
+        exponent = self.alpha.exponent  # type: ignore[attr-defined]
+        return super()._arguments() | {"path_exponent": 1.0 - 2.0 * exponent}
+
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> COLDQDoubling:
         """For a problem's domain; its horizon is not looked at.

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, one_real, positive, real_array
-from coldq.bounds import Guarantee, Known, expert_guarantees
 from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput, SharedGradient, warn
@@ -32,9 +31,12 @@ from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
 from coldq.losses import GradientAt, Linear
-from coldq.promise import Promise, promised
 from coldq.schedules import Power
 from coldq.simulate import require_problem
+from coldq.theory.bounds import expert_guarantees
+from coldq.theory.known import Guarantee, Known
+from coldq.theory.premises import DoublyBounded
+from coldq.theory.promise import Promise, promised
 
 GRADIENTS = ("own", "shared")
 
@@ -291,6 +293,16 @@ class COLDQExpert(ExpertLearner):
         pool = self._pool_of(0)
         alphas = [Power(0.5, scale) for scale in pool.alpha.scale]  # type: ignore[attr-defined]
         return expert_guarantees(alphas, self.kappa, pool.gamma, known)
+
+    @property
+    def premises(self) -> DoublyBounded:
+        """What the corollary asks of its runs: that of COLDQ, of every expert."""
+        pool = self._pool_of(1)  # whose alpha has a row for each expert
+
+        def queues(trace: Any) -> tuple[Array, str]:
+            return trace.state.experts.queue, "of all experts, at the end"
+
+        return DoublyBounded(pool.alpha, pool.eta, pool.gamma, queues)
 
     def promise(self, n_constraints: int, **assumed: Any) -> Promise:
         """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.

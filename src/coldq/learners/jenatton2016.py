@@ -82,6 +82,7 @@ class Jenatton2016(Learner):
     eta: Schedule
     theta: Schedule
     horizon: int | None
+    _lipschitz: ClassVar[Any]
 
     def __init__(self, domain: Any, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
         require_domain(domain)
@@ -96,7 +97,12 @@ class Jenatton2016(Learner):
             eta=as_schedule("eta", Power(-b, R / L)),
             theta=as_schedule("theta", Power(-b, 6.0 * R * L)),
             horizon=None,
+            _lipschitz=L,
         )
+
+    def _arguments(self) -> dict[str, Any]:
+        b = -self.eta.exponent  # type: ignore[attr-defined]
+        return {"domain": self.domain, "lipschitz": self._lipschitz, "b": b}
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Jenatton2016:

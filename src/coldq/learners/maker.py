@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
+from coldq._plain import Walk, fields_of, number
 from coldq.errors import InvalidInput, UnknownLearner, warn
-from coldq.schedules import Custom
 
 KEY = "learner"  # its name among a state's arrays
 SHORT = 12  # entries up to which an array is written out; of others there is a digest
@@ -45,7 +45,8 @@ class Maker:
         """The description, as JSON."""
         if self._text is None:
             version = self.learner.state_type.version
-            whole = {"learner": self.name, "format": version, "parameters": _parts(self.learner)}
+            parameters = _in_short.each(self.learner) if is_dataclass(self.learner) else {}
+            whole = {"learner": self.name, "format": version, "parameters": parameters}
             self._text = json.dumps(whole)
         return self._text
 
@@ -118,41 +119,23 @@ def warn_unknown(own: Maker) -> None:
     )
 
 
-def _parts(value: Any) -> dict[str, Any]:
-    """The parameters of a value, by name."""
-    if not is_dataclass(value):
-        return {}
-    return {f.name: _described(getattr(value, f.name)) for f in fields(value)}
+def _digest(array: np.ndarray, path: str) -> Any:
+    """Few numbers exactly, of many their digest."""
+    if array.dtype.kind not in "biuf":
+        return {"unknown": f"an array of {array.dtype}"}
+    if array.size <= SHORT:
+        return number(array.tolist())
+    data = np.ascontiguousarray(array, "<f8").tobytes()
+    return {"shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _described(value: Any) -> Any:
-    """A parameter in JSON: numbers exactly, large arrays by their digest, functions as unknown."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind not in "biuf":
-            return {"unknown": f"an array of {value.dtype}"}
-        if value.size <= SHORT:
-            return _number(value.tolist())
-        data = np.ascontiguousarray(value, "<f8").tobytes()
-        return {"shape": list(value.shape), "sha256": hashlib.sha256(data).hexdigest()}
-    if isinstance(value, tuple | list):
-        return [_described(part) for part in value]
-    if isinstance(value, Custom):
-        return _described(value.function)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"type": type(value).__name__, **_parts(value)}
+def _unknown(value: Any, path: str) -> Any:
+    """What a function computes is not known."""
     name = "a function" if hasattr(value, "__name__") else f"a {type(value).__name__}"
     return {"unknown": name}
 
 
-def _number(value: Any) -> Any:
-    """Numbers as JSON has them; it lacks infinity."""
-    if isinstance(value, list):
-        return [_number(part) for part in value]
-    return value if isinstance(value, bool | int) or np.isfinite(value) else str(value)
+_in_short = Walk(lambda value: type(value).__name__, fields_of, _digest, _unknown)
 
 
 def _differences(was: Any, now: Any, path: str) -> list[tuple[str, Any, Any]]:

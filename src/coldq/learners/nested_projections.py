@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
-from coldq.constraints import Affine, Unconstrained
+from coldq.constraints import Kind
 from coldq.contractions import implied
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
@@ -165,15 +165,14 @@ class NestedProjections(Learner):
 def affine_rows(g: Any, state: Any) -> tuple[Array, Array]:
     """A and b of an affine constraint, for every member of a state's batch."""
     batch, p = state.batch, state.x.shape[-1]
-    if isinstance(g, Unconstrained):
-        return np.zeros((*batch, 0, p)), np.zeros((*batch, 0))
-    if not isinstance(g, Affine):
+    rows = g.as_affine(p) if isinstance(g, Kind) else None
+    if rows is None:
         raise InvalidInput(
             "nested projections keep all constraints so far as rows, so that they take a "
             f"coldq.Affine constraint, but this is a {type(g).__name__}"
         )
-    n = g.n_constraints
-    return np.broadcast_to(g.A, (*batch, n, p)), np.broadcast_to(g.b, (*batch, n))
+    n = rows.n_constraints
+    return np.broadcast_to(rows.A, (*batch, n, p)), np.broadcast_to(rows.b, (*batch, n))
 
 
 def intersect(A: Array, b: Array, more: Array, limits: Array, X: Any) -> tuple[Array, Array]:

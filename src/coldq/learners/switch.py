@@ -120,6 +120,9 @@ class Switch(Learner):
             horizon=universal.horizon,
         )
 
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"lipschitz": self.universal.lipschitz}
+
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Switch:
         """G the larger of the problem's two Lipschitz constants.

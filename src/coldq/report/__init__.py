@@ -1,8 +1,24 @@
 """The report: a page to read, joined from what the commands found, and pictures for paper."""
 
-from coldq.report.league import write_league_page
-from coldq.report.page import write_page
-from coldq.report.pictures import write_pictures
-from coldq.report.rates import write_rates_page
+from typing import TYPE_CHECKING
+
+from coldq._lazy import homes_of, importer
+
+if TYPE_CHECKING:
+    from coldq.report.league import write_league_page
+    from coldq.report.page import write_page
+    from coldq.report.pictures import write_pictures
+    from coldq.report.rates import write_rates_page
 
 __all__ = ["write_league_page", "write_page", "write_pictures", "write_rates_page"]
+
+# What they draw with is installed where a report is wanted, and takes a second to import.
+_HOME_OF = homes_of(
+    {
+        "coldq.report.league": "write_league_page",
+        "coldq.report.page": "write_page",
+        "coldq.report.pictures": "write_pictures",
+        "coldq.report.rates": "write_rates_page",
+    }
+)
+__getattr__ = importer(__name__, _HOME_OF)

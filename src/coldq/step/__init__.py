@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, as_array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
-from coldq.convex import Convex
+from coldq.constraints.convex import Convex
+from coldq.constraints.max_affine import MaxAffine
+from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
+from coldq.constraints.sparse_affine import SparseAffine
+from coldq.constraints.stacked import Stacked
 from coldq.domains import Ball, Box, Domain, require_domain
 from coldq.errors import InvalidInput
-from coldq.max_affine import MaxAffine
-from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
-from coldq.sparse_affine import SparseAffine
-from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
 from coldq.step.answer import Step
 from coldq.step.ball import solve_ball, solve_ball_product

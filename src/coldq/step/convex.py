@@ -18,12 +18,12 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.constraints.max_affine import MaxAffine
+from coldq.constraints.quadratic import QuadraticConstraint
+from coldq.constraints.sparse_affine import SparseAffine
+from coldq.constraints.stacked import Stacked
 from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
-from coldq.max_affine import MaxAffine
-from coldq.quadratic_constraint import QuadraticConstraint
-from coldq.sparse_affine import SparseAffine
-from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, TOLERANCE, is_large, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.curved import (

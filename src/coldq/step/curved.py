@@ -10,8 +10,8 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine
+from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
 from coldq.errors import InvalidInput
-from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.kernels import curved_scratch_size, curved_step

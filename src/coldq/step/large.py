@@ -28,8 +28,8 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.constraints import Affine
+from coldq.constraints.sparse_affine import SparseAffine
 from coldq.domains import Box
-from coldq.sparse_affine import SparseAffine
 from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.extended import MANY, Instance, hard_rows_clash, solve_extended

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.constraints.max_affine import MaxAffine
 from coldq.errors import InvalidInput
-from coldq.max_affine import MaxAffine
 from coldq.step.affine import (
     FAST,
     HINGE,

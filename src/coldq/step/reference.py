@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.constraints.max_affine import MaxAffine
+from coldq.constraints.quadratic import QuadraticConstraint
+from coldq.constraints.sparse_affine import SparseAffine
+from coldq.constraints.stacked import Stacked
 from coldq.domains import Domain
 from coldq.errors import InvalidInput
-from coldq.max_affine import MaxAffine
-from coldq.quadratic_constraint import QuadraticConstraint
-from coldq.sparse_affine import SparseAffine
-from coldq.stacked import Stacked
 
 
 def reference_step(

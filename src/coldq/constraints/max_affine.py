@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, joint_batch, point, real_array
+from coldq.constraints.constraint import Kind
 from coldq.contractions import affine_value
 from coldq.errors import InvalidInput
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MaxAffine(Value):
+class MaxAffine(Kind, Value):
     """``g_n(x) = max over k of <a_nk, x> - b_nk``: worst cases, absolute values, piecewise costs.
 
     A has shape ``(..., N, K, p)`` and b ``(..., N, K)``: N rows of K pieces. Where pieces tie, the
@@ -31,6 +32,8 @@ class MaxAffine(Value):
 
     A: Array
     b: Array
+
+    cores: ClassVar[dict[str, int]] = {"A": 3, "b": 2}
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
         self._set(A=real_array("A", A, 3), b=real_array("b", b, 2))
@@ -55,11 +58,6 @@ class MaxAffine(Value):
     def n_pieces(self) -> int:
         """The number of pieces K of every row."""
         return self.A.shape[-2]
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The leading axes."""
-        return np.broadcast_shapes(self.A.shape[:-3], self.b.shape[:-2])
 
     def pieces(self, x: ArrayLike) -> Array:
         """``<a_nk, x> - b_nk``, of shape ``(..., N, K)``."""

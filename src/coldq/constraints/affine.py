@@ -1,18 +1,17 @@
-"""Constraints g_t(x) <= 0: what a decision should have respected.
-
-Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(..., N, p)``.
-"""
+"""Affine constraints: budgets, limits of loads, equalities."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.contractions import affine_value, log_capacity, matvec
+from coldq.constraints.constraint import Kind
+from coldq.contractions import affine_value, matvec
 from coldq.errors import InvalidInput
 from coldq.losses import require_measured_at
 
@@ -22,95 +21,8 @@ if TYPE_CHECKING:
 VERTEX_LIMIT = 12  # up to 2^12 vertices are tried for the exact maximum of a convex function
 
 
-class Constraint(Protocol):
-    """What a learner may ask of a constraint."""
-
-    def value(self, x: ArrayLike) -> Array:
-        """g(x), of shape ``(..., N)``."""
-        ...
-
-    def jacobian(self, x: ArrayLike) -> Array:
-        """The derivative of g at x, of shape ``(..., N, p)``."""
-        ...
-
-
-def largest(g: Any, domain: Any) -> tuple[Array, bool]:
-    """``max over the domain of |g|``, all rows together, and whether it is exact or a bound.
-
-    >>> import coldq
-    >>> from coldq.constraints import largest
-    >>> largest(coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Simplex(2))
-    (np.float64(0.5), True)
-    """
-    require_whole("the largest value", g)
-    if not hasattr(g, "largest") or not hasattr(domain, "ends"):
-        raise InvalidInput(
-            f"the largest {type(g).__name__} on a {type(domain).__name__} has no closed form"
-        )
-    return g.largest(domain)
-
-
-def require_whole(what: str, *constraints: Any) -> None:
-    """Raise if one of these, or a part of it, was only measured at a point."""
-    for g in constraints:
-        require_whole(what, *getattr(g, "parts", ()))
-        if getattr(g, "measured", None) is not None:
-            raise InvalidInput(
-                f"{what} needs the whole constraint, but it was revealed as a measurement"
-            )
-
-
-def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
-    """``max over the domain of |g - other|_2``, and whether it is exact or a bound.
-
-    >>> import coldq
-    >>> from coldq.constraints import difference
-    >>> old, new = coldq.Affine([[1.0, 1.0]], [0.5]), coldq.Affine([[1.0, 2.0]], [0.5])
-    >>> difference(new, old, coldq.Box(0.0, 3.0, dim=2))
-    (array(3.), True)
-    """
-    require_whole("the variation", g, other)
-    if g is other:
-        return np.zeros(()), True
-    if type(g) is type(other):
-        if hasattr(g, "max_difference") and hasattr(domain, "ends"):
-            bound, exact = g.max_difference(other, domain)
-            return bound, exact or not bound.any()  # a bound of zero is reached
-        if type(g).__module__.startswith("coldq.") and g == other:  # by content, so it stayed
-            return np.zeros(()), True
-    raise InvalidInput(
-        f"the variation from a {type(other).__name__} to a {type(g).__name__} is not known"
-    )
-
-
-@dataclass(frozen=True)
-class Unconstrained:
-    """No constraint at all: N = 0.
-
-    >>> import coldq
-    >>> coldq.Unconstrained().value([1.0, 2.0]).shape
-    (0,)
-    """
-
-    n_constraints: ClassVar[int] = 0
-    batch: ClassVar[tuple[int, ...]] = ()
-
-    def value(self, x: ArrayLike) -> Array:
-        """An empty row of values."""
-        return np.zeros((*np.shape(x)[:-1], 0))
-
-    def jacobian(self, x: ArrayLike) -> Array:
-        """An empty matrix."""
-        shape = np.shape(x)
-        return np.zeros((*shape[:-1], 0, shape[-1]))
-
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """Zero."""
-        return np.zeros(()), True
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Affine(Value):
+class Affine(Kind, Value):
     """``g(x) = A x - b`` with A of shape ``(..., N, p)`` and b of shape ``(..., N)``.
 
     >>> import coldq
@@ -123,6 +35,9 @@ class Affine(Value):
     b: Array
     measured_at: Array | None = None
     measured: Array | None = None
+
+    cores: ClassVar[dict[str, int]] = {"A": 2, "b": 1, "measured_at": 1, "measured": 1}
+    has_hessian = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
         if hasattr(A, "tocsr"):
@@ -226,6 +141,11 @@ class Affine(Value):
         model._set(measured_at=at, measured=level)
         return model
 
+    def _arguments(self) -> dict[str, Any]:
+        if self.measured is None:
+            return {"A": self.A, "b": self.b}
+        return {"x": self.measured_at, "value": self.measured, "jacobian": self.A}
+
     @property
     def dim(self) -> int:
         """The number of coordinates p."""
@@ -256,6 +176,26 @@ class Affine(Value):
         shape = point(x, self.dim).shape
         batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """Zeros."""
+        shape = point(x, self.dim).shape
+        return np.zeros((*shape[:-1], self.n_constraints, self.dim, self.dim))
+
+    @property
+    def is_affine(self) -> np.ndarray:
+        """All of them."""
+        return np.ones(self.n_constraints, bool)
+
+    def as_affine(self, dim: int) -> Affine:
+        """Itself."""
+        return self
+
+    @classmethod
+    def all_of(cls, several: Sequence[Affine]) -> Affine:
+        """All their rows, one below the other."""
+        A, b = [g.A for g in several], [g.b for g in several]
+        return cls(np.concatenate(A, axis=-2), np.concatenate(b, axis=-1))
 
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
@@ -294,106 +234,3 @@ def largest_rows(A: Array, b: Array, domain: Domain) -> tuple[Array, bool]:
     """``max over the domain of |A x - b|``, row by row, and whether that is exact."""
     least, greatest, exact = domain.ends(A)
     return np.maximum(np.abs(least - b), np.abs(greatest - b)), exact
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class LogCapacity(Value):
-    """``g(x) = demand - sum_i scale_i log(1 + rate_i x_i)``: capacity with falling returns.
-
-    One row (N = 1). `demand` has the batch's shape, `scale` and `rate` have ``(..., p)`` and are
-    not negative. It is defined where ``rate_i x_i > -1``; a domain must stay inside that.
-
-    >>> import coldq
-    >>> g = coldq.LogCapacity(demand=2.0, scale=[1.0, 1.0], rate=[1.0, 1.0])
-    >>> g.value([0.0, 0.0])
-    array([2.])
-    """
-
-    demand: Array
-    scale: Array
-    rate: Array
-
-    def __init__(self, demand: ArrayLike, scale: ArrayLike, rate: ArrayLike) -> None:
-        self._set(
-            demand=real_array("demand", demand, 0),
-            scale=real_array("scale", scale, 1),
-            rate=real_array("rate", rate, 1),
-        )
-        for name in ("scale", "rate"):
-            array = getattr(self, name)
-            if (array < 0.0).any():
-                where = first_index(array < 0.0)
-                raise InvalidInput(
-                    f"{name} must not be negative, but is {array[where]} at index {where}"
-                )
-        if self.scale.shape[-1] != self.rate.shape[-1]:
-            raise InvalidInput(
-                f"scale and rate need equally many coordinates, but have shapes "
-                f"{self.scale.shape} and {self.rate.shape}"
-            )
-        joint_batch(
-            demand=self.demand.shape, scale=self.scale.shape[:-1], rate=self.rate.shape[:-1]
-        )
-
-    @property
-    def dim(self) -> int:
-        """The number of coordinates p."""
-        return self.scale.shape[-1]
-
-    @property
-    def n_constraints(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The leading axes."""
-        return np.broadcast_shapes(self.demand.shape, self.scale.shape[:-1], self.rate.shape[:-1])
-
-    def value(self, x: ArrayLike) -> Array:
-        """``demand - sum_i scale_i log(1 + rate_i x_i)``."""
-        x = self._defined(x)
-        served = log_capacity(self.scale, self.rate, x)
-        joint_batch(demand=self.demand.shape, x=np.shape(served))
-        return (self.demand - served)[..., None]
-
-    def jacobian(self, x: ArrayLike) -> Array:
-        """``-scale_i rate_i / (1 + rate_i x_i)``."""
-        x = self._defined(x)
-        slope = -self.scale * self.rate / (1.0 + self.rate * x)
-        batch = joint_batch(demand=self.demand.shape, x=slope.shape[:-1])
-        return np.broadcast_to(slope, batch + slope.shape[-1:])[..., None, :]
-
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """``max over the domain of |g|``; exact on a box, as g falls in every coordinate."""
-        box = domain.around
-        ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
-        return ends.max(axis=0), box is domain
-
-    def _defined(self, x: ArrayLike) -> Array:
-        x = point(x, self.dim)
-        outside = self.rate * x <= -1.0
-        if outside.any():
-            where = first_index(outside)
-            raise InvalidInput(
-                f"the capacity is defined where rate x > -1, but rate x is "
-                f"{(self.rate * x)[where]} at index {where}"
-            )
-        return x
-
-    def max_difference(self, other: LogCapacity, domain: Domain) -> tuple[Array, bool]:
-        """``max over the box around a domain of |g - other|``, and whether that is exact."""
-        box = domain.around
-        # The difference of two capacities has at most one stationary point a coordinate.
-        (s, r), (v, w) = (self.scale, self.rate), (other.scale, other.rate)
-        s, r, v, w, low, high = np.broadcast_arrays(s, r, v, w, box.lower, box.upper)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            turn = (v * w - s * r) / (r * w * (s - v))
-            turn = np.where((turn > low) & (turn < high), turn, low)
-            places = np.stack([low, high, turn])
-            gap = np.where(v == 0.0, 0.0, v * np.log1p(w * places))
-            gap = gap - np.where(s == 0.0, 0.0, s * np.log1p(r * places))
-            gap = np.where((s == v) & (r == w), 0.0, gap)
-        shift = self.demand - other.demand
-        top, bottom = gap.max(axis=0).sum(axis=-1) + shift, gap.min(axis=0).sum(axis=-1) + shift
-        return np.maximum(np.abs(top), np.abs(bottom)), box is domain

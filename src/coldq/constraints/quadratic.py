@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq.constraints.constraint import Kind
 from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 
@@ -20,7 +21,7 @@ DENSE = 4096  # coordinates up to which diagonal rows are made into matrices whe
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class QuadraticConstraint(Value):
+class QuadraticConstraint(Kind, Value):
     """``g_n(x) = x'P_n x / 2 + <q_n, x> - r_n``, each P_n symmetric and positive semidefinite.
 
     P has shape ``(..., N, p, p)``, q ``(..., N, p)`` and r ``(..., N)``. As b in
@@ -36,6 +37,9 @@ class QuadraticConstraint(Value):
     P: Array
     q: Array
     r: Array
+
+    cores: ClassVar[dict[str, int]] = {"P": 3, "q": 2, "r": 1}
+    has_hessian = True
 
     def __init__(self, P: ArrayLike, q: ArrayLike, r: ArrayLike) -> None:
         self._set(P=real_array("P", P, 3), q=real_array("q", q, 2), r=real_array("r", r, 1))
@@ -107,11 +111,6 @@ class QuadraticConstraint(Value):
         """The number of rows N."""
         return self.q.shape[-2]
 
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The leading axes."""
-        return np.broadcast_shapes(self.P.shape[:-3], self.q.shape[:-2], self.r.shape[:-1])
-
     def value(self, x: ArrayLike) -> Array:
         """``x'P_n x / 2 + <q_n, x> - r_n``."""
         x = point(x, self.dim)[..., None, :]
@@ -146,6 +145,8 @@ class DiagonalQuadratic(QuadraticConstraint):
 
     d: Array
 
+    cores: ClassVar[dict[str, int]] = {"d": 2, "q": 2, "r": 1}
+
     def __init__(self, d: ArrayLike, q: ArrayLike, r: ArrayLike) -> None:
         self._set(d=real_array("d", d, 2), q=real_array("q", q, 2), r=real_array("r", r, 1))
         if self.d.shape[-2:] != self.q.shape[-2:] or self.r.shape[-1] != self.q.shape[-2]:
@@ -177,11 +178,6 @@ class DiagonalQuadratic(QuadraticConstraint):
 
     def __repr__(self) -> str:
         return f"QuadraticConstraint.diagonal(d of shape {self.d.shape})"
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The leading axes."""
-        return np.broadcast_shapes(self.d.shape[:-2], self.q.shape[:-2], self.r.shape[:-1])
 
     def value(self, x: ArrayLike) -> Array:
         """``sum_i d_ni x_i^2 / 2 + <q_n, x> - r_n``."""

@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, quiet, real_array
-from coldq.bounds import Known, one_number, queue_ceiling, steps_of
+from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
-from coldq.constraints import largest
-from coldq.errors import Error, InvalidInput, NotRevealed
-from coldq.learners.coldq import COLDQ
-from coldq.learners.experts import COLDQExpert
-from coldq.metrics import (
-    constraint_variation,
-    hard_violation,
-    soft_violation,
+from coldq.errors import Error, InvalidInput
+from coldq.metrics import constraint_variation, hard_violation, soft_violation
+from coldq.simulate import Trace, require_same_again, require_trace
+from coldq.theory.known import Known, one_number
+from coldq.theory.premises import (
+    FAILS,
+    HOLDS,
+    ROUNDING,
+    SPOT_CHECKED,
+    UNKNOWN,
+    Assumption,
+    in_words,
 )
-from coldq.simulate import (
-    Trace,
-    replay,
-    require_problem,
-    require_same_again,
-    require_trace,
-    seed_tuple,
-)
-
-SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
-ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
-
-HOLDS, SPOT_CHECKED, FAILS, UNKNOWN = "holds", "spot-checked", "fails", "unknown"
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """One assumption of the theorems: its `verdict` on this run, and why in plain words.
-
-    The verdict is "holds", "spot-checked" (at some points of some slots), "fails" or "unknown".
-
-    >>> from coldq.certify import Assumption
-    >>> print(Assumption("0 < eta < 1", "holds", "eta = 0.01"))
-    holds         0 < eta < 1: eta = 0.01
-    """
-
-    name: str
-    verdict: str
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.verdict:<13} {self.name}: {self.words}"
+from coldq.theory.survey import PAIRS, SPOTS, survey
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +30,7 @@ class Check:
     """One measure of a run beside its bound, for each seed; the bound is NaN where there is none.
 
     >>> import numpy as np
-    >>> from coldq.certify import Check
+    >>> from coldq.theory.certificate import Check
     >>> check = Check("dynamic regret", "Theorem 1", np.array([2.0, 3.0]), np.array([10.0, 9.0]))
     >>> check.slack, check.exceeded
     (array([8., 6.]), array([False, False]))
@@ -87,25 +57,16 @@ class Check:
         return self.slack < -ROUNDING * (1.0 + np.abs(self.bound))
 
     def __str__(self) -> str:
-        realised = f"{self.measure:<15} {_range(self.realised):>21}"
+        realised = f"{self.measure:<15} {in_words(self.realised):>21}"
         if not self.source or np.isnan(self.bound).all():
             return f"{realised}   no bound" + (f" ({self.source} is void)" if self.source else "")
         if np.isnan(self.slack).all():
-            return f"{realised}   <= {_range(self.bound):>21}   unknown ({self.source})"
+            return f"{realised}   <= {in_words(self.bound):>21}   unknown ({self.source})"
         with np.errstate(divide="ignore", invalid="ignore"):
             share = 100.0 * np.nanmax(self.realised / self.bound)
         kept = f"at most {share:.3g}% of it" if share > 0.0 else "none of it"
         verdict = "EXCEEDED" if self.exceeded.any() else kept
-        return f"{realised}   <= {_range(self.bound):>21}   {verdict} ({self.source})"
-
-
-def _range(values: Array) -> str:
-    """The least and the greatest of several numbers."""
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return "undefined"
-    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
-    return low if low == high else f"{low} to {high}"
+        return f"{realised}   <= {in_words(self.bound):>21}   {verdict} ({self.source})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,101 +161,6 @@ class Certificate:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """What the revealed functions say about the constants of the theorems, one number a seed.
-
-    `gradient_bound` and `constraint_bound` bound |grad f_t| and |g_t| over the whole domain and all
-    slots, in closed form: None where a loss or constraint has none. `gradient_exact` and
-    `constraint_exact` say whether they are the maxima or may be above them. `steepest` and
-    `tallest` are the largest values at the points that were looked at, and `bends` is how far
-    convexity failed there, at most zero if it did not, relative to the size of the functions; NaN
-    if functions were revealed only where they were played.
-
-    >>> import coldq
-    >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
-    >>> found.gradient_exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
-    (True, (2,), True)
-    """
-
-    gradient_bound: Array | None
-    constraint_bound: Array | None
-    gradient_exact: bool
-    constraint_exact: bool
-    steepest: Array
-    tallest: Array
-    bends: Array
-
-
-@quiet
-def survey(
-    problem: Any, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
-) -> Survey:
-    """D and G from the revealed functions themselves, and a look at their convexity.
-
-    Closed forms over all slots, for our losses and constraints on our domains: a loss tells by
-    ``gradient_bound(domain)``, a constraint by ``largest(domain)``. At a few random pairs of points
-    in some slots, ``f(y) >= f(x) + <grad f(x), y - x> + mu |y - x|^2`` and the like for g.
-
-    >>> import coldq
-    >>> found = coldq.survey(coldq.problems.TimeVarying(horizon=30), seeds=[0])
-    >>> bool(found.constraint_bound[0] <= coldq.problems.TimeVarying().constants.constraint_bound)
-    True
-    """
-    require_problem(problem)
-    seeds, domain, mu = seed_tuple(seeds), problem.domain, one_number("mu", mu)
-    S, rng = len(seeds), np.random.default_rng(0)
-    D = G = (np.zeros(S), True)
-    steepest, tallest, bends = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
-    whole = True
-    spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
-    for t, revealed in replay(problem, seeds, decisions):
-        loss, constraint = revealed.loss, revealed.constraint
-        D = _larger(D, getattr(loss, "gradient_bound", None), domain)
-        G = _larger(G, partial(largest, constraint), domain)
-        for _ in range(PAIRS if t in spots else 0):
-            x, y = (_somewhere(domain, rng, S) for _ in range(2))
-            try:
-                steep, tall, bend = _look(loss, constraint, x, y, mu)
-            except NotRevealed:  # known only where it was played
-                whole = False
-                break
-            steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
-            bends = np.maximum(bends, bend)
-    if not whole:
-        bends = np.full(S, np.nan)
-    return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
-
-
-def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Array | None, bool]:
-    """The larger of a bound and that of another slot, None where there is no closed form."""
-    if so_far[0] is None or of is None or not hasattr(domain, "ends"):
-        return None, False
-    try:
-        bound, exact = of(domain)
-    except InvalidInput:
-        return None, False
-    return np.maximum(so_far[0], bound), so_far[1] and exact
-
-
-def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
-    """Random points of a domain, inside and on its edge."""
-    width = domain.diameter if np.isfinite(domain.diameter) else 1.0
-    spread = rng.random((count, 1)) * width * rng.standard_normal((count, domain.dim))
-    return domain.project(domain.start() + spread)
-
-
-def _look(loss: Any, constraint: Any, x: Array, y: Array, mu: float) -> tuple[Array, Array, Array]:
-    """|grad f(x)|, the largest |g(x)|, and how far f or g at y is below its tangent at x."""
-    slope, g, step = loss.gradient(x), constraint.value(x), y - x
-    rise = loss.value(y) - loss.value(x) - (slope * step).sum(axis=-1)
-    rise = rise - mu * (step * step).sum(axis=-1)
-    size = 1.0 + np.abs(loss.value(y)) + np.abs(loss.value(x))
-    rows = constraint.value(y) - g - (constraint.jacobian(x) * step[..., None, :]).sum(axis=-1)
-    dip = np.maximum(-rise / size, (-rows / (1.0 + np.abs(g))).max(axis=-1, initial=-np.inf))
-    return np.sqrt((slope * slope).sum(axis=-1)), np.abs(g).max(axis=-1, initial=0.0), dip
-
-
 def certify(
     trace: Trace,
     *,
@@ -304,10 +170,11 @@ def certify(
 ) -> Certificate:
     """Realised regret and violation beside their bounds, with every assumption checked.
 
-    For a run of ``COLDQ`` with constant eta and gamma or of ``COLDQExpert``. Another learner gets
-    its realised values without bounds. What the trace does not hold is worked out again: the
-    revealed functions by replaying the problem, the queue from the recorded violations.
-    A problem that reveals other functions than in the run is refused.
+    For a run of a learner that says its `premises` and `guarantees`: ``COLDQ`` with constant eta
+    and gamma, and ``COLDQExpert``. Another gets its realised values without bounds.
+    What the trace does not hold is worked out again: the revealed functions by replaying the
+    problem, the queue from the recorded violations. A problem that reveals other functions than in
+    the run is refused.
 
     Parameters
     ----------
@@ -339,9 +206,8 @@ def certify(
         "hard violation": hard_violation(trace),
         "soft violation": soft_violation(trace),
     }
-    # The experts as one COLDQ, whose alpha has a row for each of them.
-    pool = learner._pool_of(1) if isinstance(learner, COLDQExpert) else learner
-    if not isinstance(pool, COLDQ) or callable(pool.eta) or callable(pool.gamma):
+    premises = getattr(learner, "premises", None)
+    if premises is None:
         none = np.full(S, np.nan)
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
         return Certificate(repr(trace), trace.seeds, None, checks, regrets)
@@ -362,7 +228,7 @@ def certify(
         slope,
         height,
         _prompt(trace.delay),
-        *_parameters(pool, trace.horizon),
+        *premises.of_parameters(trace.horizon),
         *_long(trace.horizon),
     )
     variation, moved = _variation(trace)
@@ -386,7 +252,7 @@ def certify(
         Check(g.measure, g.source, realised[g.measure], np.where(feasible, g.bound, np.nan))
         for g in guarantees
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
-    assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
+    assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
 
 
@@ -443,7 +309,7 @@ def _variation(trace: Trace) -> tuple[Array, Assumption]:
         words = f"not found, because {error}; nor are the bounds that need it"
         return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
     source = "exact" if found.exact else "an upper bound"
-    return found.total, Assumption(name, HOLDS, f"V = {_range(found.total)}, {source}")
+    return found.total, Assumption(name, HOLDS, f"V = {in_words(found.total)}, {source}")
 
 
 def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
@@ -487,15 +353,15 @@ def _bound_of(
             f"the revealed functions have no closed form of {name}, and the problem has no "
             f"constants: pass {name}="
         )
-    words = f"{title[-1]} = {_range(value)}, {source}"
+    words = f"{title[-1]} = {in_words(value)}, {source}"
     if not np.isfinite(value).all():
         return value, Assumption(title, FAILS, words)
     if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
         return value, Assumption(title, HOLDS, words)
     least = closed if closed is not None and exact else seen
     if (least > value * (1.0 + ROUNDING)).any():
-        return value, Assumption(title, FAILS, f"{words}, but {_range(least)} was revealed")
-    return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {_range(seen)}")
+        return value, Assumption(title, FAILS, f"{words}, but {in_words(least)} was revealed")
+    return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {in_words(seen)}")
 
 
 def _bounded(domain: Any) -> Assumption:
@@ -525,45 +391,3 @@ def _long(horizon: int) -> tuple[Assumption, ...]:
     if horizon > 1:
         return ()
     return (Assumption("at least two slots", FAILS, "the run has one, and T is at least 2"),)
-
-
-def _parameters(pool: Any, horizon: int) -> tuple[Assumption, Assumption]:
-    """alpha and eta, as the theorems want them."""
-    rate = Assumption("0 < eta < 1", HOLDS, f"eta = {float(pool.eta):.4g}")
-    name = "alpha_t does not decrease"
-    try:
-        if horizon == 1:
-            only = np.asarray(pool.alpha(np.ones(())))
-            return Assumption(name, HOLDS, f"{_range(only)} in the only slot"), rate
-        steps = steps_of(pool.alpha, horizon)
-        rises = Assumption(
-            name, HOLDS, f"{_range(steps[..., 0])} at first, {_range(steps[..., -1])} last"
-        )
-    except InvalidInput as error:
-        rises = Assumption(name, FAILS, str(error))
-    return rises, rate
-
-
-def _queue(trace: Trace, pool: Any, G: Array) -> Assumption:
-    """Lemma 1 on this run's queue: kept, or worked out again from the violations."""
-    name, (eta, gamma) = "gamma <= Q <= max(G, eta gamma) / eta", (pool.eta, pool.gamma)
-    ceiling = queue_ceiling(G, eta, gamma)
-    if isinstance(trace.learner, COLDQExpert):
-        queue, when = trace.state.experts.queue, "of all experts, at the end"
-    elif trace.queue is None and trace.delay == 0:
-        queue, when = _queue_again(trace.violation, float(eta), float(gamma)), "in all slots"
-    else:
-        kept = () if trace.queue is None else tuple(np.moveaxis(trace.queue, 1, 0))
-        queue, when = np.stack([*kept, trace.state.queue]), "as it was kept, and at the end"
-    low, high = queue >= gamma * (1.0 - ROUNDING), queue <= ceiling[:, None] * (1.0 + ROUNDING)
-    verdict = HOLDS if (low & high).all() else FAILS
-    words = f"Q = {_range(queue)} {when}, in [{float(gamma):.4g}, {_range(ceiling)}]"
-    return Assumption(name, verdict, words if queue.size else "there is no constraint")
-
-
-def _queue_again(violation: Array, eta: float, gamma: float) -> Array:
-    """Q_1, ..., Q_T from the violations, slots first."""
-    queue = np.full((violation.shape[1], violation.shape[0], violation.shape[2]), gamma)
-    for t in range(1, len(queue)):
-        queue[t] = np.maximum((1.0 - eta) * queue[t - 1] + violation[:, t], gamma)
-    return queue

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from coldq._tables import console, table
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
+from coldq.experiments.compare import League
 from coldq.experiments.figures import Setting
 from coldq.experiments.intervals import mean_interval
+from coldq.experiments.rates.settings import CONVEX, DYNAMIC, GRID, VIOLATION
+from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
+from coldq.experiments.reproduce import Reproduction
 from coldq.experiments.runs import FigureRuns
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from coldq.experiments.compare import League
-    from coldq.experiments.reproduce import Reproduction
 
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
@@ -41,7 +45,7 @@ def interval(samples: Array) -> str:
     """A mean with the half-width of its 95% interval over seeds (Student's t).
 
     >>> import numpy as np
-    >>> from coldq.experiments.terminal import interval
+    >>> from coldq.report.terminal import interval
     >>> interval(np.array([1.0, 2.0, 3.0])), interval(np.array([40500.2]))
     ('2.0 ± 2.5', '40,500')
     """
@@ -142,3 +146,55 @@ def time_sentence(result: Reproduction) -> str:
         f"{stepping.seconds / 3600.0:.1f} hours, {stepping.seconds / stepping.ours:,.0f} times the "
         f"{stepping.ours:.0f} s that these runs took, estimated from steps measured here."
     )
+
+
+def rate_tables(found: list[Cell], differences: list[str]) -> Iterator[Any]:
+    """Both measured tables, the grid of COLDQ's columns, and what makes the difference."""
+    horizons, n_seeds = found[0].horizons, found[0].totals.shape[1]
+    for constraints, title in TABLES.items():
+        chosen = [cell for cell in found if cell.constraints == constraints]
+        yield _rates_table(chosen, f"\n{title}")
+    yield (
+        f"T = {horizons[0]:,} to {horizons[-1]:,}, {n_seeds} seeds. Exponents of T, fitted on the "
+        "upper half, as their range over V_x and V_g. Cells are within the claim, better or worse "
+        "by a 95% interval over seeds and a margin of 0.05.\n"
+        "* COLDQ's claim, which nobody made for this variant.\n"
+    )
+    yield _rates_grid(found)
+    yield "\n".join(differences)
+
+
+def _rates_table(chosen: list[Cell], title: str) -> Any:
+    rows = table(title, ("algorithm", "measure", "claimed", "measured"), VERDICTS)
+    above: tuple[str, str] = ("", "")
+    for losses, column, measure, group in grouped(chosen):
+        if losses != above[0]:
+            rows.add_row(f"[italic]{losses}")
+        rate = str(group[0].rate) + ("" if column.own else " *")
+        name = column.title if (losses, column.title) != above else ""
+        rows.add_row(name, measure, rate, measured(group), *counted(group))
+        above = (losses, column.title)
+    return rows
+
+
+def _rates_grid(found: list[Cell]) -> Any:
+    rows = table(
+        "Convex losses, cell by cell: measured exponent / claim",
+        ("measure", "V_x", *(f"V_g = {vg:g}" for vg in GRID)),
+    )
+    for title in ("COLDQ told V_x", "COLDQ-Expert"):
+        rows.add_row(f"[italic]{title}")
+        for measure in (DYNAMIC, VIOLATION):
+            for vx in GRID:
+                row = [
+                    c for c in found
+                    if (c.column.title, c.column.losses, c.measure, c.path_exponent)
+                    == (title, CONVEX, measure, vx)
+                ]  # fmt: skip
+                rows.add_row(measure if vx == 0.0 else "", f"{vx:g}", *map(_shown, row))
+    return rows
+
+
+def _shown(cell: Cell) -> str:
+    grown = f"{cell.grown.slope:.2f}" if np.isfinite(cell.grown.slope) else cell.grown.kind
+    return f"{grown} / {cell.claim:.2f}"

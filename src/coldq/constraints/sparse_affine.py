@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, point, real_array
-from coldq.constraints import VERTEX_LIMIT, Affine, largest_rows
+from coldq._values import Array, Value, as_array, point, real_array, whole_number
+from coldq.constraints.affine import VERTEX_LIMIT, Affine, largest_rows
+from coldq.constraints.constraint import Kind
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SparseAffine(Value):
+class SparseAffine(Kind, Value):
     """``g(x) = A x - b`` with a SciPy sparse matrix A of shape ``(N, p)`` and b of shape ``(N,)``.
 
     The step costs what A's nonzeros cost. No leading axes: a batch shares one A. Learners that ask
@@ -37,7 +38,8 @@ class SparseAffine(Value):
     b: Array
     A: ClassVar[Any]
 
-    batch: ClassVar[tuple[int, ...]] = ()
+    batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    has_hessian = True
 
     def __init__(self, A: Any, b: ArrayLike) -> None:
         from scipy import sparse
@@ -64,6 +66,25 @@ class SparseAffine(Value):
         self._set(data=rows.data, indices=rows.indices, indptr=rows.indptr)
         self._set(shape=rows.shape, b=limits, A=rows)
 
+    @classmethod
+    def _of_parts(cls, data: Any, indices: Any, indptr: Any, shape: Any, b: Any) -> SparseAffine:
+        """From what it keeps of A."""
+        from scipy import sparse
+
+        named = (("data", data), ("indices", indices), ("indptr", indptr))
+        lists = [as_array(name, part) for name, part in named]
+        sizes = tuple(whole_number("an axis of shape", n, 0) for n in as_array("shape", shape).flat)
+        if any(part.dtype.kind not in "iu" for part in lists[1:] if part.size):
+            raise InvalidInput("indices and indptr must be whole numbers")
+        try:
+            A = sparse.csr_array(tuple(lists), shape=sizes)
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(f"these are not the parts of a sparse matrix: {error}") from None
+        return cls(A, b)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     @property
     def dim(self) -> int:
         """The number of coordinates p."""
@@ -86,6 +107,27 @@ class SparseAffine(Value):
         """``A``, dense."""
         batch = point(x, self.dim).shape[:-1]
         return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """Zeros."""
+        batch = point(x, self.dim).shape[:-1]
+        return np.zeros((*batch, self.n_constraints, self.dim, self.dim))
+
+    @property
+    def is_affine(self) -> np.ndarray:
+        """All of them."""
+        return np.ones(self.n_constraints, bool)
+
+    def dense(self) -> Affine:
+        """The same rows with all their zeros.
+
+        >>> import coldq
+        >>> from scipy import sparse
+        >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).dense().A
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        return Affine(self.A.toarray(), self.b)
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch
-from coldq.constraints import difference, largest
+from coldq.constraints.constraint import Kind, difference, largest
 from coldq.errors import InvalidInput
 
 
 @dataclass(frozen=True, init=False)
-class Stacked:
+class Stacked(Kind):
     """Constraints on top of one another: their rows in order, solved together in one step.
 
     >>> import numpy as np, coldq
@@ -71,6 +71,25 @@ class Stacked:
     def jacobian(self, x: ArrayLike) -> Array:
         """The jacobians of all rows."""
         return self._join([part.jacobian(x) for part in self.parts], 2)
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether every row has a hessian."""
+        return all(getattr(part, "has_hessian", False) for part in self.parts)
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """The hessians of all rows."""
+        return self._join([part.hessian(x) for part in self.parts], 3)
+
+    @property
+    def is_affine(self) -> np.ndarray:
+        """Which of all rows are affine."""
+        own = [(getattr(part, "is_affine", False), part.n_constraints) for part in self.parts]
+        return np.concatenate([np.broadcast_to(affine, n) for affine, n in own])
+
+    def member(self, where: tuple[int, ...], batch: tuple[int, ...]) -> Stacked:
+        """The parts of the member at `where` of a batch."""
+        return Stacked(*(p.member(where, batch) if isinstance(p, Kind) else p for p in self.parts))
 
     def _join(self, arrays: list[Array], core: int) -> Array:
         batch = np.broadcast_shapes(*(a.shape[:-core] for a in arrays))

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
 from coldq._values import Array, flag, real_points, whole_number
+from coldq.constraints.constraint import Kind
 from coldq.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Convex:
+class Convex(Kind):
     """``g(x)`` by functions for its value (N,), its jacobian (N, p) and perhaps its hessian.
 
     Each of the N functions must be convex; where they have kinks, a subgradient does. With the
@@ -36,7 +37,7 @@ class Convex:
     n_constraints: int = 1
     vectorised: bool = False
 
-    batch: ClassVar[tuple[int, ...]] = ()
+    batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         flag("vectorised", self.vectorised)

@@ -1,0 +1,65 @@
+"""``coldq rates``: the paper's Tables 1 and 2, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from coldq._tables import console
+from coldq._values import whole_number
+from coldq.commands.needs import require_report
+from coldq.experiments.rates.store import run_missing, tasks
+from coldq.experiments.rates.tables import Cell, cells, difference_lines
+from coldq.files import require_writable
+from coldq.report.files import write_rates
+from coldq.report.terminal import rate_tables
+
+HORIZONS, SEEDS = (256, 1024, 4096, 16384, 65536), 12
+QUICK_HORIZONS, QUICK_SEEDS = (64, 256, 1024, 4096), 4
+MEGABYTES = 20.0
+
+
+def measure_tables(
+    out: Path | str,
+    *,
+    quick: bool = False,
+    horizons: Sequence[int] | None = None,
+    n_seeds: int | None = None,
+    processes: int = 2,
+) -> list[Cell]:
+    """Run what is missing, print both tables, and write tables, pictures and numbers to `out`.
+
+    Parameters
+    ----------
+    out
+        A folder. Runs are stored in it one by one, so that an interrupted run resumes.
+    quick
+        Short horizons and few seeds: a look, not a measurement.
+    horizons, n_seeds, processes
+        A geometric range of horizons, how many seeds, and how many processes share the work.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
+    n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
+    out, shown = Path(out), console()
+    require_report()
+    require_writable(out, MEGABYTES)
+    whole = tasks(horizons, n_seeds)
+    bar = Progress(
+        TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, disable=not shown.is_terminal,
+    )  # fmt: skip
+    with bar:
+        slots = bar.add_task("slots", total=sum(task.horizon for task in whole))
+        run_missing(out, whole, processes, lambda task: bar.advance(slots, task.horizon))
+    from coldq.report import write_rates_page
+
+    found = cells(out, horizons, n_seeds)
+    differences = difference_lines(found, out, horizons, n_seeds)
+    for line in rate_tables(found, differences):
+        shown.print(line)
+    write_rates(found, out)
+    write_rates_page(found, differences, out / "index.html")
+    return found

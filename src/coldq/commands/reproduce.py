@@ -1,0 +1,45 @@
+"""``coldq reproduce``: the paper's figures and claims, and the report of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from coldq.commands.needs import require_report
+from coldq.experiments.figures import FIGURES, Figure
+from coldq.experiments.reproduce import Reproduction, count_steps
+from coldq.experiments.reproduce import reproduce as run_all
+from coldq.files import require_writable
+from coldq.report.files import write_claims, write_traces
+from coldq.report.terminal import progress
+from coldq.simulate import seed_tuple
+
+MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
+
+
+def reproduce(
+    figures: Iterable[Figure] = FIGURES,
+    seeds: Iterable[int] = range(20),
+    out: str | Path = "results",
+    *,
+    quick: bool = False,
+) -> Reproduction:
+    """Run figures of the paper over many seeds, check its claims, and write everything to `out`.
+
+    Written are ``index.html``, ``claims.json``, every figure as PNG and PDF, and the traces as
+    parquet: each file whole or not at all. A `quick` look tries few alphas where RECOO is tuned.
+    """
+    figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
+    require_report()
+    require_writable(out, MEGABYTES)
+
+    from coldq.report import write_page, write_pictures
+
+    with progress(count_steps(figures, quick)) as done:
+        result = run_all(figures, seeds, quick=quick, done=done)
+    for each in result.figures:
+        write_pictures(each, out / "figures")
+        write_traces(each, out / "traces" / f"{each.figure.key}.parquet")
+    write_claims(result, out / "claims.json")
+    write_page(result, out / "index.html")
+    return result

@@ -1,0 +1,52 @@
+"""No constraint at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array
+from coldq.constraints.affine import Affine
+from coldq.constraints.constraint import Kind
+
+if TYPE_CHECKING:
+    from coldq.domains import Domain
+
+
+@dataclass(frozen=True)
+class Unconstrained(Kind):
+    """No constraint at all: N = 0.
+
+    >>> import coldq
+    >>> coldq.Unconstrained().value([1.0, 2.0]).shape
+    (0,)
+    """
+
+    n_constraints: ClassVar[int] = 0  # type: ignore[misc]
+    batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    has_hessian = True
+
+    def value(self, x: ArrayLike) -> Array:
+        """An empty row of values."""
+        return np.zeros((*np.shape(x)[:-1], 0))
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """An empty matrix."""
+        shape = np.shape(x)
+        return np.zeros((*shape[:-1], 0, shape[-1]))
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """No matrices."""
+        shape = np.shape(x)
+        return np.zeros((*shape[:-1], 0, shape[-1], shape[-1]))
+
+    def as_affine(self, dim: int) -> Affine:
+        """No rows."""
+        return Affine(np.zeros((0, dim)), np.zeros(0))
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """Zero."""
+        return np.zeros(()), True

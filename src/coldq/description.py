@@ -1,0 +1,231 @@
+"""Values as plain data and back: what files, messages and sweeps hold instead of pickles.
+
+A description is a dictionary with a "type" and the arguments of its constructor. Numbers and short
+arrays are written out, all digits of them; longer arrays are base64 of their bytes. JSON writes
+all of it. Nothing in a description is executed: types are looked up in a closed list.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from coldq import constraints, domains, losses, schedules
+from coldq._plain import NOT_IN_JSON, Walk, number
+from coldq._values import constructor_fields
+from coldq.errors import InvalidInput, NotSaveable
+
+WRITTEN_OUT = 64  # numbers of an array up to which they can be read
+DEEPEST = 32  # objects and lists within one another
+DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
+OURS = (
+    domains.Box,
+    domains.Simplex,
+    domains.Polytope,
+    domains.Ball,
+    domains.Product,
+    schedules.Power,
+    schedules.Constant,
+    losses.Linear,
+    losses.LeastSquares,
+    losses.Quadratic,
+    losses.GradientAt,
+    constraints.Affine,
+    constraints.QuadraticConstraint,
+    constraints.MaxAffine,
+    constraints.LogCapacity,
+    constraints.Stacked,
+    constraints.Unconstrained,
+)
+# Made of a user's functions: their parts are looked at, to name the function.
+OF_FUNCTIONS = (domains.CustomDomain, losses.Smooth, constraints.Convex)
+BEYOND = (
+    "a description holds numbers and words, and coldq's own learners, domains, schedules, losses "
+    "and constraints"
+)
+
+
+@cache
+def constructors() -> dict[str, Callable[..., Any]]:
+    """All that can be built, by the name that it has in a description."""
+    from coldq.learners import CATALOGUE
+    from coldq.learners.decentralised import Decentralised
+    from coldq.networks import Alternating
+
+    by_name = {kind.__name__: kind for kind in (*CATALOGUE, Decentralised, Alternating, *OURS)}
+    return by_name | {
+        "Affine.from_measurement": constraints.Affine.from_measurement,
+        "QuadraticConstraint.diagonal": constraints.DiagonalQuadratic,
+        "SparseAffine": constraints.SparseAffine._of_parts,
+    }
+
+
+def describe(value: Any) -> dict[str, Any]:
+    """A learner, domain, schedule, loss or constraint as data that JSON can write.
+
+    :func:`coldq.build` makes an equal value of it. Functions of your own cannot be described, nor
+    can what is made of them: the error says which.
+
+    >>> import coldq
+    >>> coldq.describe(coldq.Box(0.0, float("inf"), dim=2))
+    {'type': 'Box', 'lower': [0.0, 0.0], 'upper': ['inf', 'inf']}
+    >>> coldq.describe(coldq.COLDQ.anytime(coldq.Simplex(3)))["gamma"]
+    {'type': 'Power', 'exponent': 2.0, 'scale': 0.5}
+    >>> coldq.describe(coldq.OGD(coldq.Simplex(3), eta=lambda t: 1.0 / t))
+    Traceback (most recent call last):
+    ...
+    coldq.errors.NotSaveable: eta of this OGD is a function of your own (<lambda>), which cannot be
+    described: a description holds numbers and words, and coldq's own learners, domains, schedules,
+    losses and constraints
+    """
+    _name_of(value, f"a {type(value).__name__}")
+    whole = f"this {type(value).__name__}"
+
+    def place(path: str) -> str:
+        return f"{path} of {whole}" if path else whole
+
+    def parts(part: Any, path: str) -> Mapping[str, Any]:
+        _name_of(part, f"{place(path)} is a {type(part).__name__}, which")
+        own = getattr(part, "_arguments", None)
+        return constructor_fields(part) if own is None else own()
+
+    def refuse(part: Any, path: str) -> Any:
+        name = getattr(part, "__name__", None)
+        kind = f"a {type(part).__name__}" if name is None else f"a function of your own ({name})"
+        raise NotSaveable(f"{place(path)} is {kind}, which cannot be described: {BEYOND}")
+
+    return Walk(lambda part: _name_of(part, ""), parts, _exact, refuse)(value)
+
+
+def _name_of(value: Any, words: str) -> str:
+    """The name of a value's constructor; raise unless it is one of coldq's own."""
+    kind = type(value)
+    if kind is constraints.Affine and value.measured is not None:
+        return "Affine.from_measurement"
+    if kind is constraints.DiagonalQuadratic:
+        return "QuadraticConstraint.diagonal"
+    known = constructors().get(kind.__name__) is kind or kind is constraints.SparseAffine
+    if not known and kind not in OF_FUNCTIONS:
+        raise NotSaveable(f"{words} cannot be described: {BEYOND}")
+    return kind.__name__
+
+
+def _exact(array: np.ndarray, path: str) -> Any:
+    """An array with all its digits, so that they can be read if they are few."""
+    if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= WRITTEN_OUT):
+        return number(array.tolist())
+    plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return {
+        "dtype": plain.dtype.str,
+        "shape": list(array.shape),
+        "base64": base64.b64encode(plain.tobytes()).decode("ascii"),
+    }
+
+
+def build(description: Mapping[str, Any]) -> Any:
+    """The value that :func:`coldq.describe` described, equal to the one that it was.
+
+    The arguments may be written by hand as well: they are those of the type's constructor, which
+    checks them.
+
+    >>> import coldq
+    >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
+    >>> coldq.build(coldq.describe(learner)) == learner
+    True
+    >>> box = {"type": "Box", "lower": 0.0, "upper": 1.0, "dim": 2}
+    >>> coldq.build({"type": "COLDQ", "domain": box, "horizon": 100}) == learner
+    True
+    >>> coldq.build({"type": "Bocks", "lower": 0.0})
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: there is no 'Bocks' to build; is 'Box' meant?
+    """
+    if not isinstance(description, Mapping) or "type" not in description:
+        raise InvalidInput(
+            'a description is a dictionary with a "type", as coldq.describe gives it, but this is '
+            f"{description!r:.200}"
+        )
+    return _built(description, "the description", 0)
+
+
+def _built(value: Any, path: str, depth: int) -> Any:
+    if depth > DEEPEST:
+        raise InvalidInput(f"a description has at most {DEEPEST} levels, but this goes on below")
+    if isinstance(value, str):
+        return NOT_IN_JSON.get(value, value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_built(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
+    if isinstance(value, Mapping) and "base64" in value:
+        return _array(value, path)
+    if isinstance(value, Mapping) and "type" in value:
+        return _made(value, path, depth)
+    raise InvalidInput(
+        f"{path} must be made of numbers, words, lists, arrays and dictionaries with a type, but "
+        f"is {value!r:.200}"
+    )
+
+
+def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
+    """What a constructor makes of its described arguments."""
+    known, name = constructors(), value["type"]
+    if not isinstance(name, str) or name not in known:
+        near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
+        more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
+        raise InvalidInput(f"there is no {name!r:.80} to build{more}")
+    takes = signature(known[name]).parameters
+    given = {word: part for word, part in value.items() if word != "type"}
+    odd = [word for word in given if word not in takes]
+    if odd:
+        raise InvalidInput(f"{name} takes {', '.join(takes)}, but {path} has {odd[0]!r:.80}")
+    arguments, several = {}, []
+    for word, parameter in takes.items():
+        if word not in given:
+            if parameter.default is Parameter.empty:
+                raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
+            continue
+        part = _built(given[word], f"{path}.{word}", depth + 1)
+        if parameter.kind is not Parameter.VAR_POSITIONAL:
+            arguments[word] = part
+        elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):
+            several = list(part)
+        else:
+            raise InvalidInput(f"{word} of {name} must be a list, but is {part!r:.80}")
+    return known[name](*several, **arguments)
+
+
+def _array(value: Mapping[str, Any], path: str) -> np.ndarray:
+    """An array from its bytes."""
+    dtype, shape, text = (value.get(word) for word in ("dtype", "shape", "base64"))
+    sizes: Any = shape if isinstance(shape, list | tuple) else [None]
+    if (
+        dtype not in DTYPES
+        or not isinstance(text, str)
+        or len(value) != 3
+        or not all(type(size) is int and size >= 0 for size in sizes)
+        or len(sizes) > 32
+    ):
+        raise InvalidInput(
+            f"{path} must be an array with a dtype of {', '.join(DTYPES)}, a shape and base64, but "
+            f"is {dict(value)!r:.200}"
+        )
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidInput(f"{path} has bytes that are not base64: {error}") from None
+    kind = np.dtype(dtype)
+    if len(data) != math.prod(sizes) * kind.itemsize:
+        raise InvalidInput(
+            f"{path} has {len(data)} bytes, but its shape {list(sizes)} needs "
+            f"{math.prod(sizes) * kind.itemsize}"
+        )
+    return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))

@@ -1,0 +1,125 @@
+"""Results as files for programs: parquet, JSON and CSV, each whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coldq.files import whole_file
+
+if TYPE_CHECKING:
+    from coldq.experiments.compare import League
+    from coldq.experiments.rates.tables import Cell
+    from coldq.experiments.reproduce import Reproduction
+    from coldq.experiments.runs import FigureRuns
+
+
+def claims_document(result: Reproduction) -> dict[str, Any]:
+    """What ``claims.json`` holds."""
+    import coldq
+
+    return {
+        "coldq": coldq.__version__,
+        "seeds": list(result.seeds),
+        "verdicts": [verdict.to_dict() for verdict in result.verdicts],
+    }
+
+
+def write_claims(result: Reproduction, path: Path) -> None:
+    """The verdicts on the paper's claims."""
+    with whole_file(path) as temporary:
+        text = json.dumps(claims_document(result), indent=2)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_traces(runs: FigureRuns, path: Path) -> None:
+    """One row a setting, learner, seed and slot: loss, violation, and COLDQ's largest queue."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = pa.dictionary(pa.int16(), pa.string())
+    schema = pa.schema(
+        [
+            ("setting", names),
+            ("learner", names),
+            ("seed", pa.int64()),
+            ("t", pa.int32()),
+            ("loss", pa.float64()),
+            ("violation", pa.float64()),
+            ("queue", pa.float64()),
+        ]
+    )
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+        for run in runs.runs:
+            S, T = run.trace.loss.shape
+            queue = run.trace.queue
+            columns = [
+                pa.array([run.setting.key] * (S * T)).dictionary_encode().cast(names),
+                pa.array([run.entry.label] * (S * T)).dictionary_encode().cast(names),
+                pa.array(np.repeat(np.array(run.trace.seeds), T)),
+                pa.array(np.tile(np.arange(1, T + 1, dtype=np.int32), S)),
+                pa.array(run.trace.loss.ravel()),
+                pa.array(run.trace.violation.sum(axis=-1).ravel()),
+                pa.nulls(S * T, pa.float64())
+                if queue is None
+                else pa.array(queue.max(axis=-1).ravel()),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def write_standings(league: League, path: Path) -> None:
+    """One row a learner and seed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    each = [(one, k) for one in league.standings for k in range(len(league.seeds))]
+    front = league.front
+    table = pa.table(
+        {
+            "learner": [one.name for one, _ in each],
+            "seed": [league.seeds[k] for _, k in each],
+            "loss": [float(one.loss[k]) for one, k in each],
+            "violation": [float(one.violation[k]) for one, k in each],
+            "soft_violation": [float(one.soft_violation[k]) for one, k in each],
+            "seconds_per_slot": [one.seconds_per_slot for one, _ in each],
+            "on_front": [one.name in front for one, _ in each],
+        }
+    )
+    with whole_file(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def write_rates(found: list[Cell], out: Path) -> None:
+    """rates.csv and rates.json with every cell."""
+    rows = [
+        {
+            "algorithm": c.column.title,
+            "losses": c.column.losses,
+            "constraints": c.constraints,
+            "measure": c.measure,
+            "V_x": c.path_exponent,
+            "V_g": c.variation_exponent,
+            "claimed": str(c.rate),
+            "claim_is_own": c.column.own,
+            "claimed_slope": c.claim,
+            "growth": c.grown.kind,
+            "slope": c.grown.slope,
+            "low": c.grown.low,
+            "high": c.grown.high,
+            "verdict": c.verdict,
+        }
+        for c in found
+    ]
+    with whole_file(out / "rates.csv") as path, path.open("w", newline="") as file:
+        sheet = csv.DictWriter(file, list(rows[0]))
+        sheet.writeheader()
+        sheet.writerows(rows)
+    for row, c in zip(rows, found, strict=True):
+        row |= {"horizons": c.horizons, "mean_totals": c.totals.mean(axis=1).tolist()}
+        row |= {key: None for key in ("slope", "low", "high") if np.isnan(row[key])}
+    with whole_file(out / "rates.json") as path:
+        path.write_text(json.dumps(rows, indent=1))

@@ -1,0 +1,1 @@
+"""What theory promises: bounds and promises, which learners use; surveys and certificates."""

@@ -1,0 +1,537 @@
+"""What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
+
+Symbols: R the `diameter` of X, D the `gradient_bound`, G the `constraint_bound` on |g_t^n|, N the
+number of constraints, ``P = sum_t |x*_t - x*_{t-1}|`` the path length and
+``V = sum_t max over X of |g_t - g_{t-1}|`` the constraint variation. Quantities may be arrays over
+leading axes, one entry a seed.
+
+Where the paper's text had to be corrected, the function that uses the correction says so. One
+correction concerns all violation bounds: the queue's ceiling is ``H / eta`` with
+``H = max(G, eta gamma)``, because the floor gamma may lie above G / eta; H replaces G wherever that
+ceiling enters. Every bound assumes a feasible decision in every slot, and x*_t may be any feasible
+decisions: the constant one in all slots, where it exists, has P = 0.
+
+References
+----------
+Wang, Yan and Liu, "Doubly-Bounded Queue for Constrained Online Learning: Keeping Pace with Dynamics
+of Both Loss and Constraint", AAAI 2025.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, as_array, positive, quiet, real_array, whole_number
+from coldq.errors import InvalidInput
+from coldq.schedules import as_schedule
+from coldq.theory.known import Guarantee, Known, exponent, least_zero
+
+
+class Bounds(NamedTuple):
+    """What a corollary bounds: a regret and the hard violation, which bounds the soft one too.
+
+    >>> from coldq import bounds
+    >>> bounds.Bounds(regret=2.0, violation=1.0).regret
+    2.0
+    """
+
+    regret: Any
+    violation: Any
+
+
+@quiet
+def steps_of(alpha: Any, horizon: int) -> Array:
+    """``alpha_1, ..., alpha_T`` on the last axis, from a schedule, a number or the array itself.
+
+    >>> from coldq.theory.bounds import steps_of
+    >>> steps_of(lambda t: 2.0 * t, 3)
+    array([2., 4., 6.])
+    """
+    T = whole_number("horizon", horizon, 2)
+    if isinstance(alpha, np.ndarray | list | tuple) and as_array("alpha", alpha).ndim:
+        steps = positive("alpha", alpha)
+        if steps.shape[-1] != T:
+            raise InvalidInput(
+                f"alpha must have {T} entries on its last axis, one a slot, but has shape "
+                f"{steps.shape}"
+            )
+    else:
+        levels = as_schedule("alpha", alpha)(np.arange(1.0, T + 1.0))
+        steps = levels if levels.ndim else np.full(T, levels)
+    falls = np.diff(steps, axis=-1) < 0.0
+    if falls.any():
+        t = int(np.argwhere(falls)[0][-1]) + 1
+        raise InvalidInput(f"alpha must not decrease, but does from slot {t} to slot {t + 1}")
+    return steps
+
+
+@quiet
+def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike) -> Array:
+    """Lemma 1's upper bound on the queue, corrected: ``max(G, eta gamma) / eta``.
+
+    The paper prints G / eta, which holds if gamma <= G / eta.
+
+    >>> from coldq import bounds
+    >>> bounds.queue_ceiling(constraint_bound=0.3, eta=0.01, gamma=50.0)
+    np.float64(50.0)
+    """
+    G = least_zero("constraint_bound", constraint_bound, finite=False)
+    eta, gamma = _rate(eta), positive("gamma", gamma)
+    return np.maximum(G, eta * gamma) / eta
+
+
+@quiet
+def theorem_1(
+    alpha: Any,
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """Theorem 1: the dynamic regret of COLDQ is at most
+
+        2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+        + R^2 alpha_T + D R.
+
+    With path length 0 it bounds the static regret. The last step of the paper's proof has the
+    convexity inequality at x* with the wrong sign; taken at x_t instead it gives the same D R.
+
+    Parameters
+    ----------
+    alpha, horizon
+        alpha_t, not decreasing: a schedule, a number or all T values; and T.
+    diameter, gradient_bound
+        R and D.
+    path_length, moves
+        One of them: P, which is weighted by alpha_{T-1}; or |x*_t - x*_{t-1}| for each slot on the
+        last axis, the first one zero, for the sum as it stands.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0)
+    >>> bounds.theorem_1(Power(0.5), 100, path_length=0.0, **known).round(3)
+    np.float64(46.647)
+    """
+    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves).checked()
+    return _theorem_1(steps_of(alpha, horizon), known)
+
+
+def _theorem_1(steps: Array, known: Known) -> Array:
+    return _tracking(steps, known) + known.gradient_bound * known.diameter
+
+
+@quiet
+def theorem_2(
+    alpha: Any,
+    horizon: int,
+    *,
+    eta: ArrayLike,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """Theorem 2: the hard violation of COLDQ is at most, with ``H = max(G, eta gamma)``,
+
+        H sqrt(N) / (eta gamma) V + (D R + 2 N H^2) T / gamma + N G
+        + (2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+           + R^2 alpha_T) / gamma.
+
+    The paper has G in place of H, see :func:`queue_ceiling`. Parameters as in :func:`theorem_1`.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.theorem_2(Power(0.5), 100, eta=0.01, gamma=50.0, constraint_variation=0.0,
+    ...                  path_length=0.0, **known).round(3)
+    np.float64(9.893)
+    """
+    known = Known(
+        horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
+        path_length, moves,
+    ).checked()  # fmt: skip
+    return _theorem_2(steps_of(alpha, horizon), _rate(eta), positive("gamma", gamma), known)
+
+
+def _theorem_2(steps: Array, eta: Array, gamma: Array, known: Known) -> Array:
+    T, R, D, G, N, V = known.symbols
+    H = np.maximum(G, eta * gamma)
+    tracking = _tracking(steps, known)
+    drift = H * np.sqrt(N) / (eta * gamma) * V + 2.0 * N * H * H * T / gamma
+    return drift + (tracking + D * R * T) / gamma + N * G
+
+
+@quiet
+def floor_violation(
+    alpha: Any,
+    horizon: int,
+    *,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """A smaller bound on the hard violation, from the queue's floor alone; not in the paper.
+
+        sqrt(N) V + N G
+        + (2 R sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}| + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+           + R^2 alpha_T + D R T) / gamma
+
+    Summing Lemma 3 over the slots bounds ``sum_t <Q_{t-1}, [g_{t-1}(x_t)]_+>`` by the second line
+    times gamma. The queue is at least gamma, so that the second line bounds
+    ``sum_t sum_n [g_{t-1}^n(x_t)]_+``, and from there to g_t costs sqrt(N) V. No ceiling is used: a
+    queue frozen at gamma keeps this bound, which never exceeds Theorem 2's.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.floor_violation(Power(0.5), 100, gamma=50.0, constraint_variation=0.0,
+    ...                        path_length=0.0, **known).round(3)
+    np.float64(5.893)
+    """
+    known = Known(
+        horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
+        path_length, moves,
+    ).checked()  # fmt: skip
+    return _floor_violation(steps_of(alpha, horizon), positive("gamma", gamma), known)
+
+
+def _floor_violation(steps: Array, gamma: Array, known: Known) -> Array:
+    T, R, D, G, N, V = known.symbols
+    tracking = _tracking(steps, known)
+    return np.sqrt(N) * V + (tracking + D * R * T) / gamma + N * G
+
+
+@quiet
+def theorem_3(
+    alpha: Any,
+    horizon: int,
+    *,
+    mu: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+) -> Array:
+    """Theorem 3: for mu-strongly convex losses the static regret of COLDQ is at most
+
+        sum_{t=2}^{T-1} [alpha_t - alpha_{t-1} - mu]_+ R^2 + D^2 / 4 sum_{t=1}^T 1 / alpha_t
+        + [alpha_1 - mu]_+ R^2 + D R.
+
+    `mu` is the paper's: ``f(y) >= f(x) + <grad f(x), y - x> + mu |y - x|^2``, without a 1/2. The
+    paper has |x* - x_t|^2 <= R^2 in the first sum and no positive parts. Without them its last step
+    is false where alpha_1 < mu, because (alpha_1 - mu) |x* - x_1|^2 <= (alpha_1 - mu) R^2 needs the
+    opposite; such a term is at most zero.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> bounds.theorem_3(Power(1.0, 0.5), 100, mu=0.5, diameter=2.0, gradient_bound=1.0).round(3)
+    np.float64(4.594)
+    """
+    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, mu=positive("mu", mu)).checked()
+    return _theorem_3(steps_of(alpha, horizon), known)
+
+
+def _theorem_3(steps: Array, known: Known) -> Array:
+    R, D, mu = known.diameter, known.gradient_bound, np.asarray(known.mu)
+    # alpha_t - alpha_{t-1} carries the rounding of alpha_t, which for alpha = mu t would add up.
+    rises = np.diff(steps[..., :-1], axis=-1) - mu[..., None]
+    rises = np.where(rises > 1e-12 * steps[..., 1:-1], rises, 0.0).sum(axis=-1)
+    first = np.maximum(steps[..., 0] - mu, 0.0)
+    return (rises + first) * R * R + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + D * R
+
+
+@quiet
+def corollary_1(
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    path_exponent: float = 0.0,
+    epsilon: ArrayLike = 0.5,
+    path_length: ArrayLike = 0.0,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """Corollary 1, with alpha_t = t^((1 - V_x) / 2), eta = 1/T and gamma = epsilon T:
+
+        REG_d <= 2 R T^((1-V_x)/2) P + D^2 / (2 (1 + V_x)) T^((1+V_x)/2) + R^2 T^((1-V_x)/2) + D R
+        VIO_h <= H sqrt(N) / epsilon V + 2 R / epsilon T^(-(1+V_x)/2) P
+                 + D^2 / (2 epsilon (1 + V_x)) T^((V_x-1)/2) + (D R + 2 N H^2) / epsilon
+                 + R^2 / epsilon T^(-(1+V_x)/2) + N G
+
+    with ``H = max(G, epsilon)``. The paper bounds ``sum_t t^-c`` by the integral from 1, which is
+    false; the integral from 0 gives the same ``T^(1-c) / (1-c)``.
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_1(
+    ...     10_000, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(452.0), np.float64(9.09))
+    """
+    T, R, D, G, N, V = (
+        Known(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
+              constraint_variation).checked().symbols
+    )  # fmt: skip
+    P = least_zero("path_length", path_length)
+    v = exponent("path_exponent", path_exponent)
+    epsilon = positive("epsilon", epsilon)
+    H, alpha = np.maximum(G, epsilon), T ** ((1.0 - v) / 2.0)
+    tracking = alpha * (2.0 * R * P + R * R) + D * D / (2.0 * (1.0 + v)) * T ** ((1.0 + v) / 2.0)
+    drift = H * np.sqrt(N) * V + D * R + 2.0 * N * H * H
+    return Bounds(tracking + D * R, (drift + tracking / T) / epsilon + N * G)
+
+
+@quiet
+def corollary_2(
+    horizon: int,
+    *,
+    mu: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    epsilon: ArrayLike = 0.5,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """Corollary 2, for mu-strongly convex losses with alpha_t = mu t, eta = 1/T, gamma = epsilon T:
+
+        REG_s <= D^2 / (4 mu) (1 + log T) + D R
+        VIO_h <= H sqrt(N) / epsilon V + D^2 (1 + log T) / (4 mu epsilon T)
+                 + (D R + 2 N H^2) / epsilon + mu R^2 / epsilon + N G
+
+    with ``H = max(G, epsilon)``. The paper bounds ``sum_t 1/t`` by log T, which is false; it is at
+    most 1 + log T. The violation bound is against a decision feasible in every slot.
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_2(
+    ...     10_000, mu=0.5, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(7.105), np.float64(13.001))
+    """
+    T, R, D, G, N, V = (
+        Known(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
+              constraint_variation).checked().symbols
+    )  # fmt: skip
+    mu, epsilon = positive("mu", mu), positive("epsilon", epsilon)
+    H, noise = np.maximum(G, epsilon), D * D / (4.0 * mu) * (1.0 + np.log(T))
+    drift = H * np.sqrt(N) * V + D * R + 2.0 * N * H * H
+    return Bounds(noise + D * R, (drift + noise / T + mu * R * R) / epsilon + N * G)
+
+
+@quiet
+def corollary_3(
+    horizon: int,
+    *,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    epsilon: ArrayLike = 0.5,
+    path_length: ArrayLike = 0.0,
+    constraint_variation: ArrayLike = 0.0,
+) -> Bounds:
+    """The corollary on expert tracking, with kappa = T^(-1/2), alpha_t[m] = sqrt(t) / 2^(m-1),
+    eta = T^(-3/2) and gamma = epsilon T^(3/2). With ``c = sqrt(1 + P / R)``:
+
+        REG_d <= sqrt(T) ( (4 R P + 2 R^2) / c + D^2 / 2 c + 2 log(floor(log2 c) + 2)
+                           + D^2 R^2 / 2 ) + D R
+        VIO_h <= sqrt(N) V + (D R / sqrt(T) + 2/3 R^2) / epsilon + N G
+
+    In the regret the paper prints kappa D^2 R^2 / 2 sqrt(T) for the hedge's own term; with
+    kappa = T^(-1/2) put in, it is D^2 R^2 / 2 sqrt(T). The violation is :func:`expert_violation`:
+    the paper's last line drops the weights, which costs a factor M = O(log T).
+
+    >>> from coldq import bounds
+    >>> regret, violation = bounds.corollary_3(
+    ...     10_000, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> regret.round(3), violation.round(3)
+    (np.float64(1190.629), np.float64(6.373))
+    """
+    T, R, D, G, N, V = (
+        Known(horizon, positive("diameter", diameter), gradient_bound, constraint_bound,
+              n_constraints, constraint_variation).checked().symbols
+    )  # fmt: skip
+    P = least_zero("path_length", path_length)
+    epsilon = positive("epsilon", epsilon)
+    c = np.sqrt(1.0 + P / R)
+    best = (4.0 * R * P + 2.0 * R * R) / c + D * D / 2.0 * c
+    hedge = 2.0 * np.log(np.floor(np.log2(c)) + 2.0) + D * D * R * R / 2.0
+    violation = np.sqrt(N) * V + (D * R / np.sqrt(T) + R * R / 1.5) / epsilon + N * G
+    return Bounds(np.sqrt(T) * (best + hedge) + D * R, violation)
+
+
+@quiet
+def expert_regret(
+    alpha: Any,
+    horizon: int,
+    *,
+    kappa: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    path_length: ArrayLike | None = None,
+    moves: ArrayLike | None = None,
+) -> Array:
+    """The dynamic regret of COLDQ-Expert, for its best expert and any hedge rate kappa: at most
+
+        min over m of { theorem_1 with alpha_t[m] + log(1 / w_1[m]) / kappa } + kappa D^2 R^2 T / 2
+
+    with ``w_1[m] = (M + 1) / (m (m + 1) M)``. The corollary bounds this in closed form. It holds
+    for experts with gradients of their own, and for experts that share the one at x_t: then Theorem
+    1 is about the linear losses <grad f_t(x_t), x>.
+
+    Parameters
+    ----------
+    alpha
+        A list of the experts' schedules.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> pool = [Power(0.5, 0.5**m) for m in range(4)]
+    >>> bounds.expert_regret(pool, 100, kappa=0.1, diameter=2.0, gradient_bound=1.0,
+    ...                      path_length=0.0).round(3)
+    np.float64(66.981)
+    """
+    if not isinstance(alpha, list | tuple) or not alpha:
+        raise InvalidInput(f"alpha must be a list of schedules, one an expert, but is {alpha!r}")
+    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves).checked()
+    pool = [steps_of(schedule, horizon) for schedule in alpha]
+    return _expert_regret(pool, positive("kappa", kappa), known)
+
+
+def _expert_regret(pool: list[Array], kappa: Array, known: Known) -> Array:
+    D, R, M = known.gradient_bound, known.diameter, len(pool)
+    each = [
+        _theorem_1(steps, known) + np.log(m * (m + 1.0) * M / (M + 1.0)) / kappa
+        for m, steps in enumerate(pool, 1)
+    ]
+    return np.min(each, axis=0) + kappa * D * D * R * R * known.horizon / 2.0
+
+
+@quiet
+def expert_violation(
+    alpha: Any,
+    horizon: int,
+    *,
+    gamma: ArrayLike,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+) -> Array:
+    """The hard violation of COLDQ-Expert, for the largest alpha_t of its experts: at most
+
+        sqrt(N) V + (D R (T - 1) + R^2 sum_{t=1}^{T-1} alpha_t) / gamma + N G.
+
+    The paper adds up the experts' violations without their weights, which costs a factor M. The
+    weights change from slot to slot, so bounds on each expert's total do not carry over to the
+    mean; a bound on each slot does. Optimality of an expert's step against any feasible u gives
+    ``gamma sum_n [g_{t-1}^n(x_t)]_+ <= <grad f, u - x_t> + alpha |u - x_{t-1}|^2
+    <= D R + alpha_{t-1} R^2``; a mean of the experts keeps it, as each g^n is convex, and from
+    g_{t-1} to g_t costs sqrt(N) V in all. No path length enters.
+
+    >>> from coldq import bounds
+    >>> from coldq.schedules import Power
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> bounds.expert_violation(Power(0.5), 100, gamma=500.0, constraint_variation=0.0,
+    ...                         **known).round(3)
+    np.float64(6.688)
+    """
+    known = Known(
+        horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation
+    ).checked()
+    return _expert_violation(steps_of(alpha, horizon), positive("gamma", gamma), known)
+
+
+def _expert_violation(steps: Array, gamma: Array, known: Known) -> Array:
+    T, R, D, G, N, V = known.symbols
+    slots = D * R * (T - 1.0) + R * R * steps[..., :-1].sum(axis=-1)
+    return np.sqrt(N) * V + slots / gamma + N * G
+
+
+@quiet
+def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``."""
+    known, steps = known.checked(), steps_of(alpha, known.horizon)
+    still = known.still()
+    static = Guarantee("static regret", "Theorem 1", _theorem_1(steps, still))
+    if known.mu > 0.0:
+        strong = _theorem_3(steps, known)
+        if (strong < static.bound).all():
+            static = static._replace(source="Theorem 3", bound=strong)
+    regrets = (Guarantee("dynamic regret", "Theorem 1", _theorem_1(steps, known)), static)
+    if known.n_constraints == 0:
+        return regrets
+    eta, gamma = _rate(eta), positive("gamma", gamma)
+    drift, floor = (
+        np.where(known.common, fixed, moving)[()]
+        for fixed, moving in (
+            [_theorem_2(steps, eta, gamma, k) for k in (still, known)],
+            [_floor_violation(steps, gamma, k) for k in (still, known)],
+        )
+    )
+    return (
+        *regrets,
+        Guarantee("hard violation", "Theorem 2", drift),
+        Guarantee("hard violation", "the queue's floor", floor),
+        Guarantee("soft violation", "Theorem 2", drift),
+    )
+
+
+@quiet
+def expert_guarantees(
+    pool: list[Any], kappa: Any, gamma: Any, known: Known
+) -> tuple[Guarantee, ...]:
+    """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
+    known, source = known.checked(), "Corollary 3"
+    steps = [steps_of(alpha, known.horizon) for alpha in pool]
+    regrets = tuple(
+        Guarantee(kind, source, _expert_regret(steps, positive("kappa", kappa), k))
+        for kind, k in (("dynamic regret", known), ("static regret", known.still()))
+    )
+    if known.n_constraints == 0:
+        return regrets
+    violation = _expert_violation(np.max(steps, axis=0), positive("gamma", gamma), known)
+    kinds = ("hard violation", "soft violation")
+    return (*regrets, *(Guarantee(kind, source, violation) for kind in kinds))
+
+
+def _tracking(steps: Array, known: Known) -> Array:
+    """What Lemma 3 sums to: ``2 R path + D^2 / 4 sum 1 / alpha_t + R^2 alpha_T``."""
+    R, D, path = known.diameter, known.gradient_bound, _weighted_path(steps, known)
+    return 2.0 * R * path + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + R * R * steps[..., -1]
+
+
+def _weighted_path(steps: Array, known: Known) -> Array:
+    """``sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}|``, or at least that."""
+    if (known.path_length is None) == (known.moves is None):
+        raise InvalidInput("give either path_length or moves, the distances slot by slot")
+    if known.moves is None:
+        return steps[..., -2] * least_zero("path_length", known.path_length)
+    slots = least_zero("moves", known.moves, finite=False)
+    if slots.shape[-1:] != steps.shape[-1:]:
+        raise InvalidInput(
+            f"moves must have {steps.shape[-1]} entries on its last axis, one a slot, but has "
+            f"shape {slots.shape}"
+        )
+    return (steps[..., :-1] * slots[..., 1:]).sum(axis=-1)
+
+
+def _rate(eta: ArrayLike) -> Array:
+    rate = real_array("eta", eta, 0)
+    if not ((rate > 0.0) & (rate < 1.0)).all():
+        raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {rate}")
+    return rate

@@ -1,0 +1,124 @@
+"""What a bound depends on, and what it is: numbers about a run, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive, real_array, whole_number
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a bound of a whole run depends on, apart from the learner's own parameters.
+
+    One of `path_length` and `moves` is given, as in :func:`coldq.bounds.theorem_1`. `mu` is zero
+    unless the losses are strongly convex. `common` says, for each seed, whether a decision is
+    feasible in every slot: if so, violation may be bounded against it instead of against x*_t.
+
+    >>> from coldq.bounds import Known
+    >>> Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1,
+    ...       constraint_variation=0.0, path_length=0.0).mu
+    0.0
+    """
+
+    horizon: int
+    diameter: Any
+    gradient_bound: Any
+    constraint_bound: Any
+    n_constraints: int
+    constraint_variation: Any
+    path_length: Any = None
+    moves: Any = None
+    mu: Any = 0.0
+    common: Any = True
+
+    @property
+    def losses(self) -> dict[str, Any]:
+        """R and D."""
+        return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """R, D, G, N and V."""
+        return self.losses | {
+            "constraint_bound": self.constraint_bound,
+            "n_constraints": self.n_constraints,
+            "constraint_variation": self.constraint_variation,
+        }
+
+    @property
+    def path(self) -> dict[str, Any]:
+        """P, in whichever form it is known."""
+        return {"path_length": self.path_length, "moves": self.moves}
+
+    @property
+    def symbols(self) -> tuple[Any, ...]:
+        """T, R, D, G, N and V, as the theorems write them."""
+        return (
+            float(self.horizon),
+            self.diameter,
+            self.gradient_bound,
+            self.constraint_bound,
+            self.n_constraints,
+            self.constraint_variation,
+        )
+
+    def checked(self) -> Known:
+        """The same with every number checked, so that a theorem need not look again."""
+        return replace(
+            self,
+            horizon=whole_number("horizon", self.horizon, 2),
+            diameter=least_zero("diameter", self.diameter),
+            gradient_bound=least_zero("gradient_bound", self.gradient_bound),
+            constraint_bound=least_zero("constraint_bound", self.constraint_bound),
+            n_constraints=whole_number("n_constraints", self.n_constraints, 0),
+            # NaN where it is not known
+            constraint_variation=least_zero(
+                "constraint_variation", self.constraint_variation, finite=False
+            ),
+        )
+
+    def still(self) -> Known:
+        """The same for decisions that never move."""
+        return replace(self, path_length=0.0, moves=None)
+
+
+class Guarantee(NamedTuple):
+    """A bound on one measure of a run, and which statement gives it.
+
+    >>> from coldq.bounds import Guarantee
+    >>> Guarantee("dynamic regret", "Theorem 1", 3.0).source
+    'Theorem 1'
+    """
+
+    measure: str
+    source: str
+    bound: Any
+
+
+def least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
+    """A number that is not negative, or an array of them; NaN passes where `finite` is False."""
+    array = real_array(name, value, 0, finite=finite)
+    if (array < 0.0).any():
+        raise InvalidInput(f"{name} must not be negative, but is {array}")
+    return array
+
+
+def one_number(name: str, value: Any, *, zero: bool = True) -> float:
+    """One number that is not negative, and positive unless `zero` is allowed."""
+    number = least_zero(name, value) if zero else positive(name, value)
+    if number.ndim:
+        raise InvalidInput(f"{name} must be one number, but has shape {number.shape}")
+    return float(number)
+
+
+def exponent(name: str, value: ArrayLike) -> Array:
+    """V_x or V_g: in [0, 1]."""
+    v = real_array(name, value, 0)
+    if not ((v >= 0.0) & (v <= 1.0)).all():
+        raise InvalidInput(f"{name} must lie in [0, 1], but is {value}")
+    return v
