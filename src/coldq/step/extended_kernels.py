@@ -31,6 +31,8 @@ DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do no
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
 ZERO = 1e-100  # below it a row is constant
+LOST = 1e-4  # of a pivot: what is left of it where a factor must be made anew
+WORN = 60  # changes, after which it is too
 NO_END = -1.0
 
 
@@ -154,6 +156,67 @@ def join(A, columns, rows, blocks, k, m):
     blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
     some = own > 1e-30 * rows[SPAN, k]
     return some and rest > DEPENDENT * own and m + 1 < blocks.shape[1]
+
+
+@exact
+def adjust(blocks, m, sigma, sigma_low, first):
+    """Change the factor of H to that of ``H + sigma v v'``, from line `first` on; v in SQUARES[0].
+
+    What H is made of changes by one coordinate or one row at a time, and this costs a line of the
+    matrix where a new factor costs the matrix. False if digits were lost that a new one has.
+    """
+    for j in range(first, m):
+        v, v_low = blocks[SQUARES, 0, j], blocks[SQUARES_LOW, 0, j]
+        if v == 0.0:
+            continue
+        old, old_low = blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j]
+        push, push_low = multiply(sigma, sigma_low, v, v_low)
+        new, new_low = multiply(push, push_low, v, v_low)
+        new, new_low = add(old, old_low, new, new_low)
+        if not new > LOST * old:
+            return False
+        blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j] = new, new_low
+        push, push_low = divide(push, push_low, new, new_low)
+        ratio, ratio_low = divide(old, old_low, new, new_low)
+        sigma, sigma_low = multiply(sigma, sigma_low, ratio, ratio_low)
+        for r in range(j + 1, m):
+            f, f_low = blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j]
+            t, t_low = multiply(v, v_low, f, f_low)
+            w, w_low = add(blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r], -t, -t_low)
+            blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r] = w, w_low
+            t, t_low = multiply(push, push_low, w, w_low)
+            blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j] = add(f, f_low, t, t_low)
+    return True
+
+
+@exact
+def turn(A, columns, rows, blocks, i, side, m):
+    """Let coordinate i go, or hold it at a side; whether the factor of m rows followed."""
+    share = columns[SHARE, i]
+    for a in range(m):
+        blocks[SQUARES, 0, a], blocks[SQUARES_LOW, 0, a] = A[int(rows[ORDER, a]), i], 0.0
+    columns[SIDE, i] = side
+    return adjust(blocks, m, share if side == FREE else -share, 0.0, 0)
+
+
+@exact
+def drop(blocks, place, m):
+    """Take the row at a place out of the factor of m rows; whether it followed."""
+    for r in range(place + 1, m):
+        blocks[SQUARES, 0, r - 1] = blocks[FACTOR, r, place]
+        blocks[SQUARES_LOW, 0, r - 1] = blocks[FACTOR_LOW, r, place]
+    sigma, sigma_low = blocks[PIVOT, 0, place], blocks[PIVOT_LOW, 0, place]
+    for r in range(place + 1, m):
+        blocks[PIVOT, 0, r - 1], blocks[PIVOT_LOW, 0, r - 1] = (
+            blocks[PIVOT, 0, r], blocks[PIVOT_LOW, 0, r]
+        )  # fmt: skip
+        for j in range(place):
+            blocks[FACTOR, r - 1, j] = blocks[FACTOR, r, j]
+            blocks[FACTOR_LOW, r - 1, j] = blocks[FACTOR_LOW, r, j]
+        for j in range(place + 1, r):
+            blocks[FACTOR, r - 1, j - 1] = blocks[FACTOR, r, j]
+            blocks[FACTOR_LOW, r - 1, j - 1] = blocks[FACTOR_LOW, r, j]
+    return adjust(blocks, m - 1, sigma, sigma_low, place)
 
 
 @exact
@@ -300,8 +363,13 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
     still = whole = 0
     kept = 0  # how many rows the factor holds
+    worn = 0  # how often it was adjusted
     for _ in range(steps):
         refresh(A, b, lower, upper, columns, rows, tolerance)
+        if worn > WORN:
+            kept = 0
+        if kept == 0:
+            worn = 0
         if kept != m:
             for a in range(kept, m):
                 k = int(rows[ORDER, a])
@@ -318,6 +386,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
         for k in range(n):
             rows[D, k] = rows[D_LOW, k] = 0.0
         pick = -1
+        held = -1  # a coordinate that the rows of the face leave no freedom: held in the end
         free_rise = False  # along D no free coordinate moves
         if met or whole > 3:
             pick = most_violated(lower, upper, columns, rows, still > 20)
@@ -336,15 +405,17 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                 own, own_low = add(own, own_low, -t, -t_low)
             side = LEFT if columns[X, i] < lower[i] else RIGHT
             if own > DEPENDENT:
-                columns[SIDE, i] = side
-                kept = whole = 0
+                worn += 1
+                whole = 0
+                if not turn(A, columns, rows, blocks, i, side, m):
+                    kept = 0
                 continue
             for a in range(m):
                 k = int(rows[ORDER, a])
                 rows[D, k], rows[D_LOW, k] = -side * rows[D, k], -side * rows[D_LOW, k]
             free_rise = True
             columns[SIDE, i] = side
-            kept = 0
+            held = i
         elif pick >= 0 and rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
             bound = HI if rows[G, pick] > 0.0 else LO
             if abs(rows[bound, pick]) == math.inf:
@@ -423,8 +494,9 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                 z, z_low = columns[Z, i], columns[Z_LOW, i]
                 columns[Z, i], columns[Z_LOW, i] = add(z, z_low, move, move_low)
         if leaves >= n:
-            columns[SIDE, leaves - n] = FREE
-            kept = 0
+            worn += 1
+            if not turn(A, columns, rows, blocks, leaves - n, FREE, kept):
+                kept = 0
         elif leaves >= 0:
             bound = HI if rows[D, leaves] > 0.0 else LO
             if abs(rows[bound, leaves]) < math.inf:
@@ -437,9 +509,15 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             while rows[ORDER, place] != leaves:
                 place += 1
             m -= 1
-            kept = min(kept, place)
             for a in range(place, m):
                 rows[ORDER, a] = rows[ORDER, a + 1]
+            if place < kept:
+                worn += 1
+                kept = kept - 1 if drop(blocks, place, kept) else 0
+        if held >= 0:
+            worn += 1
+            if not turn(A, columns, rows, blocks, held, columns[SIDE, held], kept):
+                kept = 0
     return NO_END
 
 
