@@ -177,10 +177,11 @@ def solve_open(rows, n, count):
 
 
 @compiled
-def climb_piece(rows, n, m):
+def climb_piece(rows, n, m, most):
     """The same maximum by the primal active-set method from d = 0: every step goes up.
 
-    RHS holds the slope GAIN - H d, STEP the Newton step over the open entries.
+    RHS holds the slope GAIN - H d, STEP the Newton step over the open entries. Returns how many
+    systems it solved.
     """
     for k in range(m):
         rows[D, k] = 0.0
@@ -190,7 +191,9 @@ def climb_piece(rows, n, m):
             rows[SIDE, k] = 1
         elif rows[DOWN, k] >= 0.0 and rows[GAIN, k] <= 0.0:
             rows[SIDE, k] = -1
-    for _ in range(30 + 6 * m):
+    for attempt in range(30 + 6 * m):
+        if attempt > most:
+            break
         count = 0
         for k in range(m):
             rows[STEP, k] = rows[D, k]
@@ -231,21 +234,23 @@ def climb_piece(rows, n, m):
                     worst = wrong / max(size, TINY)
                     block = k
         if block < 0:
-            return
+            return attempt
         rows[SIDE, block] = 0
+    return 30 + 6 * m
 
 
 @compiled
-def maximise_piece(rows, n, m):
+def maximise_piece(rows, n, m, most):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP``.
 
     Block principal pivoting guesses which entries are at a bound and corrects all wrong guesses
     at once: a few rounds are nearly always enough. It is not monotone, so where it does not end
-    soon (more rows than coordinates, say) the slower climb takes over.
+    soon (more rows than coordinates, say) the slower climb takes over. Returns how many systems
+    were solved.
     """
     for k in range(m):
         rows[SIDE, k] = 0
-    for _ in range(6):
+    for attempt in range(6):
         count = 0
         for k in range(m):
             if rows[SIDE, k] == 0:
@@ -278,10 +283,10 @@ def maximise_piece(rows, n, m):
                     rows[RHS, k] = 0.0
             ended = ended and rows[RHS, k] == side
         if ended:
-            return
+            return 1 + attempt
         for k in range(m):
             rows[SIDE, k] = rows[RHS, k]
-    climb_piece(rows, n, m)
+    return 6 + climb_piece(rows, n, m, most)
 
 
 @compiled
@@ -419,7 +424,7 @@ def cut_back(A, columns, rows):
 
 @compiled
 def solve_instance(
-    n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, strict,
+    n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, rounds,
     columns_, rows_, x_, multipliers_,
 ):  # fmt: skip
     # By their addresses: passing some fifteen descriptors of arrays costs several times the quiet
@@ -484,32 +489,21 @@ def solve_instance(
 
     residual = math.inf
     refreshed = 0
+    spent = 0.0
     for iteration in range(40 + 10 * n):
-        # The rows whose multiplier should move. In strict mode a row leaves its bound only when
-        # all others are settled, one at a time: then no face is visited twice.
         m = 0
         settled = True
-        worst = 0.0
-        pick = -1
-        for k in range(n):
+        for k in range(n):  # the rows whose multiplier should move
             mu, g = rows[MU, k], rows[G, k]
             tolerance = ROW_TOLERANCE * rows[SCALE, k]
             at_lo = mu <= rows[LO, k]
             at_hi = mu >= rows[HI, k]
             if (at_lo and g <= tolerance) or (at_hi and g >= -tolerance) or rows[NORM, k] == 0.0:
                 continue
-            if strict > 0.0 and (at_lo or at_hi):
-                if abs(g) > worst * rows[SCALE, k]:
-                    worst = abs(g) / max(rows[SCALE, k], TINY)
-                    pick = k
-                continue
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled and pick >= 0:
-            rows[CHOSEN, m] = pick
-            m += 1
-        elif settled:
+        if settled:
             # Long detours leave rounding in z. Form it afresh (the residual just did), and go on.
             residual = affine_residual(x, A, lower, upper, columns, rows)
             shortened = refreshed == 0 and cut_back(A, columns, rows)
@@ -520,6 +514,9 @@ def solve_instance(
                 x[i] = min(max(columns[Z, i], lower[i]), upper[i])
             set_row_values(A, b, x, rows)
             continue
+        if spent > rounds:
+            residual = affine_residual(x, A, lower, upper, columns, rows)
+            break
 
         # Maximise the quadratic piece that holds here: x moves in its free coordinates.
         for i in range(p):
@@ -544,8 +541,9 @@ def solve_instance(
         if m == 1:
             d = rows[GAIN, 0] / rows[HESSIAN, 0]
             rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+            spent += 1.0
         else:
-            maximise_piece(rows, n, m)
+            spent += maximise_piece(rows, n, m, rounds)
 
         # Go along d as far as the dual rises.
         start = 0.0
@@ -615,7 +613,8 @@ def memory_of(given, size, own, needed):
 @batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?")
 def affine_step(sizes, at):
     """Affine rows on a box: center, gradient, alpha, floor, weights, compliance, A, b, lower,
-    upper, strict, memory; x, multipliers, residual. The largest residual is returned."""
+    upper, rounds, memory; x, multipliers, residual. The largest residual is returned. After so
+    many systems solved it gives up."""
     p, n, s = sizes[0], sizes[1], sizes[2]
     memory = memory_of(at[11], s, at[15], COLUMNS * p + (HESSIAN + 2 * n) * n)
     if memory == 0:
@@ -843,7 +842,7 @@ def to_sphere(point, s, other, t, middle, radius):
 
 @compiled
 def solve_ball(
-    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
+    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, rounds,
     scratch_, x, multipliers,
 ):  # fmt: skip
     """Set x and the multipliers; return the residual, infinite if hard rows miss the ball.
@@ -881,7 +880,7 @@ def solve_ball(
     for iteration in range(120):
         residual = solve_instance(
             n, p, middle_, descent_, 1.0 / s, address_of(floor, 0), address_of(weights, 0),
-            compliance_, A_, b_, least_, most_, strict, columns_, rows_, address_of(x, 0),
+            compliance_, A_, b_, least_, most_, rounds, columns_, rows_, address_of(x, 0),
             address_of(multipliers, 0),
         )  # fmt: skip
         reach = distance(x, middle)
@@ -898,7 +897,7 @@ def solve_ball(
                 blocked = solve_instance(
                     n, p, middle_, scratch_ + 8 * STILL * p, 0.5,
                     scratch_ + 8 * end, scratch_ + 8 * (end + n), compliance_,
-                    A_, b_, least_, most_, strict, columns_, rows_,
+                    A_, b_, least_, most_, rounds, columns_, rows_,
                     scratch_ + 8 * INNER * p, address_of(multipliers, 0),
                 )  # fmt: skip
                 if distance(work[INNER], middle) > radius + 1e-9 * size:
@@ -1253,7 +1252,7 @@ def solve_curved(
             d = rows[GAIN, 0] / rows[HESSIAN, 0]
             rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
         else:
-            maximise_piece(rows, n, m)
+            maximise_piece(rows, n, m, math.inf)
 
         # Go along d until the dual's slope has nearly vanished.
         first = 0.0
