@@ -27,7 +27,14 @@ from coldq.step.affine import (
     raise_if_failed,
 )
 from coldq.step.answer import Step
-from coldq.step.extended import LEAST_SIZE, Answer, Instance, hard_rows_clash, solve_extended
+from coldq.step.extended import (
+    LEAST_SIZE,
+    Answer,
+    Instance,
+    hard_rows_clash,
+    residual_of,
+    solve_extended,
+)
 from coldq.step.kernels import ball_scratch_size, ball_step
 from coldq.step.threads import run_batch
 
@@ -147,7 +154,7 @@ def solve_ball_product(
             guess = None
             if residual[where] <= ROUGH:
                 radius = np.array([ball.radius for ball in held])
-                guess = found[where][: len(held)] / (one[2] * radius), multipliers[where]
+                guess = x[where], found[where][: len(held)] / (one[2] * radius), multipliers[where]
             again = solve_in_balls(one[:10], held, guess)
             x[where] = np.minimum(np.maximum(again.x, one[8]), one[9])
             multipliers[where], residual[where] = again[1:3]
@@ -228,7 +235,7 @@ def accepted(
 
 
 def solve_in_balls(
-    instance: Instance, balls: list[InBall], guess: tuple[Array, Array] | None = None
+    instance: Instance, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
 ) -> Answer:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
@@ -245,7 +252,7 @@ def solve_in_balls(
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
     instance = (*instance[:8], lower, upper)
     if guess is not None and all(np.isfinite(part).all() for part in guess):
-        answer = Search(instance, balls).run(*guess)
+        answer = along_tangents(instance, balls, *guess)
         if answer.residual <= CLOSE:
             return answer
     free = solve_extended(instance)
@@ -253,9 +260,60 @@ def solve_in_balls(
         return free._replace(residual=np.inf if free.clash else np.nan)
     if all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
+    answer = along_tangents(instance, balls, free.x, np.zeros(len(balls)), free.multipliers)
+    if answer.residual <= CLOSE:
+        return answer
     if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)
     return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+
+
+def along_tangents(
+    instance: Instance, balls: list[InBall], x: Array, nu: Array, multipliers: Array
+) -> Answer:
+    """The answer by Newton's method on all conditions, which may not get there from everywhere.
+
+    Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
+    the ball's multiplier nu gives; the tangent's multiplier is the next nu.
+    """
+    *first, A, b, lower, upper = instance
+    center, gradient, alpha, floor, weights, soft = first
+    n, p, m = b.size, x.size, len(balls)
+    radius, double = np.array([ball.radius for ball in balls]), 2.0 * float(alpha)
+    floor, weights = np.append(floor, np.zeros(m)), np.append(weights, np.full(m, np.inf))
+    soft, b = np.append(soft, np.zeros(m)), np.append(b, np.zeros(m))
+    A = np.concatenate([A, np.zeros((m, p))])
+    share, there, middle = np.ones(p), np.zeros(p), np.zeros(p)
+    for ball in balls:
+        middle[ball.inside] = ball.center
+    best = Answer(x, multipliers, np.inf, False)
+    start, last = np.append(multipliers, double * nu * radius), 0
+    for count in range(30):
+        for k, ball in enumerate(balls):
+            away = x[ball.inside] - ball.center
+            far = ball.reach(x)
+            away = away / far if far > 0.0 else away
+            A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
+            there[ball.inside] = ball.center + ball.radius * away
+            share[ball.inside] = 1.0 / (1.0 + nu[k])
+        rows = (center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
+        answer = solve_extended(rows, start, share, there)
+        if not np.isfinite(answer.residual):
+            break
+        x, start = answer.x, answer.multipliers
+        nu = start[n:] / (double * radius)
+        for ball, own in zip(balls, nu, strict=True):
+            share[ball.inside] = 1.0 / (1.0 + own)
+        off = np.array([ball.reach(x) - ball.radius for ball in balls])
+        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
+        residual = residual_of(instance, x, start[:n], share, middle)
+        residual = max(residual, float(off.max()))
+        if residual < best.residual:
+            last = count if residual < 0.5 * best.residual else last
+            best = Answer(x, start[:n], residual, False)
+        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else 8):
+            break
+    return best
 
 
 class Search:
