@@ -311,7 +311,7 @@ def along_tangents(
         if residual < best.residual:
             last = count if residual < 0.5 * best.residual else last
             best = Answer(x, start[:n], residual, False)
-        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else 8):
+        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else 3):
             break
     return best
 
