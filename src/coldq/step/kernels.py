@@ -35,6 +35,7 @@ ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hun
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
+UNSETTLED = 1e-6  # at least the residual of what was given up on the way: others do better
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 LONG = 1e5  # times y: a multiplier that costs x five digits
@@ -596,7 +597,8 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    return judged(residual, x, A, b, center, lower, upper, columns, rows)
+    residual = judged(residual, x, A, b, center, lower, upper, columns, rows)
+    return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
 
 
 # Every kernel below works in memory that comes as its last input, or on the stack where that is
