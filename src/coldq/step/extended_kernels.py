@@ -342,7 +342,9 @@ def most_violated(lower, upper, columns, rows, first):
             if depth > worst:
                 worst = depth
                 pick = k
-                if first:
+                # A multiplier between its bounds is that of a row that depended on others: with
+                # these it has a way to go, and only then others have.
+                if first or (rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]):
                     return pick
     for i in range(p):
         if columns[SIDE, i] == FREE:
