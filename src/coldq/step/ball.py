@@ -43,6 +43,7 @@ ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
 MOST = 1e40  # as a multiplier nothing
 FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
+MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
 NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
 LOOSE = 1e12  # the share of coordinates that cost nothing
 LONG = 1e5  # times y: multipliers that cost x five digits
@@ -283,9 +284,9 @@ def along_tangents(
     floor, weights = np.append(floor, np.zeros(m)), np.append(weights, np.full(m, np.inf))
     soft, b = np.append(soft, np.zeros(m)), np.append(b, np.zeros(m))
     A = np.concatenate([A, np.zeros((m, p))])
-    share, there, middle = np.ones(p), np.zeros(p), np.zeros(p)
+    share, there, middle, rest = np.ones(p), np.zeros(p), np.zeros(p), np.ones(p, bool)
     for ball in balls:
-        middle[ball.inside] = ball.center
+        middle[ball.inside], rest[ball.inside] = ball.center, False
     best = Answer(x, multipliers, np.inf, False)
     start, last = np.append(multipliers, double * nu * radius), 0
     for count in range(30):
@@ -296,12 +297,16 @@ def along_tangents(
             A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
             there[ball.inside] = ball.center + ball.radius * away
             share[ball.inside] = 1.0 / (1.0 + nu[k])
+        # Beside a huge nu no digit is left for coordinates of curvature 1. They get more of it, to
+        # where they are: at the end they stay there, and nothing has changed.
+        there[rest], share[rest] = x[rest], 1.0 / (1.0 + MOST_UNLIKE * nu.max())
         rows = (center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
         answer = solve_extended(rows, start, share, there)
         if not np.isfinite(answer.residual):
             break
         x, start = answer.x, answer.multipliers
         nu = start[n:] / (double * radius)
+        share[rest] = 1.0
         for ball, own in zip(balls, nu, strict=True):
             share[ball.inside] = 1.0 / (1.0 + own)
         off = np.array([ball.reach(x) - ball.radius for ball in balls])

@@ -117,12 +117,14 @@ def affine_residual(x, A, lower, upper, columns, rows):
 
 
 @inlined
-def judged(residual, x, A, b, center, lower, upper, columns, rows):
+def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
     """The same residual relative to the instance alone, at any scale: what the answer is worth.
 
     The iteration needs floors under what it is relative to, lest it never ends where x = 0 and
     b = 0. And multipliers, where rows tie or nearly do, may be so long that x is what rounding
-    leaves of ``y - A'mu``: here that counts. Z and W are as :func:`affine_residual` left them.
+    leaves of ``y - A'mu``: here that counts. Rows are relative to the largest coordinate that they
+    have if they stand `apart`, as those of a product's parts do, else to the largest of all. Z and
+    W are as :func:`affine_residual` left them.
     """
     n, p = A.shape
     if not (residual < math.inf):
@@ -144,7 +146,12 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows):
         mu, g = rows[MU, k], rows[G, k]
         if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
             size = abs(b[k]) + abs(rows[SOFT, k] * mu)
-            least = LEAST_SIZE * (largest if size > 0.0 else max(largest, reach))
+            own = largest
+            if apart:
+                own = 0.0
+                for i in range(p):
+                    own = max(own, abs(x[i]) if A[k, i] != 0.0 else 0.0)
+            least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
             for i in range(p):
                 size += abs(A[k, i]) * max(abs(x[i]), least)
             worst = max(worst, abs(g) / max(size, TINY))
@@ -597,7 +604,9 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    residual = judged(residual, x, A, b, center, lower, upper, columns, rows)
+    residual = judged(
+        residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf
+    )
     return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
 
 
