@@ -290,16 +290,19 @@ def along_tangents(
     best = Answer(x, multipliers, np.inf, False)
     start, last = np.append(multipliers, double * nu * radius), 0
     for count in range(30):
+        # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
+        # to where they are: at the end they stay there, and nothing has changed.
+        more = MOST_UNLIKE * float(nu.max())
+        there[rest], share[rest] = x[rest], 1.0 / (1.0 + more)
         for k, ball in enumerate(balls):
             away = x[ball.inside] - ball.center
             far = ball.reach(x)
             away = away / far if far > 0.0 else away
             A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
-            there[ball.inside] = ball.center + ball.radius * away
-            share[ball.inside] = 1.0 / (1.0 + nu[k])
-        # Beside a huge nu no digit is left for coordinates of curvature 1. They get more of it, to
-        # where they are: at the end they stay there, and nothing has changed.
-        there[rest], share[rest] = x[rest], 1.0 / (1.0 + MOST_UNLIKE * nu.max())
+            part = more / (nu[k] + more) if more > 0.0 else 0.0
+            tangent = ball.center + ball.radius * away
+            there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
+            share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
         rows = (center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
         answer = solve_extended(rows, start, share, there)
         if not np.isfinite(answer.residual):

@@ -21,6 +21,7 @@ LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
 PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
 MANY = 400  # independent rows: beyond, double-double takes minutes
 HALF = np.array(0.5)  # alpha of a projection
+FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
 LEAST_SIZE = 1e-6  # of the largest coordinate (of a row): as what each counts
 
 
@@ -89,7 +90,8 @@ def residual_of(
     half = 0.5 / float(alpha)
     mu = multipliers * half
     z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
-    size = size + np.abs(mu) @ np.abs(A)
+    counts = np.where(np.isinf(floor) | np.isinf(weights), FREE_PRICE, 1.0)
+    size = size + (counts * np.abs(mu)) @ np.abs(A)
     if share is not None and middle is not None:
         moved = share != 1.0
         z = np.where(moved, middle + share * (z - middle), z)
