@@ -270,12 +270,18 @@ def solve_in_balls(
 
 
 def along_tangents(
-    instance: Instance, balls: list[InBall], x: Array, nu: Array, multipliers: Array
+    instance: Instance,
+    balls: list[InBall],
+    x: Array,
+    nu: Array,
+    multipliers: Array,
+    patience: int = 3,
 ) -> Answer:
     """The answer by Newton's method on all conditions, which may not get there from everywhere.
 
     Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
-    the ball's multiplier nu gives; the tangent's multiplier is the next nu.
+    the ball's multiplier nu gives; the tangent's multiplier is the next nu. It ends after so many
+    steps as `patience` says that do not halve the residual.
     """
     *first, A, b, lower, upper = instance
     center, gradient, alpha, floor, weights, soft = first
@@ -319,7 +325,7 @@ def along_tangents(
         if residual < best.residual:
             last = count if residual < 0.5 * best.residual else last
             best = Answer(x, start[:n], residual, False)
-        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else 3):
+        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else patience):
             break
     return best
 
@@ -330,6 +336,7 @@ class Search:
     def __init__(self, instance: Instance, balls: list[InBall]) -> None:
         self.instance, self.balls = instance, balls
         self.best: Answer | None = None
+        self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
         p = instance[8].size
         self.share, self.middle = np.ones(p), np.zeros(p)
         for ball in balls:
@@ -346,7 +353,7 @@ class Search:
         off = np.where(nu > 0.0, np.abs(reach - radius), np.maximum(reach - radius, 0.0)) / size
         residual = max(answer.residual, float(off.max()))
         if self.best is None or residual < self.best.residual:
-            self.best = answer._replace(residual=residual)
+            self.best, self.nu = answer._replace(residual=residual), nu.copy()
         return answer, reach, off
 
     def run(self, nu: Array, multipliers: Array) -> Answer:
@@ -379,6 +386,13 @@ class Search:
                 step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
             nu, last = nu + step, worst
         assert self.best is not None
+        if not self.best.residual <= CLOSE:
+            x, own, rows = self.best.x, self.nu, self.best.multipliers
+            for begin in ((x, own, rows), (x, 0.0 * own, multipliers)):
+                again = along_tangents(self.instance, self.balls, *begin, patience=12)
+                self.best = again if again.residual < self.best.residual else self.best
+                if self.best.residual <= CLOSE:
+                    return self.best
         if not self.best.residual <= CLOSE and nu.size > 1:
             self.settle(np.zeros(nu.size), 0, multipliers)
         missed = not self.best.residual <= CLOSE and nu.max() > 0.0
