@@ -17,7 +17,7 @@ from coldq.contractions import affine_value, matvec
 from coldq.domains import Ball, Domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import (
-    FAST,
+    HASTY,
     HINGE,
     ROUGH,
     TOLERANCE,
@@ -114,7 +114,7 @@ def run_ball(problem: tuple[Any, ...]) -> Step:
 def _run(problem: tuple[Any, ...]) -> Step:
     n, p = problem[6].shape[-2:]
     cores, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    return Step(*run_batch(ball_step(), (*problem, FAST), CORES, cores, size))
+    return Step(*run_batch(ball_step(), (*problem, HASTY), CORES, cores, size))
 
 
 def solve_ball_product(

@@ -895,6 +895,8 @@ def solve_ball(
             address_of(multipliers, 0),
         )  # fmt: skip
         reach = distance(x, middle)
+        if rounds < math.inf and residual >= UNSETTLED:
+            return residual
         if not (residual < math.inf and reach < math.inf):
             return residual if residual == math.inf else math.nan
         if iteration == 0:
