@@ -1197,6 +1197,7 @@ def solve_curved(
     rows, x, multipliers,
 ):  # fmt: skip
     n, p = A.shape
+    rounds = start[n] if start.size > n else math.inf
     half = 0.5 / alpha
     finite = 0.0
     for i in range(p):
@@ -1214,6 +1215,7 @@ def solve_curved(
     set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
+    spent = 0.0
     for _ in range(60 + 10 * n):
         m = 0
         settled = True
@@ -1225,7 +1227,7 @@ def solve_curved(
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled:
+        if settled or spent > rounds:
             break
         # The dual's curvature: how g at x(mu) falls, through the free coordinates.
         curved = False
@@ -1288,6 +1290,7 @@ def solve_curved(
         for k in range(n):
             rows[STEP, k] = rows[MU, k]
         for _ in range(60):
+            spent += 1.0
             for a in range(m):
                 k = int(rows[CHOSEN, a])
                 move = t * rows[D, a]
@@ -1340,11 +1343,12 @@ def solve_curved(
     return residual
 
 
-@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(k),(s)->(p),(n),()")
 def curved_step(sizes, at):
     """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
-    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
-    p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual. Behind
+    the n multipliers to start from may stand after how many minima of the Lagrangian to give up."""
+    p, n, m, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     end = CURVED_COLUMNS * p
     needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
     memory = memory_of(at[11], s, at[15], needed)
@@ -1353,7 +1357,7 @@ def curved_step(sizes, at):
     residual = solve_curved(
         vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
         vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
-        vector(at[8], p), vector(at[9], p), vector(at[10], n),
+        vector(at[8], p), vector(at[9], p), vector(at[10], k),
         matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
         matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
         matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),
