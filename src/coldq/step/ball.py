@@ -42,6 +42,7 @@ CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
 SOON = 300.0  # minima of the Lagrangian, after which other methods are as fast
+LATE = 12  # steps of Newton's method, after which tangents are tried from there
 MOST = 1e40  # as a multiplier nothing
 FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
 MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
@@ -366,7 +367,7 @@ class Search:
         last = np.inf
         for k in range(60):
             worst = float(off.max())
-            if worst <= ON_SPHERE:
+            if worst <= ON_SPHERE or (k == LATE and self.polished(multipliers)):
                 break
             wish = self.newton(nu, answer, reach, radius)
             if nu.size == 1:
@@ -388,19 +389,26 @@ class Search:
                 step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
             nu, last = nu + step, worst
         assert self.best is not None
-        if not self.best.residual <= CLOSE:
-            x, own, rows = self.best.x, self.nu, self.best.multipliers
-            for begin in ((x, own, rows), (x, 0.0 * own, multipliers)):
-                again = along_tangents(self.instance, self.balls, *begin, patience=12)
-                self.best = again if again.residual < self.best.residual else self.best
-                if self.best.residual <= CLOSE:
-                    return self.best
-        if not self.best.residual <= CLOSE and nu.size > 1:
+        if not self.polished(multipliers) and nu.size > 1:
             self.settle(np.zeros(nu.size), 0, multipliers)
         missed = not self.best.residual <= CLOSE and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
             return self.best._replace(residual=np.inf, clash=True)
         return self.best
+
+    def polished(self, multipliers: Array) -> bool:
+        """Whether the best is what it should be, or tangents lead from it, or from none, to that.
+
+        The multipliers of rows are those of no nu.
+        """
+        assert self.best is not None
+        x, nu, rows = self.best.x, self.nu, self.best.multipliers
+        for begin in ((x, nu, rows), (x, 0.0 * nu, multipliers)):
+            if self.best.residual <= CLOSE:
+                break
+            again = along_tangents(self.instance, self.balls, *begin, patience=12)
+            self.best = again if again.residual < self.best.residual else self.best
+        return self.best.residual <= CLOSE
 
     def settle(self, nu: Array, k: int, start: Array) -> tuple[Answer, Array, Array]:
         """Bring the balls from the k-th on to their spheres, each within the one before."""
