@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pathlib
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import coldq
 from tests.adversary.__main__ import crossed, run
-from tests.adversary.affine_rows import DRAWS, judged
-from tests.adversary.drawn import EXTREME, MODERATE
+from tests.adversary.affine_rows import DRAWS, in_decimals, judged
+from tests.adversary.drawn import EXTREME, MODERATE, Drawn
 from tests.adversary.traffic import DOMAIN, draw_traffic
 
 INF = np.inf
@@ -28,6 +29,43 @@ def test_no_answer_is_wrong_and_no_step_fails(domain: str, scale: str, steps: in
 def test_traffic_in_raw_units_is_solved_without_a_word() -> None:
     count = run("affine", "traffic", draw_traffic, 60, 12, MODERATE, timed=False)
     assert count.counts == {"right": 60}
+
+
+def drawn(domain: str, seed: int, k: int) -> Drawn:
+    key = [seed, k, *f"affine {domain} {MODERATE}".encode()]
+    return DRAWS["affine", domain](np.random.default_rng(key), MODERATE)
+
+
+@pytest.mark.parametrize(
+    ("domain", "seed", "k"), [("polytope", 21, 1188), ("product with a ball", 1, 1460)]
+)
+def test_the_judge_explains_right_answers_where_least_squares_in_floats_do_not(
+    domain: str, seed: int, k: int
+) -> None:
+    one = drawn(domain, seed, k)
+    step = one.solve()
+    assert one.judge(step) <= one.allowed
+    for share in (1e-6, 1e-3):
+        away = one.arguments[-1].project(step.x + share * np.abs(step.x).max())
+        assert one.judge(step._replace(x=away)) > one.allowed
+
+
+def test_nonnegative_least_squares_in_decimals_explain_what_nearly_parallel_rows_do() -> None:
+    rng = np.random.default_rng(16)
+    for _ in range(20):
+        p = int(rng.integers(2, 8))
+        lines = rng.standard_normal((p + 2, p))
+        lines[1] = lines[0] + 1e-13 * rng.standard_normal(p)
+        lines[-1] = lines[2] * -3.0
+        true = rng.integers(0, 2, p + 2) * 2.0 ** rng.integers(-3, 10, p + 2)
+        want = [sum(Fraction(t) * Fraction(v) for t, v in zip(true, column, strict=True))
+                for column in lines.T]  # fmt: skip
+        rounded = np.array([np.longdouble(float(v)) for v in want])
+        found = in_decimals(lines, rounded)
+        assert (found >= 0).all()
+        left = rounded - found @ lines.astype(np.longdouble)
+        # p of the lines explain any point of their cone; rounding may put `want` just outside it.
+        assert np.abs(left).max() <= 1e-15 * np.abs(rounded).max() + 1e-300
 
 
 @pytest.mark.parametrize("k", range(3))

@@ -3,13 +3,16 @@
 The judge reads x and the multipliers alone. Rows must hold relative to the size of their own terms,
 however large their prices are, and x must minimise the Lagrangian over the domain in value: what it
 could gain there is computed from the projection on the domain, which has a closed form part by part
-(a polytope's rows get multipliers of their own first, by nonnegative least squares). With the rows'
+(a polytope's rows get multipliers of their own first, by nonnegative least squares in
+floats or, where these are not enough, in decimals). With the rows'
 complementarity this bounds the duality gap, so that no price, however large, hides a wrong x.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from tests.adversary.drawn import EXTREME, Draw, Drawn
 ALLOWED = 1e-9
 INF = np.inf
 LONG = np.longdouble
+HALF_OF_THE_DIGITS = Decimal("1e-40")
 ROUNDING = LONG(1e-14)  # of the terms of a sum: what x and multipliers cannot show in floats
 
 CATEGORIES = (
@@ -304,11 +308,23 @@ def gain_in(
             best[i] = min(left, upper[i])
             price, left = (slope[i] if left > 0 else price), left - best[i]
         return np.sum((slope - price) * (x - best)), np.max(blur) * LONG(part.total)
-    if not isinstance(part, coldq.Box):
+    if isinstance(part, coldq.Box):
+        return gain_in_box(lower, upper, x, slope, blur, a)
+    found = LONG(0), LONG(0)
+    for least in (in_floats, in_decimals):
         C, limit, low, *_ = part.rows
-        nu = prices(C, limit, low, lower, upper, -slope, x)
-        slope = slope + nu @ C
-        blur = blur + ROUNDING * (np.abs(nu) @ np.abs(C))
+        nu = prices(C, limit, low, lower, upper, -slope, x, least)
+        more = ROUNDING * (np.abs(nu) @ np.abs(C))
+        found = gain_in_box(lower, upper, x, slope + nu @ C, blur + more, a)
+        if found[0] <= found[1]:
+            break
+    return found
+
+
+def gain_in_box(
+    lower: np.ndarray, upper: np.ndarray, x: np.ndarray, slope: np.ndarray, blur: np.ndarray,
+    a: np.longdouble,
+) -> tuple[np.longdouble, np.longdouble]:  # fmt: skip
     move = np.clip(-slope / (2 * a), lower - x, upper - x)
     gained = -(slope * move + a * np.square(move))
     width = np.where(np.isfinite(upper - lower), upper - lower + np.abs(x), INF)
@@ -318,7 +334,7 @@ def gain_in(
 
 def prices(
     C: np.ndarray, limit: np.ndarray, low: np.ndarray, lower: np.ndarray, upper: np.ndarray,
-    want: np.ndarray, x: np.ndarray,
+    want: np.ndarray, x: np.ndarray, least: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> np.ndarray:  # fmt: skip
     """Multipliers of a polytope's rows that hold x back where it wants to go, if there are any."""
     g, size = C @ x - limit, np.abs(C) @ np.abs(x) + np.abs(limit)
@@ -326,27 +342,88 @@ def prices(
     size = size + 1e6 * tiny * np.abs(C).sum(axis=1)
     meets = np.flatnonzero((np.abs(g) <= 1e-8 * size) | np.isinf(low))
     rows = np.concatenate([C[meets], -C[meets[np.isinf(low[meets])]]]).astype(float)
-    p = x.size
-    at = np.eye(p)
+    at = np.eye(x.size)
     bounds = np.concatenate([-at[x <= lower + tiny], at[x >= upper - tiny]])
     columns = np.concatenate([rows, bounds])
-    scale = np.abs(columns).max(axis=1, initial=0.0)
-    columns = columns / np.where(scale > 0, scale, 1)[:, None]
-    unit = max(float(np.abs(want).max(initial=0.0)), 1e-300)
+    scale = 2.0 ** np.floor(np.log2(np.maximum(np.abs(columns).max(axis=1, initial=0.0), 1e-300)))
     found = np.zeros(len(columns), LONG)
     if len(columns):
-        found = nnls(columns.T, (want / unit).astype(float), maxiter=50 * len(columns) + 100)[0]
-        found = found.astype(LONG) * unit
-        some = found > 0
-        for _ in range(3):  # what floats leave is found again among the same ones
-            rest = want - found @ columns.astype(LONG)
-            more = np.linalg.lstsq(columns[some].T, rest.astype(float), rcond=1e-13)[0]
-            found[some] = np.maximum(found[some] + more, 0)
-    found = found[: len(rows)] / np.where(scale > 0, scale, 1)[: len(rows)]
+        found = least(columns / scale[:, None], want)
+    found = found[: len(rows)] / scale[: len(rows)]
     nu = np.zeros(len(C), LONG)
     nu[meets] += found[: len(meets)]
     nu[meets[np.isinf(low[meets])]] -= found[len(meets) :]
     return nu
+
+
+def in_floats(columns: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Nonnegative least squares: a sum of the columns (lines here) that is next to `want`."""
+    unit = max(float(np.abs(want).max(initial=0.0)), 1e-300)
+    found = nnls(columns.T, (want / unit).astype(float), maxiter=50 * len(columns) + 100)[0]
+    found = found.astype(LONG) * unit
+    some = found > 0
+    for _ in range(3):  # what floats leave is found again among the same ones
+        rest = want - found @ columns.astype(LONG)
+        more = np.linalg.lstsq(columns[some].T, rest.astype(float), rcond=1e-13)[0]
+        found[some] = np.maximum(found[some] + more, 0)
+    return found
+
+
+def in_decimals(columns: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """The same with 80 digits, by Lawson and Hanson's method: columns may differ in the last digit.
+
+    What is left of `want`, or of a column by others, counts down to half of the digits.
+    """
+    with localcontext(Context(prec=80, Emax=10**8, Emin=-(10**8))):
+        lines = [[Decimal(float(v)) for v in column] for column in columns]
+        aim = [Decimal(float(v)) + Decimal(float(v - LONG(float(v)))) for v in want]
+        least = sum(v * v for v in aim).sqrt() * HALF_OF_THE_DIGITS
+        found, chosen, useless = [Decimal(0)] * len(lines), list[int](), set[int]()
+        for _ in range(6 * len(lines)):
+            rest = aim
+            for k in chosen:
+                rest = [r - found[k] * v for r, v in zip(rest, lines[k], strict=True)]
+            others = [k for k in range(len(lines)) if k not in chosen and k not in useless]
+            pulls = {k: sum(map(mul, lines[k], rest)) for k in others}
+            pick = max(others, key=pulls.__getitem__, default=-1)
+            if pick < 0 or pulls[pick] <= least:
+                break
+            chosen.append(pick)
+            goal = solved_in_decimals([lines[k] for k in chosen], aim)
+            if goal is None:
+                useless.add(chosen.pop())
+            while goal is not None:
+                ways = [found[k] / (found[k] - v)
+                        for k, v in zip(chosen, goal, strict=True) if v <= 0]  # fmt: skip
+                step = min(ways, default=Decimal(1))
+                for k, v in zip(chosen, goal, strict=True):
+                    found[k] += step * (v - found[k])
+                if not ways:
+                    break
+                for k, v in zip(tuple(chosen), goal, strict=True):
+                    if v <= 0 and found[k] <= least:
+                        found[k] = Decimal(0)
+                        chosen.remove(k)
+                        useless.clear()
+                goal = solved_in_decimals([lines[k] for k in chosen], aim)
+        return np.array([LONG(str(v)) for v in found])
+
+
+def solved_in_decimals(lines: list[list[Decimal]], aim: list[Decimal]) -> list[Decimal] | None:
+    """Least squares by Gauss's elimination on the normal equations; None if one line too many."""
+    m = len(lines)
+    M = [[sum(map(mul, a, b)) for b in lines] + [sum(map(mul, a, aim))] for a in lines]
+    for j in range(m):
+        own = sum(v * v for v in lines[j])
+        if M[j][j] <= own * HALF_OF_THE_DIGITS:
+            return None
+        for r in range(j + 1, m):
+            f = M[r][j] / M[j][j]
+            M[r] = [v - f * u for v, u in zip(M[r], M[j], strict=True)]
+    out = [Decimal(0)] * m
+    for j in range(m - 1, -1, -1):
+        out[j] = (M[j][m] - sum(M[j][k] * out[k] for k in range(j + 1, m))) / M[j][j]
+    return out
 
 
 def _draw(kind: str) -> Draw:

@@ -26,11 +26,15 @@ ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
 ACCEPTED = 1e-6  # and that above which none passes at all
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, 0)
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
-FAST, STRICT = np.array(0.0), np.array(1.0)
+# How many systems the kernel may solve before others take over. Where hard rows of a domain hold
+# blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
+# creeps; on a box every answer comes from the kernel that can.
+FAST, HASTY = np.array(np.inf), np.array(24.0)
 HALF = np.array(0.5)  # alpha of a projection
 FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
 HINGE = 0.0  # the floor that needs no array
 MANY_ROWS = 72  # above, passes on BLAS over few rows at a time beat the compiled loops
+SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
 SOME_ROWS = 16
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
@@ -70,9 +74,11 @@ def solve_affine(
     floor: Any,
     constraint: Affine,
     domain: Box,
+    rounds: Array = FAST,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
+    answer = None
     if center.ndim == 1:
         # A single decision costs mostly Python, so there is little of it here. The kernel itself
         # refuses arrays that do not belong together.
@@ -82,19 +88,22 @@ def solve_affine(
             if A.ndim != 2:
                 raise misfit(center, gradient, weights, constraint, domain) from None
             if prepare_single(A.shape):
-                return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
+                return solve_affine(
+                    center, gradient, alpha, weights, floor, constraint, domain, rounds
+                )
         else:
             x, multipliers = empty(center.shape), empty(b.shape)
             try:
                 residual = kernel(
                     center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros,
-                    A, b, domain.lower, domain.upper, FAST,
+                    A, b, domain.lower, domain.upper, rounds,
                     NONE if size <= STACK else scratch(size), x, multipliers, None,
                 )  # fmt: skip
             except TypeError:
                 raise misfit(center, gradient, weights, constraint, domain) from None
             if residual <= TOLERANCE:
                 return new_tuple(Step, (x, multipliers, residual))
+            answer = new_tuple(Step, (x, multipliers, np.asarray(residual)))
     if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
         from coldq.step.large import solve_large
 
@@ -105,7 +114,7 @@ def solve_affine(
         center, gradient, alpha, floor, weights, zeros, A, b, domain.lower, domain.upper,
     )  # fmt: skip
     try:
-        answer = run_affine(problem)
+        answer = answer or run_affine(problem, rounds)
     except InvalidInput:
         raise
     except ValueError:
@@ -143,7 +152,7 @@ def solve_beside(
         weights = append(weights, own.weights, 1)
         A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
         rows, box = Affine.unchecked(A, b), domain.box
-        step = solve_affine(center, gradient, alpha, weights, floor, rows, box)
+        step = solve_affine(center, gradient, alpha, weights, floor, rows, box, HASTY)
         if not priced and np.abs(step.multipliers[..., :n]).max(initial=0.0) > HUGE:
             zeros = _zeros(weights.shape[-1])
             problem = (center, gradient, alpha, floor, weights, zeros, A, b, box.lower, box.upper)
@@ -230,12 +239,12 @@ def misfit(
     )
 
 
-def run_affine(problem: tuple[Any, ...], strict: Array = FAST) -> Step:
+def run_affine(problem: tuple[Any, ...], rounds: Array = FAST) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
     n, p = problem[6].shape[-2:]
     cores, size = ((p,), (n,), ()), scratch_size(n, p)
-    return new_tuple(Step, run_batch(affine_step(), (*problem, strict), CORES, cores, size))
+    return new_tuple(Step, run_batch(affine_step(), (*problem, rounds), CORES, cores, size))
 
 
 def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
@@ -245,12 +254,37 @@ def rescue(problem: tuple[Any, ...], answer: Step) -> tuple[Step, np.ndarray]:
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
-        # Multipliers that are far from right are a worse start than none.
-        again = solve_extended(one, multipliers[where] if residual[where] <= ROUGH else None)
+        start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
+        again = solve_extended(one, start)
         clash[where] = again.clash
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
+
+
+def guessed(one: Any) -> Array | None:
+    """Multipliers to start from, of an instance with many rows and coordinates.
+
+    Those that are far from right are a worse start than none. From none the number of faces on the
+    way, and the cost of each, grow with the rows and coordinates; an interior-point method's steps
+    do not grow in number.
+    """
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = one
+    norms = np.square(A).sum(axis=1)
+    if sum(A.shape) <= SOME_FACES or soft.any() or not norms.all():
+        return None
+    from coldq.step.interior_point import from_inside
+    from coldq.step.large import Problem
+
+    half = 0.5 / alpha
+    y, found = center - gradient * half, None
+    problem = Problem(y, A, b, floor * half, weights * half, lower, upper)
+    with np.errstate(all="ignore"):
+        for count, mu in enumerate(from_inside(problem, norms)):
+            found = mu / half
+            if count == 1:  # which multipliers are at a bound is mostly clear then
+                break
+    return found
 
 
 def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:

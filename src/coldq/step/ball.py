@@ -17,7 +17,7 @@ from coldq.contractions import affine_value, matvec
 from coldq.domains import Ball, Domain
 from coldq.errors import InvalidInput
 from coldq.step.affine import (
-    FAST,
+    HASTY,
     HINGE,
     ROUGH,
     TOLERANCE,
@@ -27,15 +27,25 @@ from coldq.step.affine import (
     raise_if_failed,
 )
 from coldq.step.answer import Step
-from coldq.step.extended import LEAST_SIZE, Answer, Instance, hard_rows_clash, solve_extended
+from coldq.step.extended import (
+    LEAST_SIZE,
+    Answer,
+    Instance,
+    hard_rows_clash,
+    residual_of,
+    solve_extended,
+)
 from coldq.step.kernels import ball_scratch_size, ball_step
 from coldq.step.threads import run_batch
 
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
+SOON = 300.0  # minima of the Lagrangian, after which other methods are as fast
+LATE = 12  # steps of Newton's method, after which tangents are tried from there
 MOST = 1e40  # as a multiplier nothing
 FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
+MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
 NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
 LOOSE = 1e12  # the share of coordinates that cost nothing
 LONG = 1e5  # times y: multipliers that cost x five digits
@@ -106,7 +116,7 @@ def run_ball(problem: tuple[Any, ...]) -> Step:
 def _run(problem: tuple[Any, ...]) -> Step:
     n, p = problem[6].shape[-2:]
     cores, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    return Step(*run_batch(ball_step(), (*problem, FAST), CORES, cores, size))
+    return Step(*run_batch(ball_step(), (*problem, HASTY), CORES, cores, size))
 
 
 def solve_ball_product(
@@ -133,7 +143,8 @@ def solve_ball_product(
         zeros, alpha = np.zeros(b.shape[-1]), np.asarray(alpha)
         plain = (center, gradient, alpha, low, high, zeros, A, b, box.lower, box.upper)
         spheres = tuple(part for ball in balls for part in (ball.center, ball.radius))
-        begin = np.zeros(len(balls) + b.shape[-1])
+        begin = np.zeros(len(balls) + b.shape[-1] + 1)
+        begin[-1] = SOON
         x, found, residual = run_curved(as_curved(plain, balls), begin)
         x, multipliers, residual = accepted(plain, balls, (x, found, residual))
         cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, *(1, 0) * len(balls))
@@ -147,7 +158,7 @@ def solve_ball_product(
             guess = None
             if residual[where] <= ROUGH:
                 radius = np.array([ball.radius for ball in held])
-                guess = found[where][: len(held)] / (one[2] * radius), multipliers[where]
+                guess = x[where], found[where][: len(held)] / (one[2] * radius), multipliers[where]
             again = solve_in_balls(one[:10], held, guess)
             x[where] = np.minimum(np.maximum(again.x, one[8]), one[9])
             multipliers[where], residual[where] = again[1:3]
@@ -228,7 +239,7 @@ def accepted(
 
 
 def solve_in_balls(
-    instance: Instance, balls: list[InBall], guess: tuple[Array, Array] | None = None
+    instance: Instance, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
 ) -> Answer:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
@@ -245,7 +256,7 @@ def solve_in_balls(
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
     instance = (*instance[:8], lower, upper)
     if guess is not None and all(np.isfinite(part).all() for part in guess):
-        answer = Search(instance, balls).run(*guess)
+        answer = along_tangents(instance, balls, *guess)
         if answer.residual <= CLOSE:
             return answer
     free = solve_extended(instance)
@@ -253,9 +264,73 @@ def solve_in_balls(
         return free._replace(residual=np.inf if free.clash else np.nan)
     if all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
+    answer = along_tangents(instance, balls, free.x, np.zeros(len(balls)), free.multipliers)
+    if answer.residual <= CLOSE:
+        return answer
     if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)
     return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+
+
+def along_tangents(
+    instance: Instance,
+    balls: list[InBall],
+    x: Array,
+    nu: Array,
+    multipliers: Array,
+    patience: int = 3,
+) -> Answer:
+    """The answer by Newton's method on all conditions, which may not get there from everywhere.
+
+    Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
+    the ball's multiplier nu gives; the tangent's multiplier is the next nu. It ends after so many
+    steps as `patience` says that do not halve the residual.
+    """
+    *first, A, b, lower, upper = instance
+    center, gradient, alpha, floor, weights, soft = first
+    n, p, m = b.size, x.size, len(balls)
+    radius, double = np.array([ball.radius for ball in balls]), 2.0 * float(alpha)
+    floor, weights = np.append(floor, np.zeros(m)), np.append(weights, np.full(m, np.inf))
+    soft, b = np.append(soft, np.zeros(m)), np.append(b, np.zeros(m))
+    A = np.concatenate([A, np.zeros((m, p))])
+    share, there, middle, rest = np.ones(p), np.zeros(p), np.zeros(p), np.ones(p, bool)
+    for ball in balls:
+        middle[ball.inside], rest[ball.inside] = ball.center, False
+    best = Answer(x, multipliers, np.inf, False)
+    start, last = np.append(multipliers, double * nu * radius), 0
+    for count in range(30):
+        # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
+        # to where they are: at the end they stay there, and nothing has changed.
+        more = MOST_UNLIKE * float(nu.max())
+        there[rest], share[rest] = x[rest], 1.0 / (1.0 + more)
+        for k, ball in enumerate(balls):
+            away = x[ball.inside] - ball.center
+            far = ball.reach(x)
+            away = away / far if far > 0.0 else away
+            A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
+            part = more / (nu[k] + more) if more > 0.0 else 0.0
+            tangent = ball.center + ball.radius * away
+            there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
+            share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
+        rows = (center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
+        answer = solve_extended(rows, start, share, there)
+        if not np.isfinite(answer.residual):
+            break
+        x, start = answer.x, answer.multipliers
+        nu = start[n:] / (double * radius)
+        share[rest] = 1.0
+        for ball, own in zip(balls, nu, strict=True):
+            share[ball.inside] = 1.0 / (1.0 + own)
+        off = np.array([ball.reach(x) - ball.radius for ball in balls])
+        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
+        residual = residual_of(instance, x, start[:n], share, middle)
+        residual = max(residual, float(off.max()))
+        if residual < best.residual:
+            last = count if residual < 0.5 * best.residual else last
+            best = Answer(x, start[:n], residual, False)
+        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else patience):
+            break
+    return best
 
 
 class Search:
@@ -264,6 +339,7 @@ class Search:
     def __init__(self, instance: Instance, balls: list[InBall]) -> None:
         self.instance, self.balls = instance, balls
         self.best: Answer | None = None
+        self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
         p = instance[8].size
         self.share, self.middle = np.ones(p), np.zeros(p)
         for ball in balls:
@@ -280,7 +356,7 @@ class Search:
         off = np.where(nu > 0.0, np.abs(reach - radius), np.maximum(reach - radius, 0.0)) / size
         residual = max(answer.residual, float(off.max()))
         if self.best is None or residual < self.best.residual:
-            self.best = answer._replace(residual=residual)
+            self.best, self.nu = answer._replace(residual=residual), nu.copy()
         return answer, reach, off
 
     def run(self, nu: Array, multipliers: Array) -> Answer:
@@ -291,7 +367,7 @@ class Search:
         last = np.inf
         for k in range(60):
             worst = float(off.max())
-            if worst <= ON_SPHERE:
+            if worst <= ON_SPHERE or (k == LATE and self.polished(multipliers)):
                 break
             wish = self.newton(nu, answer, reach, radius)
             if nu.size == 1:
@@ -313,12 +389,26 @@ class Search:
                 step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
             nu, last = nu + step, worst
         assert self.best is not None
-        if not self.best.residual <= CLOSE and nu.size > 1:
+        if not self.polished(multipliers) and nu.size > 1:
             self.settle(np.zeros(nu.size), 0, multipliers)
         missed = not self.best.residual <= CLOSE and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
             return self.best._replace(residual=np.inf, clash=True)
         return self.best
+
+    def polished(self, multipliers: Array) -> bool:
+        """Whether the best is what it should be, or tangents lead from it, or from none, to that.
+
+        The multipliers of rows are those of no nu.
+        """
+        assert self.best is not None
+        x, nu, rows = self.best.x, self.nu, self.best.multipliers
+        for begin in ((x, nu, rows), (x, 0.0 * nu, multipliers)):
+            if self.best.residual <= CLOSE:
+                break
+            again = along_tangents(self.instance, self.balls, *begin, patience=12)
+            self.best = again if again.residual < self.best.residual else self.best
+        return self.best.residual <= CLOSE
 
     def settle(self, nu: Array, k: int, start: Array) -> tuple[Answer, Array, Array]:
         """Bring the balls from the k-th on to their spheres, each within the one before."""

@@ -21,7 +21,8 @@ LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
 PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
 MANY = 400  # independent rows: beyond, double-double takes minutes
 HALF = np.array(0.5)  # alpha of a projection
-LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts
+FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
+LEAST_SIZE = 1e-6  # of the largest coordinate (of a row): as what each counts
 
 
 class Answer(NamedTuple):
@@ -89,7 +90,8 @@ def residual_of(
     half = 0.5 / float(alpha)
     mu = multipliers * half
     z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
-    size = size + np.abs(mu) @ np.abs(A)
+    counts = np.where(np.isinf(floor) | np.isinf(weights), FREE_PRICE, 1.0)
+    size = size + (counts * np.abs(mu)) @ np.abs(A)
     if share is not None and middle is not None:
         moved = share != 1.0
         z = np.where(moved, middle + share * (z - middle), z)
@@ -98,8 +100,10 @@ def residual_of(
     size = np.maximum(size, least)
     off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
     g = A @ x - b - soft * multipliers
-    at = np.maximum(np.abs(x), least)
-    terms = np.abs(A) @ at + np.abs(b) + np.abs(soft * multipliers)
+    size = np.abs(A)
+    least = LEAST_SIZE * ((size > 0.0) * np.abs(x)).max(axis=1, initial=0.0)
+    terms = (size * np.maximum(np.abs(x), least[:, None])).sum(axis=1)
+    terms = terms + np.abs(b) + np.abs(soft * multipliers)
     wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
     rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)
     return float(np.concatenate([off, rows]).max(initial=0.0))

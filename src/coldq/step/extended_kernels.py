@@ -19,7 +19,7 @@ import math
 
 from coldq.compiled import address_of, cube, exact, exact_inlined, kernel, matrix, vector
 
-Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, LEAST, SHARE, SIDE, COLUMNS = range(12)
+Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, LEAST, SHARE, SIDE, END, COLUMNS = range(13)
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
 SCALE, ROOM, SOFT, LENGTH, SPAN, BASIC, ORDER, POWER, ROWS = range(10, 19)
 LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
@@ -31,6 +31,9 @@ DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do no
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
 ZERO = 1e-100  # below it a row is constant
+FRESH = 1e-29  # of the terms of z: the rounding of z formed afresh
+LOST = 1e-4  # of a pivot: what is left of it where a factor must be made anew
+WORN = 60  # changes, after which it is too
 NO_END = -1.0
 
 
@@ -90,6 +93,32 @@ def shift(A, columns, k, d, d_low):
             t, t_low = times(t, t_low, -columns[SHARE, i])
             z, z_low = columns[Z, i], columns[Z_LOW, i]
             columns[Z, i], columns[Z_LOW, i] = add(z, z_low, t, t_low)
+
+
+@exact
+def form(A, columns, rows):
+    """Form z afresh where multipliers that were far longer on the way left their rounding in it.
+
+    Whether there was any. Where y or what is taken from it is as long still, z knows better.
+    """
+    some = False
+    n, p = A.shape
+    for i in range(p):
+        w = w_low = size = 0.0
+        for k in range(n):
+            if rows[MU, k] != 0.0 and A[k, i] != 0.0:
+                t, t_low = times(rows[MU, k], rows[MU_LOW, k], A[k, i])
+                w, w_low = add(w, w_low, t, t_low)
+                size += abs(t)
+        share = columns[SHARE, i]
+        w, w_low = times(w, w_low, -share)
+        w, w_low = add(w, w_low, columns[Y, i], columns[Y_LOW, i])
+        size = share * size + abs(columns[Y, i])
+        off, _ = add(w, w_low, -columns[Z, i], -columns[Z_LOW, i])
+        if share > 0.0 and abs(off) > FRESH * size:
+            columns[Z, i], columns[Z_LOW, i] = w, w_low
+            some = True
+    return some
 
 
 @exact
@@ -157,6 +186,67 @@ def join(A, columns, rows, blocks, k, m):
 
 
 @exact
+def adjust(blocks, m, sigma, sigma_low, first):
+    """Change the factor of H to that of ``H + sigma v v'``, from line `first` on; v in SQUARES[0].
+
+    What H is made of changes by one coordinate or one row at a time, and this costs a line of the
+    matrix where a new factor costs the matrix. False if digits were lost that a new one has.
+    """
+    for j in range(first, m):
+        v, v_low = blocks[SQUARES, 0, j], blocks[SQUARES_LOW, 0, j]
+        if v == 0.0:
+            continue
+        old, old_low = blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j]
+        push, push_low = multiply(sigma, sigma_low, v, v_low)
+        new, new_low = multiply(push, push_low, v, v_low)
+        new, new_low = add(old, old_low, new, new_low)
+        if not new > LOST * old:
+            return False
+        blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j] = new, new_low
+        push, push_low = divide(push, push_low, new, new_low)
+        ratio, ratio_low = divide(old, old_low, new, new_low)
+        sigma, sigma_low = multiply(sigma, sigma_low, ratio, ratio_low)
+        for r in range(j + 1, m):
+            f, f_low = blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j]
+            t, t_low = multiply(v, v_low, f, f_low)
+            w, w_low = add(blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r], -t, -t_low)
+            blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r] = w, w_low
+            t, t_low = multiply(push, push_low, w, w_low)
+            blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j] = add(f, f_low, t, t_low)
+    return True
+
+
+@exact
+def turn(A, columns, rows, blocks, i, side, m):
+    """Let coordinate i go, or hold it at a side; whether the factor of m rows followed."""
+    share = columns[SHARE, i]
+    for a in range(m):
+        blocks[SQUARES, 0, a], blocks[SQUARES_LOW, 0, a] = A[int(rows[ORDER, a]), i], 0.0
+    columns[SIDE, i] = side
+    return adjust(blocks, m, share if side == FREE else -share, 0.0, 0)
+
+
+@exact
+def drop(blocks, place, m):
+    """Take the row at a place out of the factor of m rows; whether it followed."""
+    for r in range(place + 1, m):
+        blocks[SQUARES, 0, r - 1] = blocks[FACTOR, r, place]
+        blocks[SQUARES_LOW, 0, r - 1] = blocks[FACTOR_LOW, r, place]
+    sigma, sigma_low = blocks[PIVOT, 0, place], blocks[PIVOT_LOW, 0, place]
+    for r in range(place + 1, m):
+        blocks[PIVOT, 0, r - 1], blocks[PIVOT_LOW, 0, r - 1] = (
+            blocks[PIVOT, 0, r], blocks[PIVOT_LOW, 0, r]
+        )  # fmt: skip
+        for j in range(place):
+            blocks[FACTOR, r - 1, j] = blocks[FACTOR, r, j]
+            blocks[FACTOR_LOW, r - 1, j] = blocks[FACTOR_LOW, r, j]
+        for j in range(place + 1, r):
+            blocks[FACTOR, r - 1, j - 1] = blocks[FACTOR, r, j]
+            blocks[FACTOR_LOW, r - 1, j - 1] = blocks[FACTOR_LOW, r, j]
+    return adjust(blocks, m - 1, sigma, sigma_low, place)
+
+
+@exact
 def back(rows, blocks, m):
     """Solve with the factor's transpose, in place in the D of the rows of the face."""
     for a in range(m - 1, -1, -1):
@@ -216,12 +306,12 @@ def rise_for_ever(A, b, lower, upper, columns, rows):
     set_direction(A, columns, rows, False, FAR)  # what a free coordinate does move counts here
     for i in range(p):
         w, w_low = columns[W, i], columns[W_LOW, i]
-        columns[Z, i] = columns[X, i]
+        columns[END, i] = columns[X, i]
         if w != 0.0:
             if abs(lower[i] if w > 0.0 else upper[i]) == math.inf:
                 return 0.0
-            columns[Z, i] = lower[i] if w > 0.0 else upper[i]
-            t, t_low = times(w, w_low, columns[Z, i])
+            columns[END, i] = lower[i] if w > 0.0 else upper[i]
+            t, t_low = times(w, w_low, columns[END, i])
             s, s_low = add(s, s_low, t, t_low)
     for k in range(n):
         d, d_low = rows[D, k], rows[D_LOW, k]
@@ -230,7 +320,7 @@ def rise_for_ever(A, b, lower, upper, columns, rows):
             s, s_low = add(s, s_low, -t, -t_low)
             size += abs(t)
             for i in range(p):
-                size += abs(d * A[k, i] * columns[Z, i])
+                size += abs(d * A[k, i] * columns[END, i])
     return s / size if size > 0.0 else 0.0
 
 
@@ -238,9 +328,10 @@ def rise_for_ever(A, b, lower, upper, columns, rows):
 def most_violated(lower, upper, columns, rows, first):
     """The row, or n and the coordinate, that is farthest from where it should be; -1 if none is.
 
-    If asked, the first one that is.
+    If asked, the first one that is. A coordinate that a bound holds from which it wants to go, as
+    only rounding leaves it, is numbered from n + p on.
     """
-    n = rows.shape[1]
+    n, p = rows.shape[1], lower.size
     worst = 0.0
     pick = -1
     for k in range(n):
@@ -251,9 +342,11 @@ def most_violated(lower, upper, columns, rows, first):
             if depth > worst:
                 worst = depth
                 pick = k
-                if first:
+                # A multiplier between its bounds is that of a row that depended on others: with
+                # these it has a way to go, and only then others have.
+                if first or (rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]):
                     return pick
-    for i in range(lower.size):
+    for i in range(p):
         if columns[SIDE, i] == FREE:
             x = columns[X, i]
             bound = lower[i] if x < lower[i] else upper[i]
@@ -261,6 +354,16 @@ def most_violated(lower, upper, columns, rows, first):
             if depth > worst and depth > BOUND_ROOM * abs(bound) + columns[LEAST, i]:
                 worst = depth
                 pick = n + i
+                if first:
+                    return pick
+        elif columns[SIDE, i] != FIXED:
+            z = columns[Z, i]
+            left = columns[SIDE, i] == LEFT
+            depth = z - lower[i] if left else upper[i] - z
+            bound = lower[i] if left else upper[i]
+            if depth > worst and depth > BOUND_ROOM * abs(bound) + columns[LEAST, i]:
+                worst = depth
+                pick = n + p + i
                 if first:
                     return pick
     return pick
@@ -300,8 +403,14 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
     still = whole = 0
     kept = 0  # how many rows the factor holds
+    worn = 0  # how often it was adjusted
+    formed = 0  # how often z was formed afresh
     for _ in range(steps):
         refresh(A, b, lower, upper, columns, rows, tolerance)
+        if worn > WORN:
+            kept = 0
+        if kept == 0:
+            worn = 0
         if kept != m:
             for a in range(kept, m):
                 k = int(rows[ORDER, a])
@@ -318,11 +427,22 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
         for k in range(n):
             rows[D, k] = rows[D_LOW, k] = 0.0
         pick = -1
+        held = -1  # a coordinate that the rows of the face leave no freedom: held in the end
         free_rise = False  # along D no free coordinate moves
         if met or whole > 3:
             pick = most_violated(lower, upper, columns, rows, still > 20)
             if pick < 0:
-                return 0.0
+                formed += 1
+                if formed > 3 or not form(A, columns, rows):
+                    return 0.0
+                whole = 0
+                continue
+        if pick >= n + p:
+            worn += 1
+            whole = 0
+            if not turn(A, columns, rows, blocks, pick - n - p, FREE, m):
+                kept = 0
+            continue
         if pick >= n:
             i = pick - n
             for a in range(m):
@@ -336,15 +456,17 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                 own, own_low = add(own, own_low, -t, -t_low)
             side = LEFT if columns[X, i] < lower[i] else RIGHT
             if own > DEPENDENT:
-                columns[SIDE, i] = side
-                kept = whole = 0
+                worn += 1
+                whole = 0
+                if not turn(A, columns, rows, blocks, i, side, m):
+                    kept = 0
                 continue
             for a in range(m):
                 k = int(rows[ORDER, a])
                 rows[D, k], rows[D_LOW, k] = -side * rows[D, k], -side * rows[D_LOW, k]
             free_rise = True
             columns[SIDE, i] = side
-            kept = 0
+            held = i
         elif pick >= 0 and rows[LENGTH, pick] <= ZERO:  # constant on the box, and violated
             bound = HI if rows[G, pick] > 0.0 else LO
             if abs(rows[bound, pick]) == math.inf:
@@ -375,7 +497,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
 
         # Go as far as nothing leaves the face.
         set_direction(A, columns, rows, free_rise, DEPENDENT)
-        t = math.inf if free_rise else 1.0
+        t, t_low = math.inf if free_rise else 1.0, 0.0
         leaves = -1
         for a in range(m):
             k = int(rows[ORDER, a])
@@ -383,19 +505,28 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             if d != 0.0:
                 bound = HI if d > 0.0 else LO
                 if abs(rows[bound, k]) < math.inf:
-                    room, _ = add(
+                    room, room_low = add(
                         rows[bound, k], rows[bound + 1, k], -rows[MU, k], -rows[MU_LOW, k]
                     )
-                    if max(room / d, 0.0) < t:
-                        t = max(room / d, 0.0)
+                    way, way_low = divide(room, room_low, d, rows[D_LOW, k])
+                    if not way > 0.0:
+                        way = way_low = 0.0
+                    if way < t or (way == t and way_low < t_low):
+                        t, t_low = way, way_low
                         leaves = k
         for i in range(p):
-            side, speed = columns[SIDE, i], -columns[W, i] * columns[SHARE, i]
+            side, speed = columns[SIDE, i], -columns[W, i]
+            if columns[SHARE, i] == 0.0:
+                continue
             if (side == LEFT and speed > 0.0) or (side == RIGHT and speed < 0.0):
                 bound = lower[i] if side == LEFT else upper[i]
-                room, _ = add(bound, 0.0, -columns[Z, i], -columns[Z_LOW, i])
-                if max(room / speed, 0.0) < t:
-                    t = max(room / speed, 0.0)
+                room, room_low = add(bound, 0.0, -columns[Z, i], -columns[Z_LOW, i])
+                way, way_low = times(speed, -columns[W_LOW, i], columns[SHARE, i])
+                way, way_low = divide(room, room_low, way, way_low)
+                if not way > 0.0:
+                    way = way_low = 0.0
+                if way < t or (way == t and way_low < t_low):
+                    t, t_low = way, way_low
                     leaves = n + i
         if t == math.inf:
             rise = rise_for_ever(A, b, lower, upper, columns, rows)
@@ -408,23 +539,24 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                     leaves = k
             if rise > tolerance or leaves < 0:
                 return max(rise, tolerance)
-            t = 0.0
+            t = t_low = 0.0
         still = still + 1 if t == 0.0 else 0
         whole = whole + 1 if leaves < 0 and pick < 0 else 0
         for a in range(m):
             k = int(rows[ORDER, a])
-            move, move_low = times(rows[D, k], rows[D_LOW, k], t)
+            move, move_low = multiply(rows[D, k], rows[D_LOW, k], t, t_low)
             rows[MU, k], rows[MU_LOW, k] = add(rows[MU, k], rows[MU_LOW, k], move, move_low)
         # z goes along by increments: where y is huge, x is found to the digits of x, not of y.
         for i in range(p):
             if columns[W, i] != 0.0:
                 move, move_low = times(columns[W, i], columns[W_LOW, i], -columns[SHARE, i])
-                move, move_low = times(move, move_low, t)
+                move, move_low = multiply(move, move_low, t, t_low)
                 z, z_low = columns[Z, i], columns[Z_LOW, i]
                 columns[Z, i], columns[Z_LOW, i] = add(z, z_low, move, move_low)
         if leaves >= n:
-            columns[SIDE, leaves - n] = FREE
-            kept = 0
+            worn += 1
+            if not turn(A, columns, rows, blocks, leaves - n, FREE, kept):
+                kept = 0
         elif leaves >= 0:
             bound = HI if rows[D, leaves] > 0.0 else LO
             if abs(rows[bound, leaves]) < math.inf:
@@ -437,9 +569,15 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             while rows[ORDER, place] != leaves:
                 place += 1
             m -= 1
-            kept = min(kept, place)
             for a in range(place, m):
                 rows[ORDER, a] = rows[ORDER, a + 1]
+            if place < kept:
+                worn += 1
+                kept = kept - 1 if drop(blocks, place, kept) else 0
+        if held >= 0:
+            worn += 1
+            if not turn(A, columns, rows, blocks, held, columns[SIDE, held], kept):
+                kept = 0
     return NO_END
 
 

@@ -35,6 +35,7 @@ ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hun
 X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
+UNSETTLED = 1e-6  # at least the residual of what was given up on the way: others do better
 SEARCH_TOLERANCE = 0.02  # of the slope at the start: looser searches cost more Newton steps
 FLAT = 1e-16  # of the squared direction: less curvature is what REGULARISATION makes of none
 LONG = 1e5  # times y: a multiplier that costs x five digits
@@ -116,12 +117,14 @@ def affine_residual(x, A, lower, upper, columns, rows):
 
 
 @inlined
-def judged(residual, x, A, b, center, lower, upper, columns, rows):
+def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
     """The same residual relative to the instance alone, at any scale: what the answer is worth.
 
     The iteration needs floors under what it is relative to, lest it never ends where x = 0 and
     b = 0. And multipliers, where rows tie or nearly do, may be so long that x is what rounding
-    leaves of ``y - A'mu``: here that counts. Z and W are as :func:`affine_residual` left them.
+    leaves of ``y - A'mu``: here that counts. Rows are relative to the largest coordinate that they
+    have if they stand `apart`, as those of a product's parts do, else to the largest of all. Z and
+    W are as :func:`affine_residual` left them.
     """
     n, p = A.shape
     if not (residual < math.inf):
@@ -143,7 +146,12 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows):
         mu, g = rows[MU, k], rows[G, k]
         if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
             size = abs(b[k]) + abs(rows[SOFT, k] * mu)
-            least = LEAST_SIZE * (largest if size > 0.0 else max(largest, reach))
+            own = largest
+            if apart:
+                own = 0.0
+                for i in range(p):
+                    own = max(own, abs(x[i]) if A[k, i] != 0.0 else 0.0)
+            least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
             for i in range(p):
                 size += abs(A[k, i]) * max(abs(x[i]), least)
             worst = max(worst, abs(g) / max(size, TINY))
@@ -177,10 +185,11 @@ def solve_open(rows, n, count):
 
 
 @compiled
-def climb_piece(rows, n, m):
+def climb_piece(rows, n, m, most):
     """The same maximum by the primal active-set method from d = 0: every step goes up.
 
-    RHS holds the slope GAIN - H d, STEP the Newton step over the open entries.
+    RHS holds the slope GAIN - H d, STEP the Newton step over the open entries. Returns how many
+    systems it solved.
     """
     for k in range(m):
         rows[D, k] = 0.0
@@ -190,7 +199,9 @@ def climb_piece(rows, n, m):
             rows[SIDE, k] = 1
         elif rows[DOWN, k] >= 0.0 and rows[GAIN, k] <= 0.0:
             rows[SIDE, k] = -1
-    for _ in range(30 + 6 * m):
+    for attempt in range(30 + 6 * m):
+        if attempt > most:
+            break
         count = 0
         for k in range(m):
             rows[STEP, k] = rows[D, k]
@@ -231,21 +242,23 @@ def climb_piece(rows, n, m):
                     worst = wrong / max(size, TINY)
                     block = k
         if block < 0:
-            return
+            return attempt
         rows[SIDE, block] = 0
+    return 30 + 6 * m
 
 
 @compiled
-def maximise_piece(rows, n, m):
+def maximise_piece(rows, n, m, most):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP``.
 
     Block principal pivoting guesses which entries are at a bound and corrects all wrong guesses
     at once: a few rounds are nearly always enough. It is not monotone, so where it does not end
-    soon (more rows than coordinates, say) the slower climb takes over.
+    soon (more rows than coordinates, say) the slower climb takes over. Returns how many systems
+    were solved.
     """
     for k in range(m):
         rows[SIDE, k] = 0
-    for _ in range(6):
+    for attempt in range(6):
         count = 0
         for k in range(m):
             if rows[SIDE, k] == 0:
@@ -278,10 +291,10 @@ def maximise_piece(rows, n, m):
                     rows[RHS, k] = 0.0
             ended = ended and rows[RHS, k] == side
         if ended:
-            return
+            return 1 + attempt
         for k in range(m):
             rows[SIDE, k] = rows[RHS, k]
-    climb_piece(rows, n, m)
+    return 6 + climb_piece(rows, n, m, most)
 
 
 @compiled
@@ -419,7 +432,7 @@ def cut_back(A, columns, rows):
 
 @compiled
 def solve_instance(
-    n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, strict,
+    n, p, center_, gradient_, alpha, floor_, weights_, compliance_, A_, b_, lower_, upper_, rounds,
     columns_, rows_, x_, multipliers_,
 ):  # fmt: skip
     # By their addresses: passing some fifteen descriptors of arrays costs several times the quiet
@@ -484,32 +497,21 @@ def solve_instance(
 
     residual = math.inf
     refreshed = 0
+    spent = 0.0
     for iteration in range(40 + 10 * n):
-        # The rows whose multiplier should move. In strict mode a row leaves its bound only when
-        # all others are settled, one at a time: then no face is visited twice.
         m = 0
         settled = True
-        worst = 0.0
-        pick = -1
-        for k in range(n):
+        for k in range(n):  # the rows whose multiplier should move
             mu, g = rows[MU, k], rows[G, k]
             tolerance = ROW_TOLERANCE * rows[SCALE, k]
             at_lo = mu <= rows[LO, k]
             at_hi = mu >= rows[HI, k]
             if (at_lo and g <= tolerance) or (at_hi and g >= -tolerance) or rows[NORM, k] == 0.0:
                 continue
-            if strict > 0.0 and (at_lo or at_hi):
-                if abs(g) > worst * rows[SCALE, k]:
-                    worst = abs(g) / max(rows[SCALE, k], TINY)
-                    pick = k
-                continue
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled and pick >= 0:
-            rows[CHOSEN, m] = pick
-            m += 1
-        elif settled:
+        if settled:
             # Long detours leave rounding in z. Form it afresh (the residual just did), and go on.
             residual = affine_residual(x, A, lower, upper, columns, rows)
             shortened = refreshed == 0 and cut_back(A, columns, rows)
@@ -520,6 +522,9 @@ def solve_instance(
                 x[i] = min(max(columns[Z, i], lower[i]), upper[i])
             set_row_values(A, b, x, rows)
             continue
+        if spent > rounds:
+            residual = affine_residual(x, A, lower, upper, columns, rows)
+            break
 
         # Maximise the quadratic piece that holds here: x moves in its free coordinates.
         for i in range(p):
@@ -544,8 +549,9 @@ def solve_instance(
         if m == 1:
             d = rows[GAIN, 0] / rows[HESSIAN, 0]
             rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+            spent += 1.0
         else:
-            maximise_piece(rows, n, m)
+            spent += maximise_piece(rows, n, m, rounds)
 
         # Go along d as far as the dual rises.
         start = 0.0
@@ -598,7 +604,10 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    return judged(residual, x, A, b, center, lower, upper, columns, rows)
+    residual = judged(
+        residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf
+    )
+    return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
 
 
 # Every kernel below works in memory that comes as its last input, or on the stack where that is
@@ -615,7 +624,8 @@ def memory_of(given, size, own, needed):
 @batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?")
 def affine_step(sizes, at):
     """Affine rows on a box: center, gradient, alpha, floor, weights, compliance, A, b, lower,
-    upper, strict, memory; x, multipliers, residual. The largest residual is returned."""
+    upper, rounds, memory; x, multipliers, residual. The largest residual is returned. After so
+    many systems solved it gives up."""
     p, n, s = sizes[0], sizes[1], sizes[2]
     memory = memory_of(at[11], s, at[15], COLUMNS * p + (HESSIAN + 2 * n) * n)
     if memory == 0:
@@ -843,7 +853,7 @@ def to_sphere(point, s, other, t, middle, radius):
 
 @compiled
 def solve_ball(
-    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, strict,
+    n, p, center, gradient, alpha, floor, weights, compliance, A_, b_, middle, radius, rounds,
     scratch_, x, multipliers,
 ):  # fmt: skip
     """Set x and the multipliers; return the residual, infinite if hard rows miss the ball.
@@ -881,10 +891,12 @@ def solve_ball(
     for iteration in range(120):
         residual = solve_instance(
             n, p, middle_, descent_, 1.0 / s, address_of(floor, 0), address_of(weights, 0),
-            compliance_, A_, b_, least_, most_, strict, columns_, rows_, address_of(x, 0),
+            compliance_, A_, b_, least_, most_, rounds, columns_, rows_, address_of(x, 0),
             address_of(multipliers, 0),
         )  # fmt: skip
         reach = distance(x, middle)
+        if rounds < math.inf and residual >= UNSETTLED:
+            return residual
         if not (residual < math.inf and reach < math.inf):
             return residual if residual == math.inf else math.nan
         if iteration == 0:
@@ -898,7 +910,7 @@ def solve_ball(
                 blocked = solve_instance(
                     n, p, middle_, scratch_ + 8 * STILL * p, 0.5,
                     scratch_ + 8 * end, scratch_ + 8 * (end + n), compliance_,
-                    A_, b_, least_, most_, strict, columns_, rows_,
+                    A_, b_, least_, most_, rounds, columns_, rows_,
                     scratch_ + 8 * INNER * p, address_of(multipliers, 0),
                 )  # fmt: skip
                 if distance(work[INNER], middle) > radius + 1e-9 * size:
@@ -1185,6 +1197,7 @@ def solve_curved(
     rows, x, multipliers,
 ):  # fmt: skip
     n, p = A.shape
+    rounds = start[n] if start.size > n else math.inf
     half = 0.5 / alpha
     finite = 0.0
     for i in range(p):
@@ -1202,6 +1215,7 @@ def solve_curved(
     set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
+    spent = 0.0
     for _ in range(60 + 10 * n):
         m = 0
         settled = True
@@ -1213,7 +1227,7 @@ def solve_curved(
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled:
+        if settled or spent > rounds:
             break
         # The dual's curvature: how g at x(mu) falls, through the free coordinates.
         curved = False
@@ -1253,7 +1267,7 @@ def solve_curved(
             d = rows[GAIN, 0] / rows[HESSIAN, 0]
             rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
         else:
-            maximise_piece(rows, n, m)
+            maximise_piece(rows, n, m, math.inf)
 
         # Go along d until the dual's slope has nearly vanished.
         first = 0.0
@@ -1276,6 +1290,7 @@ def solve_curved(
         for k in range(n):
             rows[STEP, k] = rows[MU, k]
         for _ in range(60):
+            spent += 1.0
             for a in range(m):
                 k = int(rows[CHOSEN, a])
                 move = t * rows[D, a]
@@ -1328,11 +1343,12 @@ def solve_curved(
     return residual
 
 
-@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(k),(s)->(p),(n),()")
 def curved_step(sizes, at):
     """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
-    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
-    p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual. Behind
+    the n multipliers to start from may stand after how many minima of the Lagrangian to give up."""
+    p, n, m, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     end = CURVED_COLUMNS * p
     needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
     memory = memory_of(at[11], s, at[15], needed)
@@ -1341,7 +1357,7 @@ def curved_step(sizes, at):
     residual = solve_curved(
         vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
         vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
-        vector(at[8], p), vector(at[9], p), vector(at[10], n),
+        vector(at[8], p), vector(at[9], p), vector(at[10], k),
         matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
         matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
         matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),
