@@ -164,9 +164,12 @@ def unbalanced(
     pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
     scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    rounding = np.zeros(x.size, LONG)  # of x, in the slopes
+    rounding = np.zeros(x.size, LONG)  # of x, in the slopes, and beside a ball's center
     if problem.rows.wobble is not None:
         rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+    for part, _ in problem.domain.hard:
+        if not isinstance(part, coldq.Affine):
+            rounding[part.first : part.first + part.center.size] += 4.0 * EPS * np.abs(part.center)
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
     share = np.where(open_, 0.0, 1.0).astype(LONG)
@@ -175,8 +178,9 @@ def unbalanced(
     pull = (S * mu[owner, None])[open_]
     empty = np.zeros((several.size, len(B)))
     best, least = INF, LONG(-INF)
-    # A first fit tells how much the normals push, and so what rounding of theirs is worth.
-    worth = np.full(x.size, scale.max())
+    # A first fit tells how much the normals push, and so what rounding of theirs is worth. A
+    # coordinate whose slopes are nothing but rounding must not spoil the fit of the others.
+    worth = np.full(x.size, scale.max()) + rounding / room
     for fit in (_quickly, _quickly, _carefully, _carefully):
         left = np.block([[(B / worth).T, (pull / worth).T], [empty, sums]])
         right = np.concatenate([v / worth, np.ones(several.size, LONG)])
@@ -203,7 +207,7 @@ def unbalanced(
                 least = problem.gradient @ there + problem.alpha * (there @ there + 2.0 * rows)
             if best <= 1e-3 * room:
                 return best, least
-        worth = scale + size.T @ found[: len(B)]
+        worth = scale + size.T @ found[: len(B)] + rounding / room
     return best, least
 
 

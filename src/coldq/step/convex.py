@@ -37,6 +37,7 @@ from coldq.step.curved import (
 )  # fmt: skip
 from coldq.step.max_affine import (
     Pieces,
+    affine_rows_clash,
     capped_sums,
     in_units,
     pieces_clash,
@@ -278,28 +279,48 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
 
 
 def rows_clash(member: Member, x: Array) -> bool:
-    """Whether hard rows stay violated where they are all that matters, however great their weight.
+    """Whether the tangents of hard rows have no common point, where hard rows are all that matters.
 
-    Where they have a common point, a greater weight brings x closer to it.
+    Convex rows lie above their tangents. Coordinates without bounds leave little to prove with: of
+    those it is enough that a greater weight does not bring x closer to a common point.
     """
     at_most, at_least = np.isinf(member.high), np.isinf(member.low)
     hard = member._replace(
         center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
+    bounded = np.isfinite(member.box.lower).all() and np.isfinite(member.box.upper).all()
     last = off = np.inf
     for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.constraint, x)
         size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
-        x, _, worst = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)
+        size = np.where(size > 0.0, size, 1.0)
+        x, _, worst = models(hard.softened(weight / size), True, x)
+        A, b, low, high = tangents_at(hard, x, *values_at(member.constraint, x))
+        reach = float(np.abs(x).max(initial=0.0)) or 1.0
+        if affine_rows_clash(A, b, low, high, x, reach, member.box.lower, member.box.upper):
+            return True
         if not worst <= CURVED_TOLERANCE:
             return False  # nothing is proven
         g = member.constraint.value(x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
-        last, off = off, float((violation / np.where(size > 0.0, size, 1.0)).max())
+        last, off = off, float((violation / size).max())
         if off <= CURVED_TOLERANCE:
             return False
-    return off >= 0.5 * last
+    return not bounded and off >= 0.5 * last
+
+
+def tangents_at(member: Member, x: Array, g: Array, J: Array) -> tuple[Array, Array, Array, Array]:
+    """The tangents of all rows at x, those of the domain's own after them: slopes, limits, and the
+    bounds of their multipliers."""
+    A, b, low, high = [J], [J @ x - g], member.low, member.high
+    for part, least in member.hard:
+        slope = np.asarray(part.jacobian(x))
+        A.append(slope)
+        b.append(slope @ x - part.value(x))
+        low = np.append(low, np.full(part.n_constraints, least))
+        high = np.append(high, np.full(part.n_constraints, np.inf))
+    return np.concatenate(A), np.concatenate(b), low, high
 
 
 def models(
@@ -405,20 +426,13 @@ def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H:
 
     Where curvature is great, the last digit of x moves the slopes: its terms count.
     """
-    center, gradient, alpha, low, high, _, box, hard = member
-    A, b = [J], [J @ x - g]
-    for part, least in hard:
-        slope = np.asarray(part.jacobian(x))
-        A.append(slope)
-        b.append(slope @ x - part.value(x))
-        low = np.append(low, np.full(part.n_constraints, least))
-        high = np.append(high, np.full(part.n_constraints, np.inf))
-    none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
-    bounds = box.lower, box.upper
+    center, gradient, alpha, _, _, _, box, _ = member
+    A, b, low, high = tangents_at(member, x, g, J)
+    none, bounds = np.zeros((0, x.size, x.size)), (box.lower, box.upper)
     place = member.constraint.at(x) if isinstance(member.constraint, Moved) else x
-    bends = np.zeros((rows[1].size, x.size))
+    bends = np.zeros((b.size, x.size))
     bends[: len(H)] = np.abs(H) @ np.abs(place)
-    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam, bends)
+    return residual_of((center, gradient, alpha, low, high, none, A, b, *bounds), x, lam, bends)
 
 
 def certificate(member: Member, x: Array) -> float:

@@ -397,16 +397,25 @@ def with_more_digits(
 
 def pieces_clash(problem: Pieces) -> bool:
     """Whether hard groups and hard plain rows have no common point in the box."""
-    from coldq.step.rescue import hard_rows_clash
-
     firm = np.isinf(problem.high)[problem.group]
     A = np.concatenate([problem.A[firm], problem.plain])
     b = np.concatenate([problem.b[firm], problem.limit])
     lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
     hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
-    # All in the unit of x and of each row, so that what is broken is relative to these.
-    unit = units_of(problem).x
-    y, lower, upper = problem.y / unit, problem.lower / unit, problem.upper / unit
-    steep = power(np.abs(A).max(axis=1, initial=0.0))
+    size = units_of(problem).x
+    return affine_rows_clash(A, b, lo, hi, problem.y, size, problem.lower, problem.upper)
+
+
+def affine_rows_clash(
+    A: Array, b: Array, lo: Array, hi: Array, y: Array, size: float, lower: Array, upper: Array
+) -> bool:
+    """Whether it is proven that hard rows have no common point, for x of this size near y.
+
+    All in the unit of x and of each row, so that what is broken is relative to these.
+    """
+    from coldq.step.rescue import hard_rows_clash
+
+    unit, steep = float(power(size)), power(np.abs(A).max(axis=1, initial=0.0))
     A, b = A / steep[:, None], b / (steep * unit)
+    y, lower, upper = y / unit, lower / unit, upper / unit
     return hard_rows_clash((y, y, 1.0, lo, hi, 0.0 * b, A, b, lower, upper))
