@@ -50,6 +50,7 @@ from coldq.step.max_affine import (
 
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
+ATTEMPTS = 8  # with ever greater weights for hard rows
 CUTS = 300
 LATELY, SHARPLY, STUCK = 4, 6, 30  # rounds
 ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
@@ -152,10 +153,11 @@ def hessian_at(constraint: Any, x: Array) -> Array:
 
 def differences(constraint: Any, x: Array, box: Any) -> Array:
     """The hessians from central differences of the jacobian, inside the box, made semidefinite."""
-    p = x.size
+    p, ends = x.size, np.abs(np.concatenate([x, box.lower, box.upper]))
     out = np.zeros((constraint.n_constraints, p, p))
+    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
     for i in range(p):
-        h = 6e-6 * (1.0 + abs(x[i]))
+        h = 6e-6 * min(unit, 1.0 + abs(x[i]))
         ahead, behind = x.copy(), x.copy()
         ahead[i], behind[i] = min(x[i] + h, box.upper[i]), max(x[i] - h, box.lower[i])
         if ahead[i] > behind[i]:
@@ -260,22 +262,35 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
     for cutting planes are left.
     """
     low, high = member.low, member.high
-    if not (np.isinf(high) | np.isinf(low)).any():
+    at_most, at_least = np.isinf(high), np.isinf(low)
+    if not (at_most.any() or at_least.any()):
         return models(member, exact)
     x, lam, off = None, np.zeros(high.size), 1.0
-    way = np.clip(member.center, member.box.lower, member.box.upper) - member.center
-    weight = STIFF * (1.0 + np.abs(member.gradient).sum() + member.alpha * np.abs(way).sum())
-    for attempt in range(6 if exact else 2):
-        soft = member.softened(weight)
+    weights = first_weights(member)
+    attempts = range(ATTEMPTS if exact else 2)
+    for attempt in attempts:
+        soft = member.softened(weights)
         x, lam, off = models(soft, exact, x, lam)
-        most, least = np.isinf(high) & (lam >= soft.high), np.isinf(low) & (lam <= soft.low)
-        if not (most.any() or least.any()):
+        short = (at_most & (lam >= soft.high)) | (at_least & (lam <= soft.low))
+        if not short.any():
             break
-        off = np.inf if attempt == 0 and exact and rows_clash(member, x) else 1.0
-        if off == np.inf:
+        off = 1.0
+        if exact and attempt in (0, attempts[-1]) and rows_clash(member, x):
+            off = np.inf
             break
-        weight *= 100.0
+        weights = np.where(short, 100.0 * weights, weights)
     return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
+
+
+def first_weights(member: Member) -> Array:
+    """Finite weights for hard rows: what it takes to stop x on its way, many times over."""
+    begin = np.clip(member.center, member.box.lower, member.box.upper)
+    g, J = values_at(member.constraint, begin)
+    steep = np.abs(J).max(axis=1, initial=0.0)
+    steep = np.where(steep > 0.0, steep, float(steep.max(initial=0.0)) or 1.0)
+    way = np.abs(begin - member.center).max(initial=0.0) + np.abs(g) / steep
+    pull = np.abs(member.gradient).max(initial=0.0) + 2.0 * member.alpha * way
+    return STIFF * np.where(pull > 0.0, pull, member.alpha) / steep
 
 
 def rows_clash(member: Member, x: Array) -> bool:
@@ -290,15 +305,15 @@ def rows_clash(member: Member, x: Array) -> bool:
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
     bounded = np.isfinite(member.box.lower).all() and np.isfinite(member.box.upper).all()
+    unit = size_of_x(member)
     last = off = np.inf
     for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.constraint, x)
-        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
+        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + unit * np.abs(J).sum(axis=1)
         size = np.where(size > 0.0, size, 1.0)
-        x, _, worst = models(hard.softened(weight / size), True, x)
+        x, _, worst = models(hard.softened(weight * unit * unit / size), True, x)
         A, b, low, high = tangents_at(hard, x, *values_at(member.constraint, x))
-        reach = float(np.abs(x).max(initial=0.0)) or 1.0
-        if affine_rows_clash(A, b, low, high, x, reach, member.box.lower, member.box.upper):
+        if affine_rows_clash(A, b, low, high, x, unit, member.box.lower, member.box.upper):
             return True
         if not worst <= CURVED_TOLERANCE:
             return False  # nothing is proven
@@ -308,6 +323,12 @@ def rows_clash(member: Member, x: Array) -> bool:
         if off <= CURVED_TOLERANCE:
             return False
     return not bounded and off >= 0.5 * last
+
+
+def size_of_x(member: Member) -> float:
+    """How large coordinates are: as far as bounds and center say."""
+    ends = np.abs(np.concatenate([member.box.lower, member.box.upper, member.center]))
+    return float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
 
 
 def tangents_at(member: Member, x: Array, g: Array, J: Array) -> tuple[Array, Array, Array, Array]:
@@ -371,7 +392,7 @@ def models(
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
-        if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
+        if settled or (moved <= 1e-14 * np.abs(x).max(initial=0.0) and t == 1.0):
             break
     return answer
 
