@@ -278,19 +278,26 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
         if exact and attempt in (0, attempts[-1]) and rows_clash(member, x):
             off = np.inf
             break
-        weights = np.where(short, 100.0 * weights, weights)
+        weights = np.where(short, np.maximum(100.0 * weights, enough(member, x, lam)), weights)
     return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
 
 
 def first_weights(member: Member) -> Array:
-    """Finite weights for hard rows: what it takes to stop x on its way, many times over."""
+    """Finite weights for hard rows, relative to what pulls on them at first."""
     begin = np.clip(member.center, member.box.lower, member.box.upper)
-    g, J = values_at(member.constraint, begin)
+    weights = enough(member, begin, np.zeros(member.high.size))
+    return np.where(weights > 0.0, weights, STIFF * member.alpha)
+
+
+def enough(member: Member, x: Array, lam: Array) -> Array:
+    """What it takes of each row to stop all else that pulls on x, many times over."""
+    g, J = values_at(member.constraint, x)
     steep = np.abs(J).max(axis=1, initial=0.0)
     steep = np.where(steep > 0.0, steep, float(steep.max(initial=0.0)) or 1.0)
-    way = np.abs(begin - member.center).max(initial=0.0) + np.abs(g) / steep
-    pull = np.abs(member.gradient).max(initial=0.0) + 2.0 * member.alpha * way
-    return STIFF * np.where(pull > 0.0, pull, member.alpha) / steep
+    way = np.abs(x - member.center).max(initial=0.0) + np.abs(g) / steep
+    soft = np.isfinite(member.high) & np.isfinite(member.low)
+    pull = np.abs(member.gradient) + np.abs(lam[soft]) @ np.abs(J[soft])
+    return STIFF * (pull.max(initial=0.0) + 2.0 * member.alpha * way) / steep
 
 
 def rows_clash(member: Member, x: Array) -> bool:
@@ -366,7 +373,7 @@ def models(
                    box.lower, box.upper)  # fmt: skip
         start = np.zeros(rows.order.size)
         start[:n] = lam
-        there, found, _ = solve_one(problem, start[rows.order], thorough=exact)
+        there, found, inner = solve_one(problem, start[rows.order], thorough=exact)
         both = np.empty(found.size)
         both[rows.order] = found
         lam = both[:n]
@@ -388,7 +395,9 @@ def models(
         inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, both, g, J, H)
+        # Newton's method doubles digits: after a short step only rounding is left.
+        rounded = inner <= CURVED_TOLERANCE and moved <= 1e-8 * np.abs(x).max(initial=0.0)
+        off = smooth_residual(member, x, both, g, J, H, rounded)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
@@ -442,7 +451,9 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array) -> float:
+def smooth_residual(
+    member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array, rounded: bool
+) -> float:
     """The relative KKT residual with the rows' own values and slopes: that of their tangents.
 
     Where curvature is great, the last digit of x moves the slopes: its terms count.
@@ -453,7 +464,8 @@ def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H:
     place = member.constraint.at(x) if isinstance(member.constraint, Moved) else x
     bends = np.zeros((b.size, x.size))
     bends[: len(H)] = np.abs(H) @ np.abs(place)
-    return residual_of((center, gradient, alpha, low, high, none, A, b, *bounds), x, lam, bends)
+    one = (center, gradient, alpha, low, high, none, A, b, *bounds)
+    return residual_of(one, x, lam, bends, rounded)
 
 
 def certificate(member: Member, x: Array) -> float:

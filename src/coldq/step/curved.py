@@ -368,8 +368,11 @@ def better(
             return *best, True
     else:
         best = np.clip(one[0], one[-2], one[-1]), np.clip(0.0, one[3], one[4]), np.inf
-    for x, lam in on_quadratic_rows(one, unit_of(one, best[0]), *best[:2]):
-        answer = newton(one, x, lam)
+    for x, lam, certain in on_quadratic_rows(one, unit_of(one, best[0]), *best[:2]):
+        answer = x, lam, residual_of(one, x, lam, rounded=certain)
+        if not is_sharp(one, *answer):
+            other = newton(one, x, lam)
+            answer = other if other[2] < answer[2] else answer
         best = answer if answer[2] < best[2] else best
         if is_sharp(one, *best):
             return *best, False
@@ -521,13 +524,15 @@ def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def residual_of(
-    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None
-) -> float:
+    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None,
+    rounded: bool = False,
+) -> float:  # fmt: skip
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
     gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
     And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
+    Only their rounding does, if they are known to be `rounded` from more digits.
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
@@ -539,6 +544,8 @@ def residual_of(
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
     firm = np.isinf(high) | np.isinf(low)
     scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    if rounded:
+        scale = scale + TERMS * np.abs(terms[firm]).sum(axis=0)
     scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), 1e-300)
     move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
     move = move / np.maximum(known_size(one, x), 1e-300)

@@ -21,9 +21,8 @@ import numpy as np
 from coldq._values import Array
 from coldq.step import last_resort_kernels as kernels
 
-STEPS = 80  # in doubles, and as many on pairs
-SHORT = 0.995  # of the way to the boundary
-ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
+STEPS = 120
+CERTAIN = 1e-14  # of the conditions, on pairs: what is left of them after that is rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -178,8 +177,9 @@ class Point(NamedTuple):
     equal: Any
 
 
-def answers(problem: Problem, guess: Guess) -> Iterator[Guess]:
-    """x, the multipliers of rows without `lean`, and those of equalities, from several starts.
+def answers(problem: Problem, guess: Guess) -> Iterator[tuple[Guess, float]]:
+    """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
+    each what pairs of doubles leave of the conditions.
 
     The guess of the same is where the first one begins.
     """
@@ -191,9 +191,9 @@ def answers(problem: Problem, guess: Guess) -> Iterator[Guess]:
     ):  # fmt: skip
         with np.errstate(all="ignore"):
             point = start(problem, fixed, guess, tau)
-            point = walk(problem, lengthened(problem, point, fixed), fixed)
+            point, left = walk(problem, lengthened(problem, point, fixed))
             answer = settle(problem, point)
-        yield answer
+        yield answer, left
 
 
 def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -282,8 +282,9 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     return Point(x, s, tau / mu, mu, nu, lows, ups, np.zeros(len(E)))
 
 
-def walk(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
-    """Newton's method from inside, compiled, until the gap is small enough or no longer falls."""
+def walk(problem: Problem, point: Point) -> tuple[Point, float]:
+    """Newton's method from inside, compiled, until the gap is small enough or no longer falls; and
+    the gap or residual that is left."""
     y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
     (n, p), m = A.shape, len(E)
     columns, rows = np.zeros((kernels.COLUMNS, p)), np.zeros((kernels.ROWS, n))
@@ -297,7 +298,7 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
         lines[line], lines[line + 1] = parts(part)
     dead = (cost == 0.0) & ~free
     kind = np.where(np.isinf(cost), kernels.HARD, np.where(free, kernels.FREE, kernels.HINGE))
-    kernels.walk()(
+    left = kernels.walk()(
         P.reshape(-1, p), np.ascontiguousarray(A), lean, cost, np.where(dead, kernels.DEAD, kind),
         group, np.ascontiguousarray(E), lower, upper, columns, rows, groups, equal, STEPS,
         np.empty(kernels.walk_size(n, p, m)),
@@ -307,7 +308,7 @@ def walk(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
         rows[kernels.BEST_MU], groups[kernels.BEST_NU], columns[kernels.BEST_LOW],
         columns[kernels.BEST_UP], equal[kernels.BEST_EQUAL],
     )  # fmt: skip
-    return Point(*best)
+    return Point(*best), left
 
 
 def settle(problem: Problem, point: Point) -> Guess:
@@ -341,8 +342,9 @@ def power(size: Any) -> Any:
 
 def on_quadratic_rows(
     one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array
-) -> Iterator[tuple[Array, Array]]:
-    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess.
+) -> Iterator[tuple[Array, Array, bool]]:
+    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess; and
+    whether they are right but for their rounding to doubles.
 
     `unit` is the size of x.
     """
@@ -368,7 +370,7 @@ def on_quadratic_rows(
             b[equal] / steep[equal] / u, lower / u, upper / u,
         )  # fmt: skip
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
-        for x, mu, nu in answers(
+        for (x, mu, nu), left in answers(
             problem, (guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal])
         ):
             lam = np.empty(b.size)
@@ -376,7 +378,7 @@ def on_quadratic_rows(
                 mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
-            yield np.clip(x * u, lower, upper), np.clip(lam, low, high)
+            yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left <= CERTAIN
 
 
 def on_pieces(
@@ -406,7 +408,7 @@ def on_pieces(
         )  # fmt: skip
         price = beside * own / u
         start = np.concatenate([multipliers * steep[group] / u, price[~equal]])
-        for x, mu, nu in answers(scaled, (guess / u, start, price[equal])):
+        for (x, mu, nu), _ in answers(scaled, (guess / u, start, price[equal])):
             out = np.empty(limit.size)
             out[equal], out[~equal] = nu * u / own[equal], mu[b.size :] * u / own[~equal]
             yield np.clip(x * u, lower, upper), mu[: b.size] * u / steep[group], out
