@@ -22,6 +22,7 @@ from coldq._values import Array
 from coldq.step import last_resort_kernels as kernels
 
 STEPS = 120
+GIVE = 1e-15  # of the terms of a hard row
 CERTAIN = 1e-14  # of the conditions, on pairs: what is left of them after that is rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
@@ -183,6 +184,7 @@ def answers(problem: Problem, guess: Guess) -> Iterator[tuple[Guess, float]]:
 
     The guess of the same is where the first one begins.
     """
+    problem = relaxed(problem, guess[0])
     fixed = problem.lower >= problem.upper
     costs = np.concatenate([problem.cost[np.isfinite(problem.cost)], np.abs(problem.lean), [1.0]])
     dear = float(costs.max())
@@ -194,6 +196,15 @@ def answers(problem: Problem, guess: Guess) -> Iterator[tuple[Guess, float]]:
             point, left = walk(problem, lengthened(problem, point, fixed))
             answer = settle(problem, point)
         yield answer, left
+
+
+def relaxed(problem: Problem, x: Array) -> Problem:
+    """The same with hard rows that give way by their rounding: hard rows that meet without room may
+    miss each other by that, which more digits would see."""
+    hard = np.isinf(problem.cost)[problem.group]
+    size = np.abs(problem.A) @ np.abs(x) + np.abs(rounded(problem.b))
+    size[: len(problem.P)] += 0.5 * (np.abs(problem.P) @ np.abs(x)) @ np.abs(x)
+    return problem._replace(b=problem.b + np.where(hard, GIVE * size, 0.0))
 
 
 def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
