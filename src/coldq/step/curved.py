@@ -21,6 +21,7 @@ CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passe
 X_FLOOR, DOUBT, TERMS = 1e-3, 1e-6, 1e-7  # as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
+NEAR = 1e-2  # the residual up to which an answer is a place to begin
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -357,8 +358,6 @@ def better(
     Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
     on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
     """
-    from coldq.step.last_resort import on_quadratic_rows
-
     best = x, lam, worst
     if np.isfinite(x).all() and np.isfinite(lam).all():
         best = newton(one, x, lam)
@@ -368,7 +367,7 @@ def better(
             return *best, True
     else:
         best = np.clip(one[0], one[-2], one[-1]), np.clip(0.0, one[3], one[4]), np.inf
-    for x, lam, certain in on_quadratic_rows(one, unit_of(one, best[0]), *best[:2]):
+    for x, lam, certain in from_inside(one, *best):
         answer = x, lam, residual_of(one, x, lam, rounded=certain)
         if not is_sharp(one, *answer):
             other = newton(one, x, lam)
@@ -383,6 +382,18 @@ def better(
         if best[2] <= CURVED_TOLERANCE:
             return *best, False
     return *best, not best[2] <= CURVED_TOLERANCE and hard_rows_clash(one)
+
+
+def from_inside(
+    one: tuple[Any, ...], x: Array, lam: Array, worst: float
+) -> Iterator[tuple[Array, Array, bool]]:
+    """Answers of the last resort, in units of an answer that is near, or of the bounds."""
+    from coldq.step.last_resort import on_quadratic_rows
+
+    near, ends = worst <= NEAR, np.abs(np.concatenate([*one[-2:], x]))
+    units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=1e-300))
+    for unit in units if near else units[::-1]:
+        yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
 
 
 def is_sharp(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> bool:

@@ -178,19 +178,18 @@ class Point(NamedTuple):
     equal: Any
 
 
-def answers(problem: Problem, guess: Guess) -> Iterator[tuple[Guess, float]]:
+def answers(problem: Problem, guess: Guess, known: bool = True) -> Iterator[tuple[Guess, float]]:
     """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
     each what pairs of doubles leave of the conditions.
 
-    The guess of the same is where the first one begins.
+    A guess of the same that is `known` to be near is where the first one begins.
     """
     problem = relaxed(problem, guess[0])
     fixed = problem.lower >= problem.upper
     costs = np.concatenate([problem.cost[np.isfinite(problem.cost)], np.abs(problem.lean), [1.0]])
     dear = float(costs.max())
-    for start, tau in (
-        (near, 1e-7), (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear)), (near, 1e-2),
-    ):  # fmt: skip
+    afresh = (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear))
+    for start, tau in ((near, 1e-7), *afresh, (near, 1e-2)) if known else (*afresh, (near, 1e-2)):
         with np.errstate(all="ignore"):
             point = start(problem, fixed, guess, tau)
             point, left = walk(problem, lengthened(problem, point, fixed))
@@ -352,7 +351,7 @@ def power(size: Any) -> Any:
 
 
 def on_quadratic_rows(
-    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array
+    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array, known: bool
 ) -> Iterator[tuple[Array, Array, bool]]:
     """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess; and
     whether they are right but for their rounding to doubles.
@@ -381,9 +380,8 @@ def on_quadratic_rows(
             b[equal] / steep[equal] / u, lower / u, upper / u,
         )  # fmt: skip
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
-        for (x, mu, nu), left in answers(
-            problem, (guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal])
-        ):
+        begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
+        for (x, mu, nu), left in answers(problem, begun, known):
             lam = np.empty(b.size)
             lam[rows] = np.where(
                 mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
