@@ -360,7 +360,7 @@ def better(
     """
     best = x, lam, worst
     if np.isfinite(x).all() and np.isfinite(lam).all():
-        best = newton(one, x, lam)
+        best = newton(one, x, lam) if worst <= NEAR else best
         if is_sharp(one, *best):
             return *best, False
         if clash_is_proven(one, x, lam):
@@ -498,10 +498,10 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
         x[free] += move[: len(B)]
         lam[inner] += move[len(B) :] / half
         x, lam = np.clip(x, lower, upper), np.clip(lam, low, high)
-        found = residual_of(one, x, lam)
-        if not found < best[2]:
+        found, last = residual_of(one, x, lam), best[2]
+        best = (x, lam, found) if found < last else best
+        if not found < 0.3 * last:
             break
-        best = x, lam, found
     return best
 
 

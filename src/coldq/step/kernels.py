@@ -1315,7 +1315,8 @@ def solve_curved(
             stuck = 0
         else:
             stuck += 1
-        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 40:
+        # What it does not get on with is soon better off elsewhere.
+        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12:
             break
     residual = curved_residual(x, lower, upper, columns, rows, blocks)
     for k in range(n):
