@@ -369,7 +369,7 @@ def better(
         best = np.clip(one[0], one[-2], one[-1]), np.clip(0.0, one[3], one[4]), np.inf
     for x, lam, certain in from_inside(one, *best):
         answer = x, lam, residual_of(one, x, lam, rounded=certain)
-        if not is_sharp(one, *answer):
+        if answer[2] <= NEAR and not is_sharp(one, *answer):
             other = newton(one, x, lam)
             answer = other if other[2] < answer[2] else answer
         best = answer if answer[2] < best[2] else best

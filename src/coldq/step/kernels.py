@@ -1202,6 +1202,7 @@ def solve_curved(
     set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
+    tried = 0
     for _ in range(60 + 10 * n):
         m = 0
         settled = True
@@ -1287,6 +1288,7 @@ def solve_curved(
                     rows[MU, k] = rows[STEP, k] + move
             minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
             set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
+            tried += 1
             slope = 0.0
             for a in range(m):
                 slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
@@ -1316,7 +1318,7 @@ def solve_curved(
         else:
             stuck += 1
         # What it does not get on with is soon better off elsewhere.
-        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12:
+        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12 or tried > 150:
             break
     residual = curved_residual(x, lower, upper, columns, rows, blocks)
     for k in range(n):
