@@ -30,7 +30,8 @@ SHORT = 0.995  # of the way to the boundary
 CARE = 1e-6  # the least share of the gap that a step aims at
 FIRST = 1e-10  # of the gap: above it there is more patience
 ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
-NO_PIVOT = 1e-30  # of a diagonal of ones
+NO_PIVOT, NO_DIGIT = 1e-30, 1e-15  # of a diagonal of ones, and in doubles
+ROUGH = 1e-8  # of the first gap: as far as doubles do
 
 
 # Not put into what calls them, which would take long to compile.
@@ -67,7 +68,9 @@ def put(lines, line, i, value):
 
 
 @exact
-def set_state(P, A, lean, cost, kind, group, E, lower, upper, columns, rows, groups, equal, J):
+def set_state(
+    rough, P, A, lean, cost, kind, group, E, lower, upper, columns, rows, groups, equal, J
+):  # fmt: skip
     """Slopes, rooms at bounds, and what is left of stationarity in x and in s, of rows and of
     equalities; return the sum of all products of a multiplier and its room, and what is left."""
     n, p = A.shape
@@ -109,7 +112,9 @@ def set_state(P, A, lean, cost, kind, group, E, lower, upper, columns, rows, gro
                 v, l = 0.0, 0.0
                 for j in range(p):
                     c = P[r * p + i, j]
-                    if c != 0.0:
+                    if rough:
+                        v += c * columns[X, j]
+                    elif c != 0.0:
                         t, t_low = times(columns[X, j], columns[X + 1, j], c)
                         v, l = add(v, l, t, t_low)
                 a, a_low = add(v, l, a, 0.0)
@@ -148,7 +153,7 @@ def set_state(P, A, lean, cost, kind, group, E, lower, upper, columns, rows, gro
 
 
 @exact
-def factor(L, sizes, line, p):
+def factor(rough, L, sizes, line, p):
     """Cholesky's factor in place, of the matrix brought to a diagonal of ones; whether there is
     one. Powers of two do it, so that nothing is rounded."""
     for i in range(p):
@@ -160,12 +165,16 @@ def factor(L, sizes, line, p):
         for i in range(j, p):
             size = sizes[line, i] * sizes[line, j]
             v, l = L[0, i, j] * size, L[1, i, j] * size
-            for k in range(j):
-                if L[0, j, k] != 0.0:
-                    v, l = plus(v, l, -L[0, i, k], -L[1, i, k], L[0, j, k], L[1, j, k])
+            if rough:
+                for k in range(j):
+                    v -= L[0, i, k] * L[0, j, k]
+            else:
+                for k in range(j):
+                    if L[0, j, k] != 0.0:
+                        v, l = plus(v, l, -L[0, i, k], -L[1, i, k], L[0, j, k], L[1, j, k])
             if i == j:
-                if not v > NO_PIVOT:
-                    v, l = NO_PIVOT, 0.0
+                if not v > (NO_DIGIT if rough else NO_PIVOT):
+                    v, l = NO_DIGIT if rough else NO_PIVOT, 0.0
                 root = math.sqrt(v)
                 t, t_low = plus(v, l, -root, 0.0, root, 0.0)
                 more = t / (2.0 * root)
@@ -197,10 +206,14 @@ def back(L, sizes, at, z, line, p):
 
 
 @exact
-def add_square(L, c, line, s, s_low, p):
+def add_square(rough, L, c, line, s, s_low, p):
     """Add ``s c c'`` to the matrix, in its lower half."""
     for i in range(p):
-        if c[line, i] != 0.0:
+        if rough:
+            v = s * c[line, i]
+            for j in range(i + 1):
+                L[0, i, j] += v * c[line, j]
+        elif c[line, i] != 0.0:
             v, l = multiply(c[line, i], c[line + 1, i], s, s_low)
             for j in range(i + 1):
                 if c[line, j] != 0.0:
@@ -210,7 +223,9 @@ def add_square(L, c, line, s, s_low, p):
 
 
 @exact
-def set_system(P, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways, inner):
+def set_system(
+    rough, P, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways, inner
+):  # fmt: skip
     """Newton's equations with all but x and the multipliers of equalities put in: curvature,
     bounds, and rows through the rooms that they have. False if rounding leaves nothing of it."""
     n, p = J.shape[1], J.shape[2]
@@ -259,20 +274,22 @@ def set_system(P, kind, group, E, lower, upper, columns, rows, groups, equal, J,
             v, l = divide(v, l, give, give_low)
             rise, rise_low = multiply(v, l, w, w_low)
         if kind[k] != FREE:
-            add_square(L, columns, RIGHT, rise, rise_low, p)
+            add_square(rough, L, columns, RIGHT, rise, rise_low, p)
         if several:
             for r in range(n):
                 if group[r] == k:
                     for i in range(p):
                         v, l = -columns[RIGHT, i], -columns[RIGHT + 1, i]
                         put(columns, D_X, i, add(v, l, J[0, r, i], J[1, r, i]))
-                    add_square(L, columns, D_X, rows[STIFF, r], rows[STIFF + 1, r], p)
+                    add_square(rough, L, columns, D_X, rows[STIFF, r], rows[STIFF + 1, r], p)
     for r in range(curved):
         v, l = rows[TOTAL, r], rows[TOTAL + 1, r]
         for i in range(p):
             for j in range(i + 1):
                 c = P[r * p + i, j]
-                if c != 0.0:
+                if rough:
+                    L[0, i, j] += c * v
+                elif c != 0.0:
                     t, t_low = times(v, l, c)
                     L[0, i, j], L[1, i, j] = add(L[0, i, j], L[1, i, j], t, t_low)
     for i in range(p):
@@ -289,7 +306,7 @@ def set_system(P, kind, group, E, lower, upper, columns, rows, groups, equal, J,
                 a, c = max(i, j), min(i, j)
                 L[0, a, c] = L[1, a, c] = 0.0
             L[0, i, i] = 1.0
-    if not factor(L, columns, SIZE, p):
+    if not factor(rough, L, columns, SIZE, p):
         return False
     if m == 0:
         return True
@@ -305,7 +322,7 @@ def set_system(P, kind, group, E, lower, upper, columns, rows, groups, equal, J,
                     t, t_low = times(ways[2 * a, i], ways[2 * a + 1, i], E[c, i])
                     v, l = add(v, l, t, t_low)
             inner[0, a, c], inner[1, a, c] = v, l
-    return factor(inner, equal, OWN_SIZE, m)
+    return factor(rough, inner, equal, OWN_SIZE, m)
 
 
 @exact_inlined
@@ -509,25 +526,23 @@ def products(t, kind, group, lower, upper, columns, rows, groups):
 @exact
 def curvature_takes(P, kind, group, columns, rows, length, p):
     """Take from the step of a row's room what its curvature takes; return a length so short that
-    this is at most half of the room at its end."""
+    this is at most half of the room at its end. Doubles do: the next step mends their rounding."""
     curved = P.shape[0] // p
     for r in range(curved):
-        v, l = 0.0, 0.0
+        bend = 0.0
         for i in range(p):
+            along = 0.0
             for j in range(p):
-                c = 0.5 * P[r * p + i, j]
-                if c != 0.0:
-                    t, t_low = times(columns[D_X, i], columns[D_X + 1, i], c)
-                    v, l = plus(v, l, t, t_low, columns[D_X, j], columns[D_X + 1, j])
-        put(rows, Q, r, (v, l))
+                along += P[r * p + i, j] * columns[D_X, j]
+            bend += 0.5 * along * columns[D_X, i]
+        rows[Q, r] = bend
         if kind[group[r]] != DEAD:
             for _ in range(60):
-                if length * length * v <= 0.5 * (rows[T, r] + length * rows[D_T, r]):
+                if length * length * bend <= 0.5 * (rows[T, r] + length * rows[D_T, r]):
                     break
                 length *= 0.7
     for r in range(curved):
-        t, t_low = times(rows[Q, r], rows[Q + 1, r], -length)
-        put(rows, D_T, r, add(rows[D_T, r], rows[D_T + 1, r], t, t_low))
+        put(rows, D_T, r, add(rows[D_T, r], rows[D_T + 1, r], -length * rows[Q, r], 0.0))
     return length
 
 
@@ -580,9 +595,11 @@ def walk(
     _, count = products(0.0, kind, group, lower, upper, columns, rows, groups)
     count = max(count, 1)
     keep(columns, rows, groups, equal)
+    rough = True
+    first = math.inf
     for _ in range(steps):
         total, off = set_state(
-            P, A, lean, cost, kind, group, E, lower, upper, columns, rows, groups, equal, J
+            rough, P, A, lean, cost, kind, group, E, lower, upper, columns, rows, groups, equal, J
         )
         gap = total / count
         merit = max(gap, off)
@@ -594,9 +611,10 @@ def walk(
             keep(columns, rows, groups, equal)
         else:
             stuck += 1
-        if (gap <= ENOUGH and off <= SHARP) or stuck > (25 if gap > FIRST else 8):
+        first = gap if first == math.inf else first
+        if (not rough and gap <= ENOUGH and off <= SHARP) or stuck > (25 if gap > FIRST else 8):
             break
-        if not set_system(P, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways,
+        if not set_system(rough, P, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways,
                           inner):  # fmt: skip
             break
         # First aim at zero, to see how far that leads; then at what it would leave.
@@ -615,6 +633,8 @@ def walk(
         length = min(SHORT * length, 1.0)
         length = curvature_takes(P, kind, group, columns, rows, length, p)
         # Aim low where the last step could go far.
+        if length < 0.1 or gap <= ROUGH * first or gap <= FIRST:
+            rough = False
         care = max(0.9 * (1.0 - length) * (1.0 - length), CARE)
         for value, step in ((X, D_X), (LOW, D_LOW), (UP, D_UP)):
             move(columns, value, step, length)
