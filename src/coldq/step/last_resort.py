@@ -23,7 +23,7 @@ from coldq.step import last_resort_kernels as kernels
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
-CERTAIN = 1e-14  # of the conditions, on pairs: what is left of them after that is rounding
+CERTAIN = 1e-12  # of the conditions, on pairs: what is left of them after that is rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
