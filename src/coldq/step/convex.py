@@ -52,7 +52,7 @@ GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, 
 NEWTON_STEPS = 60
 ATTEMPTS = 8  # with ever greater weights for hard rows
 CUTS = 300
-LATELY, SHARPLY, STUCK = 4, 6, 30  # rounds
+LATELY, STUCK = 4, 30  # rounds
 ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
@@ -472,27 +472,25 @@ def certificate(member: Member, x: Array) -> float:
     """The relative gap between the value at x and the least with the rows' tangents there."""
     g, J = values_at(member.constraint, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
-    _, mu, nu, *_ = solve_cuts(problem, None)
+    _, mu, nu, _ = solve_cuts(problem, x)
     return gap_above(member, x, g, J, problem, mu, nu)
 
 
-def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[Any, ...]:
-    """The answer with cuts for rows, from a guess of s, or afresh where that misleads; and whether
-    it is exact.
+def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
+    """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
 
-    Cuts get nearly parallel in the end, beyond the kernel's digits; then Clarabel's answer does,
-    for the gap is proven with any multipliers.
+    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where even
+    these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
     """
     from coldq.step.rescue import clarabel_on_pieces
 
-    if exactly and not is_large(problem.b.size, problem.y.size):
-        for guess in (None,) if s is None else (s, None):
-            answer = solve_pieces(problem, guess, slowly=False)
-            if residual(problem, *answer[:3]) <= TOLERANCE:
-                return *answer, True
+    none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
+    *answer, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    if worst <= TOLERANCE:
+        return *answer, True
     units = units_of(problem)
     found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
-    return *(found or solve_pieces(problem)), False
+    return *(found or solve_pieces(problem))[:3], False
 
 
 def gap_above(
@@ -582,7 +580,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
     x = np.clip(member.center, member.box.lower, member.box.upper)
     A, b, group, known = known_pieces(member.constraint, x.size)
     bent = np.flatnonzero(~known)
-    s, used, lam, exactly = None, np.full(b.size, CUTS), np.zeros(n), True
+    used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
     best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
     last, late = np.inf, 0
@@ -613,10 +611,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
         group = np.concatenate([group[keep], *(bent for _ in points)])
         used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
-        x, mu, nu, s, exactly = solve_cuts(problem, s, exactly)
-        if k % SHARPLY == SHARPLY - 1:
-            # Multipliers that are known to nine digits may prove less than the cuts would.
-            x, mu, nu, _ = with_more_digits(problem, x, mu, nu, residual(problem, x, mu, nu))
+        x, mu, nu, exactly = solve_cuts(problem, x)
         # Cuts lie below the rows: where even they clash, the rows do.
         if firm and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf

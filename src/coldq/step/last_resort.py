@@ -391,7 +391,7 @@ def on_quadratic_rows(
 
 
 def on_pieces(
-    problem: Any, unit: float, guess: Array, multipliers: Array, beside: Array
+    problem: Any, unit: float, guess: Array, multipliers: Array, beside: Array, known: bool = True
 ) -> Iterator[Guess]:
     """x and the multipliers of pieces and of plain rows, of a problem with max-affine rows.
 
@@ -417,7 +417,7 @@ def on_pieces(
         )  # fmt: skip
         price = beside * own / u
         start = np.concatenate([multipliers * steep[group] / u, price[~equal]])
-        for (x, mu, nu), _ in answers(scaled, (guess / u, start, price[equal])):
+        for (x, mu, nu), _ in answers(scaled, (guess / u, start, price[equal]), known):
             out = np.empty(limit.size)
             out[equal], out[~equal] = nu * u / own[equal], mu[b.size :] * u / own[~equal]
             yield np.clip(x * u, lower, upper), mu[: b.size] * u / steep[group], out

@@ -380,14 +380,14 @@ def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
 
 
 def with_more_digits(
-    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float
+    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float, known: bool = True
 ) -> tuple[Array, Array, Array, float]:
-    """The best answer of the last resort, or the one given."""
+    """The best answer of the last resort, or the one given, which may be known to be near."""
     from coldq.step.last_resort import on_pieces
 
     best = x, mu, nu, worst
-    known = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
-    for answer in on_pieces(problem, size_of(problem, known[0]), *known):
+    begin = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
+    for answer in on_pieces(problem, size_of(problem, begin[0]), *begin, known):
         found = residual(problem, *answer)
         best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
         if best[3] <= TOLERANCE:
