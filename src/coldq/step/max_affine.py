@@ -387,11 +387,14 @@ def with_more_digits(
 
     best = x, mu, nu, worst
     begin = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
-    for answer in on_pieces(problem, size_of(problem, begin[0]), *begin, known):
-        found = residual(problem, *answer)
-        best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
-        if best[3] <= TOLERANCE:
-            break
+    ends = np.abs(np.concatenate([problem.lower, problem.upper, begin[0]]))
+    units = size_of(problem, begin[0]), float(ends[np.isfinite(ends)].max(initial=0.0))
+    for unit in units if known else units[::-1]:
+        for answer in on_pieces(problem, unit, *begin, known):
+            found = residual(problem, *answer)
+            best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
+            if best[3] <= TOLERANCE:
+                return best
     return best
 
 
