@@ -27,6 +27,7 @@ def kernels(everything: bool = True) -> list[Kernel]:
         extended_kernels,
         interior_point_kernels,
         large_kernels,
+        last_resort_kernels,
         max_affine_kernels,
     )
     from coldq.step import kernels as step
@@ -36,6 +37,7 @@ def kernels(everything: bool = True) -> list[Kernel]:
     if everything:
         modules = (
             step, extended_kernels, max_affine_kernels, large_kernels, interior_point_kernels,
+            last_resort_kernels,
         )  # fmt: skip
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
     return list(dict.fromkeys(found))

@@ -108,13 +108,15 @@ def capacity_rows(demand: float, scale: np.ndarray, rate: np.ndarray) -> Rows:
 class Family(NamedTuple):
     """N convex functions of z: values, slopes and curvatures, for any kind of floats.
 
-    At a kink `pieces` gives more slopes than one, each with its row and its tangent's value.
+    At a kink `pieces` gives more slopes than one, each with its row and its tangent's value. Every
+    piece is a bowl, at least so much bent everywhere and in every direction.
     """
 
     value: Callable[[np.ndarray], np.ndarray]
     slope: Callable[[np.ndarray], np.ndarray]
     bend: Callable[[np.ndarray], np.ndarray] | None
     pieces: Callable[[np.ndarray, float], Any] | None = None
+    bowl: np.ndarray | None = None
 
 
 def function_rows(
@@ -155,6 +157,7 @@ def function_rows(
         g, value, slopes, size,
         lambda more: function_rows(f, shift, zoom, factor, by + more, hessian), curved=True,
         wobble=wobble if hessian else None,
+        bowl=None if f.bowl is None else zoom**2 * factor * f.bowl,
     )  # fmt: skip
 
 
@@ -184,6 +187,12 @@ def stacked_rows(*parts: Rows) -> Rows:
         lambda x: np.concatenate([part.value(x) for part in parts]), slopes,
         lambda x, at: np.concatenate([part.size(x, at) for part in parts]), shifted,
         any(part.curved for part in parts), wobble,
+        np.concatenate(
+            [
+                np.zeros(part.constraint.n_constraints) if part.bowl is None else part.bowl
+                for part in parts
+            ]
+        ),
     )  # fmt: skip
 
 
@@ -462,7 +471,7 @@ def family(rng: Rng, kind: str, n: int, p: int) -> Family:
 
             return Family(
                 lambda z: np.abs(a @ z) + 0.5 * lift * (z @ z),
-                lambda z: np.sign(a @ z)[:, None] * a + lift[:, None] * z, None, pieces,
+                lambda z: np.sign(a @ z)[:, None] * a + lift[:, None] * z, None, pieces, lift,
             )  # fmt: skip
 
 
@@ -481,10 +490,18 @@ def functions_kind(
     if category == "duplicates" and n > 1:
         same = rng.integers(0, n, n)
         whole = f
-        bend = whole.bend
+        bend, pieces = whole.bend, whole.pieces
+
+        def doubled(z: np.ndarray, room: float) -> Any:
+            assert pieces is not None
+            owner, S, values = pieces(z, room)
+            row, piece = np.nonzero(owner == same[:, None])
+            return row, S[piece], values[piece]
+
         f = Family(
             lambda z: whole.value(z)[same], lambda z: whole.slope(z)[same],
             None if bend is None else (lambda z: bend(z)[same]),
+            None if pieces is None else doubled, None if whole.bowl is None else whole.bowl[same],
         )  # fmt: skip
     shift = X.spot + X.unit * rng.standard_normal(p) * rng.choice([0.0, 0.3])
     zoom = rng.choice([0.3, 1.0, 2.0]) / X.unit

@@ -7,6 +7,7 @@ numbers of 1. Rows are formulas of the judge's own (:class:`Rows`), evaluated in
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -28,7 +29,8 @@ class Rows(NamedTuple):
     one for a smooth row, at a kink one for every piece within `room` of being the largest. `size`
     is that of the terms which a value is the sum of, coordinates counting as much as it is told.
     `shifted` lowers the values by so much. `wobble` is how much a relative change of x by 1, or of
-    what its slope is computed from, moves the slope of a row: rounding of x counts in it.
+    what its slope is computed from, moves the slope of a row: rounding of x counts in it. Every
+    piece of a row lies above its tangent by `bowl` times half of the square of the distance.
     """
 
     constraint: Any
@@ -38,6 +40,7 @@ class Rows(NamedTuple):
     shifted: Callable[[np.ndarray], Rows]
     curved: bool = False
     wobble: Callable[[np.ndarray], np.ndarray] | None = None
+    bowl: np.ndarray | None = None
 
 
 class Problem(NamedTuple):
@@ -79,7 +82,7 @@ def floored(inside: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple[np.ndarray, ...]:
     """The outward normals of length 1 of all that holds x, the sizes of the terms of their entries,
-    and how far x is from what it is held by."""
+    and how far x is from what it is held by, rounding apart."""
     eye = np.eye(x.size, dtype=LONG)
     lower, upper = domain.box.lower, domain.box.upper
     high, low = upper - x <= room * at, x - lower <= room * at
@@ -89,13 +92,15 @@ def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple
         if isinstance(part, coldq.Affine):
             A, b = part.A.astype(LONG), part.b.astype(LONG)
             held = b - A @ x <= room * (np.abs(b) + (np.abs(A) * floored(A != 0.0, at)).sum(axis=1))
+            far, rounding = b - A @ x, 16.0 * EPS * (np.abs(b) + np.abs(A) @ np.abs(x))
+            far = np.where(np.abs(far) <= rounding, 0.0, far)
             normals.append(A[held])
             terms.append(np.abs(A[held]))
-            rooms.append((b - A @ x)[held])
+            rooms.append(far[held])
             if floor == -INF:
                 normals.append(-A)
                 terms.append(np.abs(A))
-                rooms.append(A @ x - b)
+                rooms.append(-far)
         else:
             own = slice(part.first, part.first + part.center.size)
             ray, size = np.zeros((1, x.size), LONG), np.zeros((1, x.size), LONG)
@@ -156,7 +161,7 @@ def unbalanced(
 
     Shares of a row's pieces and multiples of the normals come from nonnegative least squares; the
     remainder, in long double, is relative to x and all terms. Second, the bound from below
-    that these multipliers prove.
+    that these multipliers prove, or the same multipliers made exact.
     """
     y, mu = problem.target(), lam * (LONG(0.5) / LONG(problem.alpha))
     owner, S, tangents = problem.rows.slopes(x, room)
@@ -164,9 +169,13 @@ def unbalanced(
     pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
     scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    rounding = np.zeros(x.size, LONG)  # of x, in the slopes
+    rounding = np.zeros(x.size, LONG)  # of x, in the slopes, and beside a ball's center
     if problem.rows.wobble is not None:
         rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+    for part, _ in problem.domain.hard:
+        if not isinstance(part, coldq.Affine):
+            rounding[part.first : part.first + part.center.size] += 4.0 * EPS * np.abs(part.center)
+    bowls = LONG(0.0) if problem.rows.bowl is None else problem.rows.bowl @ mu
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
     share = np.where(open_, 0.0, 1.0).astype(LONG)
@@ -175,8 +184,10 @@ def unbalanced(
     pull = (S * mu[owner, None])[open_]
     empty = np.zeros((several.size, len(B)))
     best, least = INF, LONG(-INF)
-    # A first fit tells how much the normals push, and so what rounding of theirs is worth.
-    worth = np.full(x.size, scale.max())
+    exact = None
+    # A first fit tells how much the normals push, and so what rounding of theirs is worth. A
+    # coordinate whose slopes are nothing but rounding must not spoil the fit of the others.
+    worth = np.full(x.size, scale.max()) + rounding / room
     for fit in (_quickly, _quickly, _carefully, _carefully):
         left = np.block([[(B / worth).T, (pull / worth).T], [empty, sums]])
         right = np.concatenate([v / worth, np.ones(several.size, LONG)])
@@ -198,13 +209,106 @@ def unbalanced(
             left_over = np.maximum(np.abs(move) - rounding, 0.0)
             off = float((left_over / (scale + size.T @ c)).max())
             if off < best:
-                best, there = off, x + move - problem.center.astype(LONG)
-                rows = (share * mu[owner]) @ (tangents + S @ move) + c @ (B @ move - away)
+                d = move / (1.0 + bowls)
+                best, there = off, x + d - problem.center.astype(LONG)
+                rows = (share * mu[owner]) @ (tangents + S @ d) + c @ (B @ d - away)
+                rows = rows + LONG(0.5) * bowls * (d @ d)
                 least = problem.gradient @ there + problem.alpha * (there @ there + 2.0 * rows)
+                exact = (
+                    problem, x, lam, (owner, S, tangents), (B, away), open_, share.copy(), c.copy()
+                )  # fmt: skip
             if best <= 1e-3 * room:
-                return best, least
-        worth = scale + size.T @ found[: len(B)]
-    return best, least
+                return best, least, exact
+        worth = scale + size.T @ found[: len(B)] + rounding / room
+    return best, least, exact
+
+
+def least_exactly(
+    problem: Problem, x: np.ndarray, lam: np.ndarray, rows: Slopes, holds: Any, open_: np.ndarray,
+    share: np.ndarray, c: np.ndarray,
+) -> Any:  # fmt: skip
+    """The bound from below that such a fit proves when it is corrected in fractions to leave nothing.
+
+    Where prices are of 1e26 and gradients of 1e-10, no kind of floats has the digits for that. What
+    pushes is corrected in proportion to how much it does, so that nothing changes its sign.
+    """
+    owner, S, tangents = rows
+    B, away = holds
+    pieces, normals = np.flatnonzero(open_ & (share > 0.0)), np.flatnonzero(c > 0.0)
+    groups = np.unique(owner[pieces])
+    exact = [fraction(v) for v in x]
+    half = Fraction(1, 2) / Fraction(problem.alpha)
+    price = [fraction(v) * half for v in lam]
+    force = [[fraction(v) * price[owner[k]] for v in S[k]] for k in range(len(owner))]
+    left = [
+        Fraction(float(a)) - Fraction(float(b)) * half - at
+        for a, b, at in zip(problem.center, problem.gradient, exact, strict=True)
+    ]
+    shares = {int(k): fraction(share[k]) for k in np.flatnonzero(share > 0.0)}
+    for k, part in shares.items():
+        left = [v - part * f for v, f in zip(left, force[k], strict=True)]
+    push = {int(j): fraction(c[j]) for j in normals}
+    bends = {j: [fraction(v) for v in B[j]] for j in push}
+    for j, part in push.items():
+        left = [v - part * f for v, f in zip(left, bends[j], strict=True)]
+    sums = [1 - sum(shares[int(k)] for k in pieces if owner[k] == g) for g in groups]
+    columns = [
+        *([*force[k], *(Fraction(int(owner[k] == g)) for g in groups)] for k in pieces),
+        *([*bends[j], *(Fraction(0) for _ in groups)] for j in push),
+    ]
+    much = [*(shares[int(k)] for k in pieces), *push.values()]
+    more = weighted_solution(columns, much, [*left, *sums])
+    if more is None or any(m + d < 0 for m, d in zip(much, more, strict=True)):
+        return LONG(-INF)
+    for k, d in zip(pieces, more, strict=False):
+        shares[int(k)] += d
+    for j, d in zip(push, more[len(pieces) :], strict=True):
+        push[j] += d
+    way = [a - Fraction(float(b)) for a, b in zip(exact, problem.center, strict=True)]
+    least = sum(Fraction(float(a)) * b for a, b in zip(problem.gradient, way, strict=True))
+    least += Fraction(problem.alpha) * sum(v * v for v in way)
+    values = sum(part * price[owner[k]] * fraction(tangents[k]) for k, part in shares.items())
+    values -= sum(part * fraction(away[j]) for j, part in push.items())
+    return LONG(float(least + values / half))
+
+
+def fraction(value: Any) -> Fraction:
+    """A long double as a fraction."""
+    return Fraction(*np.longdouble(value).as_integer_ratio())
+
+
+def weighted_solution(
+    columns: list[list[Fraction]], much: list[Fraction], right: list[Fraction]
+) -> list[Fraction] | None:
+    """How little to add to what there is `much` of, in proportion, so that columns add up to the
+    right side exactly; None if they cannot."""
+    lines = [k for k in range(len(right)) if any(c[k] for c in columns) or right[k]]
+    table = [
+        [sum(w * w * c[a] * c[b] for c, w in zip(columns, much, strict=True)) for b in lines]
+        + [right[a]]
+        for a in lines
+    ]
+    m, pivots = len(lines), []
+    for col in range(m):
+        row = next((r for r in range(len(pivots), m) if table[r][col]), None)
+        if row is None:
+            continue
+        at = len(pivots)
+        table[at], table[row] = table[row], table[at]
+        table[at] = [v / table[at][col] for v in table[at]]
+        for r in range(m):
+            if r != at and table[r][col]:
+                table[r] = [a - table[r][col] * b for a, b in zip(table[r], table[at], strict=True)]
+        pivots.append(col)
+    if any(table[r][m] for r in range(len(pivots), m)):
+        return None
+    found = [Fraction(0)] * m
+    for r, col in enumerate(pivots):
+        found[col] = table[r][m]
+    return [
+        w * w * sum(f * c[a] for f, a in zip(found, lines, strict=True))
+        for c, w in zip(columns, much, strict=True)
+    ]
 
 
 def _quickly(B: np.ndarray, v: np.ndarray, least: np.ndarray) -> np.ndarray:
@@ -256,7 +360,9 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     price = np.where(hard, 0.0, problem.weights)
     value = value - 16.0 * EPS * (price @ terms)  # what rounding makes of a row is no gap
     enough = value - tolerance * size
-    least = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)[1]
+    _, least, exact = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)
+    if not least >= enough and exact is not None:
+        least = max(least, least_exactly(*exact))
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst

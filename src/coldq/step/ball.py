@@ -41,7 +41,6 @@ from coldq.step.threads import run_batch
 CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
-SOON = 300.0  # minima of the Lagrangian, after which other methods are as fast
 LATE = 12  # steps of Newton's method, after which tangents are tried from there
 MOST = 1e40  # as a multiplier nothing
 FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
@@ -143,8 +142,7 @@ def solve_ball_product(
         zeros, alpha = np.zeros(b.shape[-1]), np.asarray(alpha)
         plain = (center, gradient, alpha, low, high, zeros, A, b, box.lower, box.upper)
         spheres = tuple(part for ball in balls for part in (ball.center, ball.radius))
-        begin = np.zeros(len(balls) + b.shape[-1] + 1)
-        begin[-1] = SOON
+        begin = np.zeros(len(balls) + b.shape[-1])
         x, found, residual = run_curved(as_curved(plain, balls), begin)
         x, multipliers, residual = accepted(plain, balls, (x, found, residual))
         cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, *(1, 0) * len(balls))

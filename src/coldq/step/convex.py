@@ -37,6 +37,7 @@ from coldq.step.curved import (
 )  # fmt: skip
 from coldq.step.max_affine import (
     Pieces,
+    affine_rows_clash,
     capped_sums,
     in_units,
     pieces_clash,
@@ -49,8 +50,9 @@ from coldq.step.max_affine import (
 
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
+ATTEMPTS = 8  # with ever greater weights for hard rows
 CUTS = 300
-LATELY, SHARPLY, STUCK = 4, 6, 30  # rounds
+LATELY, STUCK = 4, 30  # rounds
 ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
@@ -151,10 +153,11 @@ def hessian_at(constraint: Any, x: Array) -> Array:
 
 def differences(constraint: Any, x: Array, box: Any) -> Array:
     """The hessians from central differences of the jacobian, inside the box, made semidefinite."""
-    p = x.size
+    p, ends = x.size, np.abs(np.concatenate([x, box.lower, box.upper]))
     out = np.zeros((constraint.n_constraints, p, p))
+    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
     for i in range(p):
-        h = 6e-6 * (1.0 + abs(x[i]))
+        h = 6e-6 * min(unit, 1.0 + abs(x[i]))
         ahead, behind = x.copy(), x.copy()
         ahead[i], behind[i] = min(x[i] + h, box.upper[i]), max(x[i] - h, box.lower[i])
         if ahead[i] > behind[i]:
@@ -259,47 +262,93 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
     for cutting planes are left.
     """
     low, high = member.low, member.high
-    if not (np.isinf(high) | np.isinf(low)).any():
+    at_most, at_least = np.isinf(high), np.isinf(low)
+    if not (at_most.any() or at_least.any()):
         return models(member, exact)
     x, lam, off = None, np.zeros(high.size), 1.0
-    way = np.clip(member.center, member.box.lower, member.box.upper) - member.center
-    weight = STIFF * (1.0 + np.abs(member.gradient).sum() + member.alpha * np.abs(way).sum())
-    for attempt in range(6 if exact else 2):
-        soft = member.softened(weight)
+    weights = first_weights(member)
+    attempts = range(ATTEMPTS if exact else 2)
+    for attempt in attempts:
+        soft = member.softened(weights)
         x, lam, off = models(soft, exact, x, lam)
-        most, least = np.isinf(high) & (lam >= soft.high), np.isinf(low) & (lam <= soft.low)
-        if not (most.any() or least.any()):
+        short = (at_most & (lam >= soft.high)) | (at_least & (lam <= soft.low))
+        if not short.any():
             break
-        off = np.inf if attempt == 0 and exact and rows_clash(member, x) else 1.0
-        if off == np.inf:
+        off = 1.0
+        if exact and attempt in (0, attempts[-1]) and rows_clash(member, x):
+            off = np.inf
             break
-        weight *= 100.0
+        weights = np.where(short, np.maximum(100.0 * weights, enough(member, x, lam)), weights)
     return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
 
 
-def rows_clash(member: Member, x: Array) -> bool:
-    """Whether hard rows stay violated where they are all that matters, however great their weight.
+def first_weights(member: Member) -> Array:
+    """Finite weights for hard rows, relative to what pulls on them at first."""
+    begin = np.clip(member.center, member.box.lower, member.box.upper)
+    weights = enough(member, begin, np.zeros(member.high.size))
+    return np.where(weights > 0.0, weights, STIFF * member.alpha)
 
-    Where they have a common point, a greater weight brings x closer to it.
+
+def enough(member: Member, x: Array, lam: Array) -> Array:
+    """What it takes of each row to stop all else that pulls on x, many times over."""
+    g, J = values_at(member.constraint, x)
+    steep = np.abs(J).max(axis=1, initial=0.0)
+    steep = np.where(steep > 0.0, steep, float(steep.max(initial=0.0)) or 1.0)
+    way = np.abs(x - member.center).max(initial=0.0) + np.abs(g) / steep
+    soft = np.isfinite(member.high) & np.isfinite(member.low)
+    pull = np.abs(member.gradient) + np.abs(lam[soft]) @ np.abs(J[soft])
+    return STIFF * (pull.max(initial=0.0) + 2.0 * member.alpha * way) / steep
+
+
+def rows_clash(member: Member, x: Array) -> bool:
+    """Whether the tangents of hard rows have no common point, where hard rows are all that matters.
+
+    Convex rows lie above their tangents. Coordinates without bounds leave little to prove with: of
+    those it is enough that a greater weight does not bring x closer to a common point.
     """
     at_most, at_least = np.isinf(member.high), np.isinf(member.low)
     hard = member._replace(
         center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
+    bounded = np.isfinite(member.box.lower).all() and np.isfinite(member.box.upper).all()
+    unit = size_of_x(member)
     last = off = np.inf
     for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.constraint, x)
-        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + np.abs(J).sum(axis=1)
-        x, _, worst = models(hard.softened(weight / np.where(size > 0.0, size, 1.0)), True, x)
+        size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + unit * np.abs(J).sum(axis=1)
+        size = np.where(size > 0.0, size, 1.0)
+        x, _, worst = models(hard.softened(weight * unit * unit / size), True, x)
+        A, b, low, high = tangents_at(hard, x, *values_at(member.constraint, x))
+        if affine_rows_clash(A, b, low, high, x, unit, member.box.lower, member.box.upper):
+            return True
         if not worst <= CURVED_TOLERANCE:
             return False  # nothing is proven
         g = member.constraint.value(x)
         violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
-        last, off = off, float((violation / np.where(size > 0.0, size, 1.0)).max())
+        last, off = off, float((violation / size).max())
         if off <= CURVED_TOLERANCE:
             return False
-    return off >= 0.5 * last
+    return not bounded and off >= 0.5 * last
+
+
+def size_of_x(member: Member) -> float:
+    """How large coordinates are: as far as bounds and center say."""
+    ends = np.abs(np.concatenate([member.box.lower, member.box.upper, member.center]))
+    return float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
+
+
+def tangents_at(member: Member, x: Array, g: Array, J: Array) -> tuple[Array, Array, Array, Array]:
+    """The tangents of all rows at x, those of the domain's own after them: slopes, limits, and the
+    bounds of their multipliers."""
+    A, b, low, high = [J], [J @ x - g], member.low, member.high
+    for part, least in member.hard:
+        slope = np.asarray(part.jacobian(x))
+        A.append(slope)
+        b.append(slope @ x - part.value(x))
+        low = np.append(low, np.full(part.n_constraints, least))
+        high = np.append(high, np.full(part.n_constraints, np.inf))
+    return np.concatenate(A), np.concatenate(b), low, high
 
 
 def models(
@@ -324,7 +373,7 @@ def models(
                    box.lower, box.upper)  # fmt: skip
         start = np.zeros(rows.order.size)
         start[:n] = lam
-        there, found, _ = solve_one(problem, start[rows.order], thorough=exact)
+        there, found, inner = solve_one(problem, start[rows.order], thorough=exact)
         both = np.empty(found.size)
         both[rows.order] = found
         lam = both[:n]
@@ -346,11 +395,13 @@ def models(
         inside = True
         moved = np.abs(trial - x).max(initial=0.0)
         x, g, J = trial, g_there, J_there
-        off = smooth_residual(member, x, both, g, J, H)
+        # Newton's method doubles digits: after a short step only rounding is left.
+        rounded = inner <= CURVED_TOLERANCE and moved <= 1e-8 * np.abs(x).max(initial=0.0)
+        off = smooth_residual(member, x, both, g, J, H, rounded)
         settled = off <= 1e-12 or (best <= 1e-10 and off > 0.1 * best)
         if off < best:
             best, answer = off, (x, lam, off)
-        if settled or (moved <= 1e-14 * (1.0 + np.abs(x).max()) and t == 1.0):
+        if settled or (moved <= 1e-14 * np.abs(x).max(initial=0.0) and t == 1.0):
             break
     return answer
 
@@ -400,52 +451,46 @@ def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) 
         )
 
 
-def smooth_residual(member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array) -> float:
+def smooth_residual(
+    member: Member, x: Array, lam: Array, g: Array, J: Array, H: Array, rounded: bool
+) -> float:
     """The relative KKT residual with the rows' own values and slopes: that of their tangents.
 
     Where curvature is great, the last digit of x moves the slopes: its terms count.
     """
-    center, gradient, alpha, low, high, _, box, hard = member
-    A, b = [J], [J @ x - g]
-    for part, least in hard:
-        slope = np.asarray(part.jacobian(x))
-        A.append(slope)
-        b.append(slope @ x - part.value(x))
-        low = np.append(low, np.full(part.n_constraints, least))
-        high = np.append(high, np.full(part.n_constraints, np.inf))
-    none, rows = np.zeros((0, x.size, x.size)), (np.concatenate(A), np.concatenate(b))
-    bounds = box.lower, box.upper
+    center, gradient, alpha, _, _, _, box, _ = member
+    A, b, low, high = tangents_at(member, x, g, J)
+    none, bounds = np.zeros((0, x.size, x.size)), (box.lower, box.upper)
     place = member.constraint.at(x) if isinstance(member.constraint, Moved) else x
-    bends = np.zeros((rows[1].size, x.size))
+    bends = np.zeros((b.size, x.size))
     bends[: len(H)] = np.abs(H) @ np.abs(place)
-    return residual_of((center, gradient, alpha, low, high, none, *rows, *bounds), x, lam, bends)
+    one = (center, gradient, alpha, low, high, none, A, b, *bounds)
+    return residual_of(one, x, lam, bends, rounded)
 
 
 def certificate(member: Member, x: Array) -> float:
     """The relative gap between the value at x and the least with the rows' tangents there."""
     g, J = values_at(member.constraint, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
-    _, mu, nu, *_ = solve_cuts(problem, None)
+    _, mu, nu, _ = solve_cuts(problem, x)
     return gap_above(member, x, g, J, problem, mu, nu)
 
 
-def solve_cuts(problem: Pieces, s: Array | None, exactly: bool = True) -> tuple[Any, ...]:
-    """The answer with cuts for rows, from a guess of s, or afresh where that misleads; and whether
-    it is exact.
+def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
+    """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
 
-    Cuts get nearly parallel in the end, beyond the kernel's digits; then Clarabel's answer does,
-    for the gap is proven with any multipliers.
+    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where even
+    these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
     """
     from coldq.step.rescue import clarabel_on_pieces
 
-    if exactly and not is_large(problem.b.size, problem.y.size):
-        for guess in (None,) if s is None else (s, None):
-            answer = solve_pieces(problem, guess, slowly=False)
-            if residual(problem, *answer[:3]) <= TOLERANCE:
-                return *answer, True
+    none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
+    *answer, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    if worst <= TOLERANCE:
+        return *answer, True
     units = units_of(problem)
     found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
-    return *(found or solve_pieces(problem)), False
+    return *(found or solve_pieces(problem))[:3], False
 
 
 def gap_above(
@@ -535,7 +580,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
     x = np.clip(member.center, member.box.lower, member.box.upper)
     A, b, group, known = known_pieces(member.constraint, x.size)
     bent = np.flatnonzero(~known)
-    s, used, lam, exactly = None, np.full(b.size, CUTS), np.zeros(n), True
+    used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
     best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
     last, late = np.inf, 0
@@ -566,10 +611,7 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
         group = np.concatenate([group[keep], *(bent for _ in points)])
         used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
-        x, mu, nu, s, exactly = solve_cuts(problem, s, exactly)
-        if k % SHARPLY == SHARPLY - 1:
-            # Multipliers that are known to nine digits may prove less than the cuts would.
-            x, mu, nu, _ = with_more_digits(problem, x, mu, nu, residual(problem, x, mu, nu))
+        x, mu, nu, exactly = solve_cuts(problem, x)
         # Cuts lie below the rows: where even they clash, the rows do.
         if firm and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf

@@ -21,6 +21,7 @@ CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passe
 X_FLOOR, DOUBT, TERMS = 1e-3, 1e-6, 1e-7  # as in the kernel
 CORES = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1, 1)
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
+NEAR = 1e-2  # the residual up to which an answer is a place to begin
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -328,16 +329,12 @@ def run_curved(problem: tuple[Any, ...], start: Array) -> tuple[Array, Array, Ar
 
 
 def again(problem: tuple[Any, ...], x: Array, found: Array, residual: Array) -> np.ndarray:
-    """Polish what is not sharp, solve from other multipliers what is not solved; and say where
-    hard rows clash."""
+    """Polish what is not sharp, solve anew what is not solved; and say where hard rows clash."""
     clash = np.zeros(residual.shape, bool)
     huge = np.abs(found).max(axis=-1, initial=0.0) > HUGE
     for where, one in members(problem, CORES, (residual > SHARP) | (huge & ~np.isnan(residual))):
         worst = residual_of(one, x[where], found[where]) if huge[where] else float(residual[where])
-        best = polish(one, x[where], found[where], worst)
-        if not best[2] <= CURVED_TOLERANCE:
-            clash[where] = hard_rows_clash(one)
-            best = best if clash[where] else restart(one, *best)
+        *best, clash[where] = better(one, x[where], found[where], worst)
         x[where], found[where], residual[where] = best
     return clash
 
@@ -347,76 +344,134 @@ def solve_one(
 ) -> tuple[Array, Array, float]:
     """The best answer of one instance, from a guess of its multipliers, and from others."""
     x, found, worst = run_curved(one, start)
-    best = x, found, residual_of(one, x, found) if np.isfinite(worst) else np.inf
-    if not best[2] <= SHARP:
-        best = polish(one, *best)
-    return restart(one, *best) if thorough and not best[2] <= CURVED_TOLERANCE else best
+    worst = residual_of(one, x, found) if np.isfinite(worst) else np.inf
+    if worst <= SHARP:
+        return x, found, worst
+    return better(one, x, found, worst)[:3] if thorough else newton(one, x, found)
 
 
-def restart(one: tuple[Any, ...], x: Array, found: Array, worst: float) -> tuple[Any, ...]:
-    """The best answer from other multipliers, from Clarabel, and with more digits."""
+def better(
+    one: tuple[Any, ...], x: Array, lam: Array, worst: float
+) -> tuple[Array, Array, float, bool]:
+    """The best answer of one instance, and whether its hard rows have no common point.
+
+    Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
+    on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
+    """
+    best = x, lam, worst
+    if np.isfinite(x).all() and np.isfinite(lam).all():
+        best = newton(one, x, lam) if worst <= NEAR else best
+        if is_sharp(one, *best):
+            return *best, False
+        if clash_is_proven(one, x, lam):
+            return *best, True
+    else:
+        best = np.clip(one[0], one[-2], one[-1]), np.clip(0.0, one[3], one[4]), np.inf
+    for x, lam, certain in from_inside(one, *best):
+        answer = x, lam, residual_of(one, x, lam, rounded=certain)
+        if answer[2] <= NEAR and not is_sharp(one, *answer):
+            other = newton(one, x, lam)
+            answer = other if other[2] < answer[2] else answer
+        best = answer if answer[2] < best[2] else best
+        if is_sharp(one, *best):
+            return *best, False
+        if clash_is_proven(one, x, lam):
+            return *best, True
+    for answer in other_answers(one, best):
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= CURVED_TOLERANCE:
+            return *best, False
+    return *best, not best[2] <= CURVED_TOLERANCE and hard_rows_clash(one)
+
+
+def from_inside(
+    one: tuple[Any, ...], x: Array, lam: Array, worst: float
+) -> Iterator[tuple[Array, Array, bool]]:
+    """Answers of the last resort, in units of an answer that is near, or of the bounds."""
     from coldq.step.last_resort import on_quadratic_rows
 
-    best = x, found, worst
-    for answer in other_answers(one, found):
-        answer = polish(one, *answer)
-        best = answer if answer[2] < best[2] else best
-        if best[2] <= CURVED_TOLERANCE:
-            return best
-    guess = np.where(np.isfinite(best[0]), best[0], 0.0), np.nan_to_num(best[1])
-    for x, lam in on_quadratic_rows(one, unit_of(one, guess[0]), *guess):
-        answer = x, lam, residual_of(one, x, lam)
-        best = answer if answer[2] < best[2] else best
-        if best[2] <= CURVED_TOLERANCE:
-            break
-    return best
+    near, ends = worst <= NEAR, np.abs(np.concatenate([*one[-2:], x]))
+    units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=1e-300))
+    for unit in units if near else units[::-1]:
+        yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
 
 
-def other_answers(one: tuple[Any, ...], found: Array) -> Iterator[tuple[Array, Array, float]]:
+def is_sharp(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> bool:
+    """Whether this is an answer, and what must hold does so to more digits."""
+    if worst <= SHARP or not worst <= CURVED_TOLERANCE:
+        return worst <= SHARP
+    g, _, size, _ = values(one, x)
+    firm = np.isinf(one[3]) | np.isinf(one[4])
+    over = np.where(np.isinf(one[3]), np.abs(g), np.maximum(g, 0.0))[firm]
+    return bool((over <= SHARP * size[firm]).all())
+
+
+def clash_is_proven(one: tuple[Any, ...], x: Array, lam: Array) -> bool:
+    """Whether the hard rows, weighed by these multipliers, are above zero on all of the box.
+
+    A convex function lies above its tangent at x, which is least in a corner.
+    """
+    g, J, size, _ = values(one, x)
+    return tangents_clash(g, J, size, lam, *one[3:5], x, *one[-2:])
+
+
+def tangents_clash(
+    g: Array, J: Array, size: Array, lam: Array, low: Array, high: Array, x: Array, lower: Array,
+    upper: Array,
+) -> bool:  # fmt: skip
+    """The same of tangents with these values and slopes at x, in whose values `size` is summed."""
+    mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
+    mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
+    if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):
+        return False
+    mu = mu / np.abs(mu * size).max()
+    slope = mu @ J
+    slope = np.where(np.abs(slope) <= 1e-14 * (np.abs(mu) @ np.abs(J)), 0.0, slope)
+    with np.errstate(invalid="ignore"):
+        way = np.where(slope > 0.0, slope * (lower - x), slope * (upper - x))
+    least = mu @ g + np.where(slope != 0.0, way, 0.0).sum()
+    return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
+
+
+def other_answers(
+    one: tuple[Any, ...], best: tuple[Array, Array, float]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Answers with multipliers found anew for x, from other starts, and Clarabel's."""
     from coldq.step.rescue import clarabel_points
 
     *first, low, high, P, A, b, lower, upper = one
+    yield from explained(one, *best)
     capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
-    for start in (capped, np.maximum(low, 1e-3 * capped), np.nan_to_num(found)):
+    for start in (capped, np.maximum(low, 1e-3 * capped)):
         x, lam, worst = run_curved(one, start)
-        yield x, lam, float(worst)
+        yield from explained(one, x, lam, float(worst))
     for x, lam in clarabel_points((*first, low, high, 0.0 * b, A, b, lower, upper), P):
-        yield x, lam, residual_of(one, x, lam)
+        yield from explained(one, x, lam, residual_of(one, x, lam))
 
 
-def polish(one: tuple[Any, ...], x: Array, lam: Array, worst: float) -> tuple[Array, Array, float]:
-    """The best of what Newton's method makes of an answer, and of x with multipliers found anew.
+def explained(
+    one: tuple[Any, ...], x: Array, lam: Array, worst: float
+) -> Iterator[tuple[Array, Array, float]]:
+    """What Newton's method makes of an answer, and of x with multipliers found anew.
 
     Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
-    may be so huge that a residual relative to them says little. So small ones are tried first.
+    may be so huge that a residual relative to them says little. So small ones are tried.
     """
     from coldq.step.rescue import explain
 
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
-    best = x, lam, worst
     if not (np.isfinite(x).all() and np.isfinite(lam).all()):
-        return best
-    y, slacks = center - gradient * (0.5 / alpha), (1e-8, 1e-6, 1e-4, 0.0)
-    if worst <= CURVED_TOLERANCE and np.abs(lam).max(initial=0.0) <= HUGE:
-        # An answer already; only what must hold has to be sharper.
-        best = newton(one, x, lam)
-        g, _, size, _ = values(one, best[0])
-        firm = np.isinf(high) | np.isinf(low)
-        over = np.where(np.isinf(low), np.abs(g), np.maximum(g, 0.0))[firm]
-        if best[2] <= SHARP or (over <= SHARP * size[firm]).all():
-            return best
-        slacks = slacks[:-1]
-    for slack in slacks:
+        return
+    yield x, lam, worst
+    yield newton(one, x, lam)
+    y = center - gradient * (0.5 / alpha)
+    for slack in (1e-8, 1e-6, 1e-4):
         there, found = x, lam
-        for _ in range(2 if slack else 0):
+        for _ in range(2):
             g, J, *_ = values(one, there)
             tangents = (center, gradient, alpha, low, high, 0.0, J, J @ there - g, lower, upper)
             there, found = explain(tangents, y, there, slack)
-        answer = newton(one, there, found)
-        best = answer if answer[2] < best[2] else best
-        if best[2] <= SHARP:
-            break
-    return best
+        yield newton(one, there, found)
 
 
 def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, float]:
@@ -443,10 +498,10 @@ def newton(one: tuple[Any, ...], x: Array, lam: Array) -> tuple[Array, Array, fl
         x[free] += move[: len(B)]
         lam[inner] += move[len(B) :] / half
         x, lam = np.clip(x, lower, upper), np.clip(lam, low, high)
-        found = residual_of(one, x, lam)
-        if not found < best[2]:
+        found, last = residual_of(one, x, lam), best[2]
+        best = (x, lam, found) if found < last else best
+        if not found < 0.3 * last:
             break
-        best = x, lam, found
     return best
 
 
@@ -480,13 +535,15 @@ def values(one: tuple[Any, ...], x: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def residual_of(
-    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None
-) -> float:
+    one: tuple[Any, ...], x: Array, lam: Array, terms_of_slopes: Array | None = None,
+    rounded: bool = False,
+) -> float:  # fmt: skip
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
     gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
     And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
+    Only their rounding does, if they are known to be `rounded` from more digits.
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
     half = 0.5 / float(alpha)
@@ -498,6 +555,8 @@ def residual_of(
     slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
     firm = np.isinf(high) | np.isinf(low)
     scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    if rounded:
+        scale = scale + TERMS * np.abs(terms[firm]).sum(axis=0)
     scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), 1e-300)
     move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
     move = move / np.maximum(known_size(one, x), 1e-300)
@@ -526,7 +585,9 @@ def hard_rows_clash(instance: tuple[Any, ...]) -> bool:
         high, low = np.where(at_most, weight * price, 0.0), np.where(at_least, -weight * price, 0.0)
         soft = (begin, 0.0 * gradient, np.array(1.0), low, high, P, A, b)
         one = (*soft, lower, upper)
-        x, _, worst = solve_one(one, np.zeros_like(b))
+        x, lam, worst = solve_one(one, np.zeros_like(b))
+        if clash_is_proven((*one[:3], *instance[3:5], *one[5:]), x, lam):
+            return True
         if not worst <= CURVED_TOLERANCE:
             return False
         g, _, terms, _ = values(one, x)

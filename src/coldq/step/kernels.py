@@ -1197,7 +1197,6 @@ def solve_curved(
     rows, x, multipliers,
 ):  # fmt: skip
     n, p = A.shape
-    rounds = start[n] if start.size > n else math.inf
     half = 0.5 / alpha
     finite = 0.0
     for i in range(p):
@@ -1215,7 +1214,7 @@ def solve_curved(
     set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
     stuck = 0
-    spent = 0.0
+    tried = 0
     for _ in range(60 + 10 * n):
         m = 0
         settled = True
@@ -1227,7 +1226,7 @@ def solve_curved(
             rows[CHOSEN, m] = k
             m += 1
             settled = settled and abs(g) <= tolerance
-        if settled or spent > rounds:
+        if settled:
             break
         # The dual's curvature: how g at x(mu) falls, through the free coordinates.
         curved = False
@@ -1290,7 +1289,6 @@ def solve_curved(
         for k in range(n):
             rows[STEP, k] = rows[MU, k]
         for _ in range(60):
-            spent += 1.0
             for a in range(m):
                 k = int(rows[CHOSEN, a])
                 move = t * rows[D, a]
@@ -1302,6 +1300,7 @@ def solve_curved(
                     rows[MU, k] = rows[STEP, k] + move
             minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
             set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
+            tried += 1
             slope = 0.0
             for a in range(m):
                 slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
@@ -1330,7 +1329,8 @@ def solve_curved(
             stuck = 0
         else:
             stuck += 1
-        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 40:
+        # What it does not get on with is soon better off elsewhere.
+        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12 or tried > 150:
             break
     residual = curved_residual(x, lower, upper, columns, rows, blocks)
     for k in range(n):
@@ -1343,12 +1343,11 @@ def solve_curved(
     return residual
 
 
-@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(k),(s)->(p),(n),()")
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
 def curved_step(sizes, at):
     """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
-    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual. Behind
-    the n multipliers to start from may stand after how many minima of the Lagrangian to give up."""
-    p, n, m, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
+    p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
     end = CURVED_COLUMNS * p
     needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
     memory = memory_of(at[11], s, at[15], needed)
@@ -1357,7 +1356,7 @@ def curved_step(sizes, at):
     residual = solve_curved(
         vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
         vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
-        vector(at[8], p), vector(at[9], p), vector(at[10], k),
+        vector(at[8], p), vector(at[9], p), vector(at[10], n),
         matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
         matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
         matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.step import last_resort_kernels as kernels
 
-STEPS = 80  # in doubles, and as many on pairs
-SHORT = 0.995  # of the way to the boundary
-ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
+STEPS = 120
+GIVE = 1e-15  # of the terms of a hard row
+CERTAIN = 1e-12  # of the conditions, on pairs: what is left of them after that is rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -177,26 +178,32 @@ class Point(NamedTuple):
     equal: Any
 
 
-def answers(problem: Problem, guess: Guess) -> Iterator[Guess]:
-    """x, the multipliers of rows without `lean`, and those of equalities, from several starts.
+def answers(problem: Problem, guess: Guess, known: bool = True) -> Iterator[tuple[Guess, float]]:
+    """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
+    each what pairs of doubles leave of the conditions.
 
-    The guess of the same is where the first one begins.
+    A guess of the same that is `known` to be near is where the first one begins.
     """
+    problem = relaxed(problem, guess[0])
     fixed = problem.lower >= problem.upper
     costs = np.concatenate([problem.cost[np.isfinite(problem.cost)], np.abs(problem.lean), [1.0]])
     dear = float(costs.max())
-    for start, tau in (
-        (near, 1e-7), (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear)), (near, 1e-2),
-    ):  # fmt: skip
+    afresh = (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear))
+    for start, tau in ((near, 1e-7), *afresh, (near, 1e-2)) if known else (*afresh, (near, 1e-2)):
         with np.errstate(all="ignore"):
             point = start(problem, fixed, guess, tau)
-            if start is begin:
-                first, point = point, walk(problem, point, fixed, False)
-                if point is first and tau == 1.0:
-                    continue
-            point = walk(problem, lengthened(problem, point, fixed), fixed, True)
+            point, left = walk(problem, lengthened(problem, point, fixed))
             answer = settle(problem, point)
-        yield answer
+        yield answer, left
+
+
+def relaxed(problem: Problem, x: Array) -> Problem:
+    """The same with hard rows that give way by their rounding: hard rows that meet without room may
+    miss each other by that, which more digits would see."""
+    hard = np.isinf(problem.cost)[problem.group]
+    size = np.abs(problem.A) @ np.abs(x) + np.abs(rounded(problem.b))
+    size[: len(problem.P)] += 0.5 * (np.abs(problem.P) @ np.abs(x)) @ np.abs(x)
+    return problem._replace(b=problem.b + np.where(hard, GIVE * size, 0.0))
 
 
 def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -285,305 +292,33 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     return Point(x, s, tau / mu, mu, nu, lows, ups, np.zeros(len(E)))
 
 
-class Masks(NamedTuple):
-    """Which pairs of a multiplier and a room there are, and which row is in which group."""
-
-    fixed: np.ndarray
-    hard: np.ndarray
-    hinge: np.ndarray
-    live: np.ndarray  # rows of groups that have a cost
-    below: np.ndarray
-    above: np.ndarray
-    member: Array
-
-    @property
-    def pairs(self) -> int:
-        return sum(int(m.sum()) for m in (self.live, self.hinge, self.below, self.above))
-
-    @property
-    def still(self) -> np.ndarray:
-        """The groups whose s is zero for good."""
-        return ~self.hinge & ((self.member @ self.live == 0.0) | self.hard)
-
-
-def masks_of(problem: Problem, fixed: np.ndarray) -> Masks:
-    cost, group = problem.cost, problem.group
-    hard = np.isinf(cost)
-    dear = hard | (cost > 0.0)
-    return Masks(
-        fixed, hard, ~hard & ~problem.free & dear, dear[group], np.isfinite(problem.lower) & ~fixed,
-        np.isfinite(problem.upper) & ~fixed,
-        (group == np.arange(cost.size)[:, None]).astype(float),
+def walk(problem: Problem, point: Point) -> tuple[Point, float]:
+    """Newton's method from inside, compiled, until the gap is small enough or no longer falls; and
+    the gap or residual that is left."""
+    y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
+    (n, p), m = A.shape, len(E)
+    columns, rows = np.zeros((kernels.COLUMNS, p)), np.zeros((kernels.ROWS, n))
+    groups, equal = np.zeros((kernels.GROUPS, cost.size)), np.zeros((kernels.EQUALITIES, m))
+    places = (columns, 0), (groups, 0), (rows, 0), (rows, 2), (groups, 2), (columns, 2), (columns, 4)
+    for (lines, line), part in zip((*places, (equal, 0)), point, strict=True):
+        lines[line], lines[line + 1] = parts(part)
+    for lines, line, part in (
+        (columns, kernels.Y, y), (rows, kernels.B, b), (equal, kernels.LIMIT, e)
+    ):  # fmt: skip
+        lines[line], lines[line + 1] = parts(part)
+    dead = (cost == 0.0) & ~free
+    kind = np.where(np.isinf(cost), kernels.HARD, np.where(free, kernels.FREE, kernels.HINGE))
+    left = kernels.walk()(
+        P.reshape(-1, p), np.ascontiguousarray(A), lean, cost, np.where(dead, kernels.DEAD, kind),
+        group, np.ascontiguousarray(E), lower, upper, columns, rows, groups, equal, STEPS,
+        np.empty(kernels.walk_size(n, p, m)),
     )  # fmt: skip
-
-
-class State(NamedTuple):
-    """All that the conditions at a point are made of: slopes, rooms at bounds, and what is left of
-    stationarity in x and in s, of rows and of equalities."""
-
-    J: Any
-    total: Any
-    down: Any
-    over: Any
-    rx: Any
-    rs: Any
-    rp: Any
-    re: Any
-
-    def pairs(self, point: Point, masks: Masks) -> list[tuple[Any, Any, np.ndarray]]:
-        """The multipliers, the rooms that they have, and which of them count."""
-        return [
-            (point.mu, point.t, masks.live), (point.nu, point.s, masks.hinge),
-            (point.low, self.down, masks.below), (point.up, self.over, masks.above),
-        ]  # fmt: skip
-
-
-def state_at(problem: Problem, point: Point, masks: Masks) -> State:
-    _, P, A, _, _, lean, cost, _, E, _, lower, upper = problem
-    x, s, t, mu, nu, low, up, equal = point
-    long, k = isinstance(x, Long), len(P)
-    y, b, e = (part if long else rounded(part) for part in (problem.y, problem.b, problem.e))
-    J, g = copied(A, long), dot(A, x) - b
-    if k:
-        bent = dot(P, x)
-        J[:k] = J[:k] + bent
-        g[:k] = g[:k] + 0.5 * dot(bent, x)
-    total = mu + lean
-    rx = x - y + dot(J.T, total) - low + up
-    if len(E):
-        rx = rx + dot(E.T, equal)
-    return State(
-        J, total, there(x - lower, masks.below), there(upper - x, masks.above), rx,
-        np.where(masks.hard, 0.0, cost) - dot(masks.member, mu) - nu,
-        g - dot(masks.member.T, s) + t, dot(E, x) - e if len(E) else copied(np.zeros(0), long),
+    best = (
+        columns[kernels.BEST_X], groups[kernels.BEST_S], rows[kernels.BEST_T],
+        rows[kernels.BEST_MU], groups[kernels.BEST_NU], columns[kernels.BEST_LOW],
+        columns[kernels.BEST_UP], equal[kernels.BEST_EQUAL],
     )  # fmt: skip
-
-
-class System(NamedTuple):
-    """Newton's equations with all but x and the multipliers of equalities put in."""
-
-    w: Any
-    W: Any
-    mean: Any
-    S: Any
-    factor: Any
-    ways: list[Any]
-    inner: Any
-
-
-def system_at(problem: Problem, point: Point, masks: Masks, state: State) -> System | None:
-    """The matrix: curvature, bounds, and rows through the rooms that they have; None if rounding
-    leaves nothing of it."""
-    P, E, fixed, member = problem.P, problem.E, masks.fixed, masks.member
-    long, p = isinstance(point.x, Long), problem.A.shape[1]
-    J = state.J
-    w = masked(point.mu / point.t, masks.live)
-    W = dot(member, w)
-    # Rows around the mean of their group, and the mean: s takes from its rise only.
-    mean = dot(member[:, None, :], (w[:, None] * J).T) / nonzero(W)[:, None]
-    kappa = masked(point.nu / nonzero(point.s), masks.hinge)
-    rise = W * kappa / nonzero(W + kappa)
-    rise[masks.hard] = W[masks.hard]
-    centered = J - dot(member.T[:, None, :], mean.T)
-    M = dot((w[:, None] * centered).T[:, None, :], centered.T[None])
-    M = M + dot((rise[:, None] * mean).T[:, None, :], mean.T[None])
-    if len(P):
-        M = M + (state.total[: len(P), None, None] * P).sum(0)
-    where = np.arange(p)
-    M[where, where] = M[where, where] + (1.0 + point.low / state.down + point.up / state.over)
-    open_ = (~fixed).astype(float)
-    M = M * open_ * open_[:, None] + np.diag(1.0 - open_)
-    factor = factored(M)
-    if factor is None:
-        return None
-    ways = [back(factor, copied(row * open_, long)) for row in E]
-    inner = None
-    if ways:  # what the multipliers of equalities do to x, and to the equalities
-        response = copied(np.zeros((len(E), len(E))), long)
-        for j, way in enumerate(ways):
-            response[:, j] = dot(E * open_, way)
-        inner = factored(response)
-        if inner is None:
-            return None
-    return System(w, W, mean, nonzero(W + kappa), factor, ways, inner)
-
-
-def direction(
-    problem: Problem, point: Point, masks: Masks, state: State, system: System, tau: float,
-    first: Point | None,
-) -> Point:  # fmt: skip
-    """Newton's step towards products of tau; `first` is one whose own curvature counts."""
-    _, s, t, mu, nu, low, up, equal = point
-    J, _, down, over, rx, rs, rp, re = state
-    w, W, mean, S, factor, ways, inner = system
-    cr, cs, cl, cu = tau - mu * t, tau - nu * s, tau - low * down, tau - up * over
-    if first is not None:
-        cr, cs = cr - first.mu * first.t, cs - first.nu * first.s
-        cl, cu = cl - first.low * first.x, cu + first.up * first.x
-    moves = ~masks.still
-    q = masked((cr + mu * rp) / t, masks.live)
-    soft = masked((dot(masks.member, q) - rs + masked(cs / nonzero(s), masks.hinge)) / S, moves)
-    right = -1.0 * rx - dot(J.T, q) + dot((W[:, None] * mean).T, soft)
-    right = right + masked(cl / down, masks.below) - masked(cu / over, masks.above)
-    dx, de = back(factor, masked(right, ~masks.fixed)), equal
-    if ways:
-        de = back(inner, dot(problem.E * ~masks.fixed, dx) + re)
-        for j, way in enumerate(ways):
-            dx = dx - de[j] * way
-    ds = soft + masked(W * dot(mean, dx) / S, moves)
-    along = dot(J, dx) - dot(masks.member.T, ds)
-    return Point(
-        dx, ds, -1.0 * rp - along, masked(q + w * along, masks.live),
-        masked((cs - nu * ds) / nonzero(s), masks.hinge),
-        masked((cl - low * dx) / down, masks.below), masked((cu + up * dx) / over, masks.above), de,
-    )  # fmt: skip
-
-
-def moving(point: Point, masks: Masks, state: State, move: Point) -> list[tuple[Array, Array]]:
-    """Every multiplier and every room, and how it would change."""
-    changes = [
-        (move.mu, move.t), (move.nu, move.s), (move.low, move.x), (move.up, -1.0 * move.x),
-    ]  # fmt: skip
-    return [
-        (rounded(part)[m], rounded(change)[m])
-        for (a, c, m), both in zip(state.pairs(point, masks), changes, strict=True)
-        for part, change in ((a, both[0]), (c, both[1]))
-    ]
-
-
-def walk(problem: Problem, point: Point, fixed: np.ndarray, long: bool) -> Point:
-    """Newton's method from inside, until the gap is small enough or no longer falls."""
-    masks, k = masks_of(problem, fixed), len(problem.P)
-    size = max(masks.pairs, 1)
-    best, stuck, care = (np.inf, point), 0, 1e-6
-    patience = 8 if long else 25
-    for _ in range(STEPS):
-        state = state_at(problem, point, masks)
-        pairs = [(rounded(a)[m], rounded(c)[m]) for a, c, m in state.pairs(point, masks)]
-        gap = sum(float(a @ c) for a, c in pairs) / size
-        off = left_over(point, masks, state)
-        merit = max(gap, off)
-        if not np.isfinite(merit):
-            break
-        stuck = 0 if merit < 0.9 * best[0] else stuck + 1
-        best = (merit, point) if stuck == 0 else best
-        if ((gap <= ENOUGH and off <= SHARP) if long else gap <= 1e-10) or stuck > patience:
-            break
-        system = system_at(problem, point, masks, state)
-        if system is None:
-            break
-        # First aim at zero, to see how far that leads; then at what it would leave.
-        move = direction(problem, point, masks, state, system, 0.0, None)
-        ways = moving(point, masks, state, move)
-        length = farthest(ways)
-        ends = [a + length * d for a, d in ways]
-        left = sum(float(a @ c) for a, c in zip(ends[::2], ends[1::2], strict=True)) / size
-        tau = gap * min(max(max(left / max(gap, 1e-300), 0.0) ** 3, care), 1.0)
-        move = direction(problem, point, masks, state, system, tau, move)
-        length = min(SHORT * farthest(moving(point, masks, state, move)), 1.0)
-        if k:  # the curvature of a row takes some of its room
-            bend = 0.5 * dot(dot(problem.P, move.x), move.x)
-            length = bent_less(length, masks.live[:k], *(rounded(a)[:k] for a in (
-                point.t, move.t, bend)))  # fmt: skip
-            move.t[:k] = move.t[:k] - length * bend
-        care = max(0.9 * (1.0 - length) ** 2, 1e-6)  # aim low where the last step could go far
-        point = Point(*(a + length * d for a, d in zip(point, move, strict=True)))
-    return best[1]
-
-
-def left_over(point: Point, masks: Masks, state: State) -> float:
-    """The relative residual, of all but the products."""
-    J, total, x = rounded(state.J), rounded(state.total), rounded(point.x)
-    scale = 1.0 + np.abs(x) + np.abs(J).T @ np.abs(total)
-    parts = [(np.abs(rounded(state.rx)) / scale)[~masks.fixed], rounded(state.rp)[masks.live]]
-    return max(float(np.abs(a).max(initial=0.0)) for a in (*parts, rounded(state.re)))
-
-
-def farthest(ways: list[tuple[Array, Array]]) -> float:
-    """How much of a step leaves everything positive, at most all of it."""
-    length = 1.0
-    for a, d in ways:
-        falls = d < 0.0
-        length = min(length, float((-a[falls] / d[falls]).min(initial=1.0)))
-    return length
-
-
-def bent_less(length: float, live: np.ndarray, t: Array, dt: Array, bend: Array) -> float:
-    """A step so short that the rows' curvature takes at most half of the room at its end."""
-    for _ in range(60):
-        if not (length * length * bend > 0.5 * (t + length * dt))[live].any():
-            break
-        length *= 0.7
-    return length
-
-
-def copied(value: Array, long: bool) -> Any:
-    """A new array, of pairs or not."""
-    return Long(np.array(value)) if long else np.array(value)
-
-
-def there(value: Any, where: np.ndarray) -> Any:
-    """The value there, one elsewhere."""
-    return masked(value, where) + np.where(where, 0.0, 1.0)
-
-
-def nonzero(value: Any) -> Any:
-    """The same with ones for zeros."""
-    return value + np.where(rounded(value) == 0.0, 1.0, 0.0)
-
-
-def masked(value: Any, where: np.ndarray) -> Any:
-    """The value there, zero elsewhere, whatever it is."""
-    if isinstance(value, Long):
-        return Long(np.where(where, value.high, 0.0), np.where(where, value.low, 0.0))
-    return np.where(where, value, 0.0)
-
-
-def factored(M: Any) -> Any:
-    """Cholesky's factor, of the matrix brought to a diagonal of ones; None if there is none."""
-    diagonal = np.diagonal(rounded(M)).copy()
-    if not (np.isfinite(diagonal).all() and (diagonal > 0.0).all()):
-        return None
-    size = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
-    M = size[:, None] * M * size
-    p = size.size
-    if not isinstance(M, Long):
-        try:
-            return np.linalg.cholesky(M + 1e-15 * np.eye(p)), size
-        except np.linalg.LinAlgError:
-            return None
-    L = Long(np.array(M.high), np.array(M.low))
-    for j in range(p):
-        pivot = L[j, j]
-        if not pivot.high > 1e-30:
-            pivot = Long(np.array(1e-30))
-        root = pivot.sqrt()
-        L[j, j] = root
-        if j + 1 < p:
-            L[j + 1 :, j] = L[j + 1 :, j] / root
-            column = L[j + 1 :, j]
-            L[j + 1 :, j + 1 :] = L[j + 1 :, j + 1 :] - column[:, None] * column[None, :]
-    return L, size
-
-
-def back(factor: Any, right: Any) -> Any:
-    """Solve with a factor."""
-    L, size = factor
-    if not isinstance(L, Long):
-        from scipy.linalg import cho_solve
-
-        return size * cho_solve((L, True), size * right)
-    z = size * right
-    p = size.size
-    for j in range(p):
-        z[j] = z[j] / L[j, j]
-        if j + 1 < p:
-            z[j + 1 :] = z[j + 1 :] - L[j + 1 :, j] * z[j]
-    for j in range(p - 1, -1, -1):
-        z[j] = z[j] / L[j, j]
-        if j:
-            z[:j] = z[:j] - L[j, :j] * z[j]
-    return size * z
+    return Point(*best), left
 
 
 def settle(problem: Problem, point: Point) -> Guess:
@@ -616,9 +351,10 @@ def power(size: Any) -> Any:
 
 
 def on_quadratic_rows(
-    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array
-) -> Iterator[tuple[Array, Array]]:
-    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess.
+    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array, known: bool
+) -> Iterator[tuple[Array, Array, bool]]:
+    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess; and
+    whether they are right but for their rounding to doubles.
 
     `unit` is the size of x.
     """
@@ -644,19 +380,18 @@ def on_quadratic_rows(
             b[equal] / steep[equal] / u, lower / u, upper / u,
         )  # fmt: skip
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
-        for x, mu, nu in answers(
-            problem, (guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal])
-        ):
+        begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
+        for (x, mu, nu), left in answers(problem, begun, known):
             lam = np.empty(b.size)
             lam[rows] = np.where(
                 mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
-            yield np.clip(x * u, lower, upper), np.clip(lam, low, high)
+            yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left <= CERTAIN
 
 
 def on_pieces(
-    problem: Any, unit: float, guess: Array, multipliers: Array, beside: Array
+    problem: Any, unit: float, guess: Array, multipliers: Array, beside: Array, known: bool = True
 ) -> Iterator[Guess]:
     """x and the multipliers of pieces and of plain rows, of a problem with max-affine rows.
 
@@ -682,7 +417,7 @@ def on_pieces(
         )  # fmt: skip
         price = beside * own / u
         start = np.concatenate([multipliers * steep[group] / u, price[~equal]])
-        for x, mu, nu in answers(scaled, (guess / u, start, price[equal])):
+        for (x, mu, nu), _ in answers(scaled, (guess / u, start, price[equal]), known):
             out = np.empty(limit.size)
             out[equal], out[~equal] = nu * u / own[equal], mu[b.size :] * u / own[~equal]
             yield np.clip(x * u, lower, upper), mu[: b.size] * u / steep[group], out

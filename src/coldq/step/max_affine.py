@@ -380,33 +380,45 @@ def solve_member(problem: Pieces) -> tuple[Array, Array, float]:
 
 
 def with_more_digits(
-    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float
+    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float, known: bool = True
 ) -> tuple[Array, Array, Array, float]:
-    """The best answer of the last resort, or the one given."""
+    """The best answer of the last resort, or the one given, which may be known to be near."""
     from coldq.step.last_resort import on_pieces
 
     best = x, mu, nu, worst
-    known = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
-    for answer in on_pieces(problem, size_of(problem, known[0]), *known):
-        found = residual(problem, *answer)
-        best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
-        if best[3] <= TOLERANCE:
-            break
+    begin = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
+    ends = np.abs(np.concatenate([problem.lower, problem.upper, begin[0]]))
+    units = size_of(problem, begin[0]), float(ends[np.isfinite(ends)].max(initial=0.0))
+    for unit in units if known else units[::-1]:
+        for answer in on_pieces(problem, unit, *begin, known):
+            found = residual(problem, *answer)
+            best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
+            if best[3] <= TOLERANCE:
+                return best
     return best
 
 
 def pieces_clash(problem: Pieces) -> bool:
     """Whether hard groups and hard plain rows have no common point in the box."""
-    from coldq.step.rescue import hard_rows_clash
-
     firm = np.isinf(problem.high)[problem.group]
     A = np.concatenate([problem.A[firm], problem.plain])
     b = np.concatenate([problem.b[firm], problem.limit])
     lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
     hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
-    # All in the unit of x and of each row, so that what is broken is relative to these.
-    unit = units_of(problem).x
-    y, lower, upper = problem.y / unit, problem.lower / unit, problem.upper / unit
-    steep = power(np.abs(A).max(axis=1, initial=0.0))
+    size = units_of(problem).x
+    return affine_rows_clash(A, b, lo, hi, problem.y, size, problem.lower, problem.upper)
+
+
+def affine_rows_clash(
+    A: Array, b: Array, lo: Array, hi: Array, y: Array, size: float, lower: Array, upper: Array
+) -> bool:
+    """Whether it is proven that hard rows have no common point, for x of this size near y.
+
+    All in the unit of x and of each row, so that what is broken is relative to these.
+    """
+    from coldq.step.rescue import hard_rows_clash
+
+    unit, steep = float(power(size)), power(np.abs(A).max(axis=1, initial=0.0))
     A, b = A / steep[:, None], b / (steep * unit)
+    y, lower, upper = y / unit, lower / unit, upper / unit
     return hard_rows_clash((y, y, 1.0, lo, hi, 0.0 * b, A, b, lower, upper))
