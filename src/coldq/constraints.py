@@ -108,6 +108,11 @@ class Unconstrained:
         """Zero."""
         return np.zeros(()), True
 
+    def tightened(self, margin: ArrayLike) -> Unconstrained:
+        """Itself: there is no row to tighten."""
+        row_margins(margin, 0)
+        return self
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Affine(Value):
@@ -257,6 +262,19 @@ class Affine(Value):
         batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
 
+    def tightened(self, margin: ArrayLike) -> Affine:
+        """``g + margin``: a margin for each row, or one for all; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.Affine([[1.0, 1.0]], [1.0]).tightened(0.25).b
+        array([0.75])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        tight = self.unchecked(self.A, self.b - rows)
+        if self.measured is not None:
+            tight._set(measured_at=self.measured_at, measured=self.measured + rows)
+        return tight
+
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
 
@@ -288,6 +306,20 @@ class Affine(Value):
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
         rows, exact = largest_rows(self.A, self.b, domain)
         return rows.max(axis=-1, initial=0.0), exact
+
+
+def row_margins(margin: ArrayLike, n: int, batch: tuple[int, ...] = ()) -> Array:
+    """Margins (..., n), one for each row of a batch; one number is the margin of all."""
+    given = real_array("margin", margin, 0)
+    if given.ndim == 0:
+        return np.full(n, given)
+    if given.shape[-1] != n:
+        raise InvalidInput(
+            f"margin needs one entry for each of the {n} rows on its last axis, but has shape "
+            f"{given.shape}"
+        )
+    joint_batch(constraint=batch, margin=given.shape[:-1])
+    return given
 
 
 def largest_rows(A: Array, b: Array, domain: Domain) -> tuple[Array, bool]:
@@ -369,6 +401,16 @@ class LogCapacity(Value):
         box = domain.around
         ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
         return ends.max(axis=0), box is domain
+
+    def tightened(self, margin: ArrayLike) -> LogCapacity:
+        """``g + margin``: as much more demand; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.LogCapacity(2.0, [1.0], [1.0]).tightened([0.5]).demand
+        array(2.5)
+        """
+        rows = row_margins(margin, 1, self.batch)
+        return LogCapacity(self.demand + rows[..., 0], self.scale, self.rate)
 
     def _defined(self, x: ArrayLike) -> Array:
         x = point(x, self.dim)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, point, real_array
-from coldq.constraints import VERTEX_LIMIT, Affine, largest_rows
+from coldq.constraints import VERTEX_LIMIT, Affine, largest_rows, row_margins
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,6 +86,19 @@ class SparseAffine(Value):
         """``A``, dense."""
         batch = point(x, self.dim).shape[:-1]
         return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))
+
+    def tightened(self, margin: ArrayLike) -> SparseAffine | Affine:
+        """``g + margin``, with a margin for each row; if it has leading axes, as a dense Affine.
+
+        >>> import coldq
+        >>> from scipy import sparse
+        >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).tightened(0.5).b
+        array([0.5, 1.5])
+        """
+        rows = row_margins(margin, self.n_constraints)
+        if rows.ndim > 1:
+            return Affine(self.A.toarray(), self.b - rows)
+        return SparseAffine(self.A, self.b - rows)
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""

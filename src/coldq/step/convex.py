@@ -21,7 +21,7 @@ from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
 from coldq.max_affine import MaxAffine
-from coldq.quadratic_constraint import QuadraticConstraint
+from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
 from coldq.step.affine import HINGE, TOLERANCE, is_large, misfit, raise_if_failed
@@ -171,9 +171,12 @@ def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -
         return Stacked(*(member_of(part, where, batch) for part in constraint.parts))
     if not constraint.batch:
         return constraint
+    if hasattr(constraint, "member"):
+        return constraint.member(where, batch)
     cores = {
         Affine: (("A", 2), ("b", 1)),
         QuadraticConstraint: (("P", 3), ("q", 2), ("r", 1)),
+        DiagonalQuadratic: (("d", 2), ("q", 2), ("r", 1)),
         MaxAffine: (("A", 3), ("b", 2)),
         LogCapacity: (("demand", 0), ("scale", 1), ("rate", 1)),
     }[type(constraint)]
@@ -181,7 +184,7 @@ def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -
         np.broadcast_to(a, batch + a.shape[a.ndim - core :])[where]
         for a, core in ((getattr(constraint, name), core) for name, core in cores)
     ]
-    if isinstance(constraint, QuadraticConstraint):
+    if type(constraint) is QuadraticConstraint:
         return QuadraticConstraint.unchecked(*arrays)
     return type(constraint)(*arrays)
 
