@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
-    from coldq import adapters, bounds, checks, networks, problems, schedules
+    from coldq import adapters, bounds, checks, forecasts, networks, problems, schedules
     from coldq.certify import Certificate, Survey, certify, survey
     from coldq.comparators import Comparator, dynamic_comparator, static_comparator
     from coldq.constraints import Affine, LogCapacity, Unconstrained
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WrongState,
     )
-    from coldq.feedback import Feedback
+    from coldq.feedback import Feedback, Forecast
     from coldq.learners import (
         CLASP,
         COLDQ,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         NestedProjections,
         PolyakFeasibility,
         RECOOExpert,
+        SelfTuning,
         SinhaVaze,
         Switch,
         Wang2023,
@@ -113,6 +114,7 @@ __all__ = [
     "Decentralised",
     "Error",
     "Feedback",
+    "Forecast",
     "GradientAt",
     "IgnoredFile",
     "Inexact",
@@ -137,6 +139,7 @@ __all__ = [
     "Quadratic",
     "QuadraticConstraint",
     "RECOOExpert",
+    "SelfTuning",
     "SharedGradient",
     "Simplex",
     "SinhaVaze",
@@ -172,6 +175,7 @@ __all__ = [
     "constraint_variation",
     "dynamic_comparator",
     "dynamic_regret",
+    "forecasts",
     "growth_exponent",
     "hard_violation",
     "networks",
@@ -203,12 +207,12 @@ _HOME_OF = homes_of(
             "PastHorizon SharedGradient StepFailed UndefinedRegret UnknownLearner WeakPrice "
             "WorkerLost WrongState"
         ),
-        "coldq.feedback": "Feedback",
+        "coldq.feedback": "Feedback Forecast",
         "coldq.learners": (
             "CLASP COLDQ MOSP OGD RECOO Ader CaoLiu2019 CaoZhangPoor2021 COLDQDoubling COLDQExpert "
             "Decentralised Jenatton2016 Liu2022 Mahdavi2012 NestedProjections PolyakFeasibility "
-            "RECOOExpert SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
-            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
+            "RECOOExpert SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert "
+            "Yi2023 YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
         ),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.max_affine": "MaxAffine",

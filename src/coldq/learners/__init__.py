@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from coldq.learners.ogd import OGD
     from coldq.learners.polyak import PolyakFeasibility
     from coldq.learners.recoo import RECOO
+    from coldq.learners.self_tuning import SelfTuning
     from coldq.learners.sinha_vaze import SinhaVaze
     from coldq.learners.switch import Switch
     from coldq.learners.wang2023 import Wang2023
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 # Every learner of the library, in the order in which `coldq list` prints them. Decentralised is
 # not one of them: it puts another learner on a network.
 _ORDER = (
+    "SelfTuning",
     "COLDQ",
     "COLDQDoubling",
     "COLDQExpert",
@@ -86,6 +88,7 @@ _get = importer(
             "coldq.learners.ogd": "OGD",
             "coldq.learners.polyak": "PolyakFeasibility",
             "coldq.learners.recoo": "RECOO",
+            "coldq.learners.self_tuning": "SelfTuning",
             "coldq.learners.sinha_vaze": "SinhaVaze",
             "coldq.learners.switch": "Switch",
             "coldq.learners.wang2023": "Wang2023",
@@ -125,6 +128,7 @@ __all__ = [
     "NestedProjections",
     "PolyakFeasibility",
     "RECOOExpert",
+    "SelfTuning",
     "SinhaVaze",
     "Switch",
     "Wang2023",

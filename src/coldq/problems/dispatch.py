@@ -71,9 +71,7 @@ class Dispatch(Problem):
         least, most = -_rows() @ top, -_demand()[:T].min(axis=0)
         return Constants(
             diameter=float(self.domain.diameter),
-            gradient_bound=float(
-                np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())
-            ),
+            gradient_bound=float(np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())),
             constraint_bound=float(max(_demand()[:T].max(), (least + most).max())),
             constraint_lipschitz=float(np.sqrt(len(ZONES))),
         )
@@ -93,9 +91,7 @@ class DispatchStream:
 
     def reveal(self, t: int, x: Array) -> Feedback:
         """The prices and loads of slot t, whatever was played."""
-        return Feedback(
-            Linear(self.prices[t - 1]), Affine(self.rows, self.limits[t - 1]), slot=t
-        )
+        return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, self.limits[t - 1]), slot=t)
 
 
 def _rows() -> Array:
