@@ -41,6 +41,10 @@ WITH_BALL = coldq.Product(coldq.Ball([0.0, 1.0], radius=0.5), coldq.Simplex(1))
 OWN = coldq.CustomDomain(3, Halfspace(), diameter=np.inf)
 BOUNDED = coldq.CustomDomain(3, Halfspace(), diameter=9.0, start=[0.0, 0.5, 0.0])
 LEARNERS = [
+    coldq.SelfTuning(X),
+    coldq.SelfTuning(X, violation_rate=0.1),
+    coldq.SelfTuning(X, 0.2, forecasts=[coldq.forecasts.Seasonal(3)], pool=[1.0, 0.1]),
+    *(coldq.SelfTuning(domain, 0.05) for domain in (SIMPLEX, CAPPED, BALL, PRODUCT)),
     coldq.COLDQ(X, horizon=50),
     coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
     coldq.COLDQ(OPEN, horizon=50),

@@ -22,12 +22,12 @@ KINDS = {
         lambda x: [np.exp(x[0]) + x[1] - 3.0],
         lambda x: [[np.exp(x[0]), 1.0]],
         lambda x: [[[np.exp(x[0]), 0.0], [0.0, 0.0]]],
-    ),  # fmt: skip
+    ),
     "vectorised": coldq.Convex(
         lambda x: (x * x).sum(-1)[..., None] - 4.0,
         lambda x: 2.0 * x[..., None, :],
         vectorised=True,
-    ),  # fmt: skip
+    ),
 }
 KINDS["stacked"] = coldq.Stacked(KINDS["affine"], KINDS["convex"], KINDS["diagonal"])
 AT = np.array([[0.5, -1.0], [1.0, 2.0], [-0.2, 0.3]])
@@ -76,7 +76,7 @@ def test_a_margin_for_other_rows_or_a_batch_that_does_not_fit_is_refused(kind) -
             g.tightened(bad)
     if kind != "sparse":
         batched = g.tightened(np.ones((3, g.n_constraints)))
-        with pytest.raises(coldq.InvalidInput, match="margin|fit"):
+        with pytest.raises(coldq.InvalidInput, match=r"margin|fit"):
             batched.tightened(np.ones((2, g.n_constraints)))
 
 

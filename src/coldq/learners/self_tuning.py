@@ -38,8 +38,11 @@ from coldq.learners.tuning_kernels import (
 )
 from coldq.simulate import require_problem
 from coldq.step import solve
+from coldq.step.threads import fill_batch
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
+BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1)  # core axes of inputs
+AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
 FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
 
 
@@ -241,39 +244,34 @@ class SelfTuning(Learner):
         if p != x.shape[-1]:
             self._values(state, feedback, state.margin.shape)  # says what is wrong
         past = ahead.past_of(state, n * (p + 1))
-        tally, moments, errors = (
-            empty(state.tally.shape),
-            empty(state.moments.shape),
-            empty(state.errors.shape),
-        )
-        margin, new, rows, limits = (
-            empty((*lead, n)),
-            empty(past.shape),
-            empty((*lead, n, p)),
-            empty((*lead, n)),
-        )
-        hedge, losses, weights = (
-            empty(state.hedge.shape),
-            empty(state.losses.shape),
-            empty(state.weights.shape),
-        )
-        directions, alphas = empty(state.points.shape), empty(state.losses.shape)
-        before_rows()(
+        tally, moments, errors, hedge, losses, weights, directions, alphas = [
+            empty(a.shape)
+            for a in (
+                state.tally, state.moments, state.errors, state.hedge, state.losses,
+                state.weights, state.points, state.losses,
+            )
+        ]  # fmt: skip
+        margin, limits = empty((*lead, n)), empty((*lead, n))
+        new, rows = empty(past.shape), empty((*lead, n, p))
+        given = (
             t, g.A, g.b, x, gradient, self._R, ahead.rate, self._tolerance, state.tally,
             state.predicted, state.moments, state.errors, past, ahead.table, state.points,
             self.pool, state.hedge, state.losses, state.weights,
-            tally, moments, errors, margin, new, rows, limits, hedge, losses, weights,
-            directions, alphas,
         )  # fmt: skip
+        found = (
+            tally, moments, errors, margin, new, rows, limits, hedge, losses, weights, directions,
+            alphas,
+        )  # fmt: skip
+        fill_batch(before_rows(), given, BEFORE, found, lead, past.shape[-1] * past.shape[-2])
         step = solve(
             state.points, directions, alphas, np.full(n, WEIGHT),
             Affine.unchecked(rows[..., None, :, :], limits[..., None, :]), self.domain,
         )  # fmt: skip
         played, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
-        after_rows()(
-            t, weights, step.x, step.multipliers, tally, new, ahead.table, errors, played, marked,
-            predicted,
-        )  # fmt: skip
+        multipliers = np.ascontiguousarray(step.multipliers)
+        given = t, weights, step.x, multipliers, tally, new, ahead.table, errors
+        found = played, marked, predicted
+        fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
         return self._state(
             state.t + 1, played, marked, margin, predicted, moments, errors, new,
             np.array(state.slopes), step.x, hedge, losses, weights,

@@ -26,17 +26,16 @@ HEARD = 1e-3  # an expert with less weight than this does not make a step satura
 
 
 @exact
-def spread_of(moment, t):
-    """A bias-corrected moving average, after the surprises of the slots 2 to t."""
-    if t < 2.0:
-        return 0.0
-    return moment / (1.0 - math.exp((t - 1.0) * math.log(1.0 - SPREAD)))
+def correction(t):
+    """What corrects the bias of a moving average of the surprises of slots 2 to t."""
+    return 1.0 / (1.0 - math.exp((t - 1.0) * math.log(1.0 - SPREAD))) if t >= 2.0 else 0.0
 
 
 @exact
 def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new, wrong, margin):
     """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the margin of each row."""
     f, n = predicted.shape
+    now = correction(t)
     for k in range(TALLY):
         out[k] = tally[k]
     for j in range(f):
@@ -60,20 +59,18 @@ def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new,
             out[LAST_STEP] = eta
             if tally[JUDGED] == 0.0:
                 out[FIRST_STEP] = eta
-        forget = max(FORGET, 1.0 / (t - 1.0))
+        forget, before = max(FORGET, 1.0 / (t - 1.0)), CLIP * correction(t - 1.0)
         for j in range(f):
-            for k in range(n):
-                surprise = abs(g[k] - predicted[j, k])
-                if t - 2.0 >= CLIP_FROM:
-                    surprise = min(surprise, CLIP * spread_of(moments[j, k], t - 1.0))
-                new[j, k] += SPREAD * (surprise - moments[j, k])
             error = 0.0
             for k in range(n):
                 surprise = abs(g[k] - predicted[j, k])
-                usual = spread_of(new[0, k], t)
+                counted = surprise
+                if t - 2.0 >= CLIP_FROM:
+                    counted = min(surprise, before * moments[j, k])
+                new[j, k] += SPREAD * (counted - moments[j, k])
                 # Where the last constraint is never wrong, any surprise counts as a usual one.
                 if surprise > 0.0:
-                    error += surprise / usual if usual > 0.0 else 1.0
+                    error += surprise / (now * new[0, k]) if new[0, k] > 0.0 else 1.0
             if n > 0:
                 wrong[j] += forget * (error / n - errors[j])
         chosen = int(out[CHOSEN])
@@ -85,50 +82,56 @@ def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new,
             out[CHOSEN] = float(best)
     chosen = int(out[CHOSEN])
     for k in range(n):
-        margin[k] = out[FACTOR] * spread_of(new[chosen, k], t)
+        margin[k] = out[FACTOR] * now * new[chosen, k]
 
 
 @exact
 def remember(t, data, past, spec, out):
     """The past of every forecast with one more slot; row 0 is the last slot itself."""
     f, d = spec.shape[0], data.size
+    last = past[0]
     for j in range(f):
         kind, weight, row = int(spec[j, 0]), spec[j, 1], int(spec[j, 2])
-        if kind == AVERAGE:
-            for i in range(d):
-                before = past[row, i] if t > 1.0 else data[i]
-                out[row, i] = before + weight * (data[i] - before)
-        elif kind == TREND:
-            for i in range(d):
-                rise = data[i] - past[0, i] if t > 1.0 else 0.0
-                before = past[row, i] if t > 1.0 else 0.0
-                out[row, i] = before + weight * (rise - before)
-        elif kind == SEASON:
-            period = int(weight)
-            here = row + int(t) % period
-            for r in range(row, row + period):
+        before, after = past[row], out[row]
+        if kind == SEASON:
+            for r in range(row, row + int(weight)):
                 for i in range(d):
                     out[r, i] = past[r, i] if t > 1.0 else data[i]
+            after = out[row + int(t) % int(weight)]
             for i in range(d):
-                out[here, i] = data[i]
+                after[i] = data[i]
+        elif kind == AVERAGE and t > 1.0:
+            for i in range(d):
+                after[i] = before[i] + weight * (data[i] - before[i])
+        elif kind == AVERAGE:
+            for i in range(d):
+                after[i] = data[i]
+        elif kind == TREND and t > 1.0:
+            for i in range(d):
+                after[i] = before[i] + weight * (data[i] - last[i] - before[i])
+        elif kind == TREND:
+            for i in range(d):
+                after[i] = 0.0
+    first = out[0]
     for i in range(d):
-        out[0, i] = data[i]
+        first[i] = data[i]
 
 
 @exact
-def expected(t, past, spec, j, i):
-    """Entry i of the data of slot t + 1, as forecast j has it at the end of slot t."""
+def row_of(t, spec, j):
+    """Where forecast j has the data of slot t + 1 at the end of slot t, or what it adds to row 0."""
     if j >= spec.shape[0]:  # one of the user's own, who gave none
-        return past[0, i]
+        return 0
     kind, row = int(spec[j, 0]), int(spec[j, 2])
-    if kind == AVERAGE:
-        return past[row, i]
-    if kind == TREND:
-        return past[0, i] + past[row, i]
     if kind == SEASON:
         period = int(spec[j, 1])
-        return past[row + (int(t) + 1) % period, i] if t >= spec[j, 1] else past[0, i]
-    return past[0, i]
+        return row + (int(t) + 1) % period if t >= spec[j, 1] else 0
+    return row
+
+
+@exact
+def is_trend(spec, j):
+    return j < spec.shape[0] and int(spec[j, 0]) == TREND
 
 
 @exact
@@ -227,8 +230,9 @@ def remember_data(sizes, at):
     new, ahead = matrix(at[6], r, d), matrix(at[7], g, d)
     remember(age, vector(at[2], d), matrix(at[3], r, d), spec, new)
     for j in range(g):
+        row = row_of(t, spec, j)
         for i in range(d):
-            ahead[j, i] = expected(t, new, spec, j, i)
+            ahead[j, i] = new[0, i] + new[row, i] if is_trend(spec, j) else new[row, i]
     return 0.0
 
 
@@ -310,12 +314,14 @@ def before_rows(sizes, at):
     remember(t if old[KIND] == ROWS else 1.0, data, past, spec, new)
     tally[KIND] = ROWS
     chosen = int(tally[CHOSEN])
+    ahead = new[row_of(t, spec, chosen)]
+    share = 1.0 if is_trend(spec, chosen) else 0.0
     for j in range(n):
         square = 0.0
         for i in range(p):
-            rows[j, i] = expected(t, new, spec, chosen, j * (p + 1) + i)
+            rows[j, i] = ahead[j * (p + 1) + i] + share * data[j * (p + 1) + i]
             square += rows[j, i] * rows[j, i]
-        limits[j] = expected(t, new, spec, chosen, j * (p + 1) + p) - margin[j]
+        limits[j] = ahead[j * (p + 1) + p] + share * data[j * (p + 1) + p] - margin[j]
         slope = math.sqrt(square)
         if slope > 0.0:
             limits[j] /= slope
@@ -341,10 +347,18 @@ def after_rows(sizes, at):
         vector(at[1], k), matrix(at[2], k, p), matrix(at[3], k, n), vector(at[4], c), x,
         vector(at[9], c),
     )  # fmt: skip
+    last = past[0]
     for j in range(f):
+        data = past[row_of(t, spec, j)]
+        trend = is_trend(spec, j)
         for row in range(n):
-            value = 0.0
-            for i in range(p):
-                value += expected(t, past, spec, j, row * (p + 1) + i) * x[i]
-            ahead[j, row] = value - expected(t, past, spec, j, row * (p + 1) + p)
+            at_row, value = row * (p + 1), 0.0
+            if trend:
+                for i in range(p):
+                    value += (last[at_row + i] + data[at_row + i]) * x[i]
+                ahead[j, row] = value - (last[at_row + p] + data[at_row + p])
+            else:
+                for i in range(p):
+                    value += data[at_row + i] * x[i]
+                ahead[j, row] = value - data[at_row + p]
     return 0.0
