@@ -45,17 +45,20 @@ if TYPE_CHECKING:
         OGD,
         RECOO,
         Ader,
+        BestResponse,
         CaoLiu2019,
         CaoZhangPoor2021,
         COLDQDoubling,
         COLDQExpert,
         Decentralised,
+        Forecasting,
         Jenatton2016,
         Liu2022,
         Mahdavi2012,
         NestedProjections,
         PolyakFeasibility,
         RECOOExpert,
+        SafetyMargin,
         SelfTuning,
         SinhaVaze,
         Switch,
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
         YuNeely2020,
         YuNeelyWei2017,
         citation,
+        tune_headroom,
     )
     from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
     from coldq.max_affine import MaxAffine
@@ -101,6 +105,7 @@ __all__ = [
     "Ader",
     "Affine",
     "Ball",
+    "BestResponse",
     "Box",
     "COLDQDoubling",
     "COLDQExpert",
@@ -115,6 +120,7 @@ __all__ = [
     "Error",
     "Feedback",
     "Forecast",
+    "Forecasting",
     "GradientAt",
     "IgnoredFile",
     "Inexact",
@@ -139,6 +145,7 @@ __all__ = [
     "Quadratic",
     "QuadraticConstraint",
     "RECOOExpert",
+    "SafetyMargin",
     "SelfTuning",
     "SharedGradient",
     "Simplex",
@@ -189,6 +196,7 @@ __all__ = [
     "static_comparator",
     "static_regret",
     "survey",
+    "tune_headroom",
     "warmup",
 ]
 
@@ -209,10 +217,11 @@ _HOME_OF = homes_of(
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.learners": (
-            "CLASP COLDQ MOSP OGD RECOO Ader CaoLiu2019 CaoZhangPoor2021 COLDQDoubling COLDQExpert "
-            "Decentralised Jenatton2016 Liu2022 Mahdavi2012 NestedProjections PolyakFeasibility "
-            "RECOOExpert SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert "
-            "Yi2023 YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
+            "CLASP COLDQ MOSP OGD RECOO Ader BestResponse CaoLiu2019 CaoZhangPoor2021 "
+            "COLDQDoubling COLDQExpert Decentralised Forecasting Jenatton2016 Liu2022 "
+            "Mahdavi2012 NestedProjections PolyakFeasibility RECOOExpert SafetyMargin "
+            "SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
+            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation tune_headroom"
         ),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.max_affine": "MaxAffine",

@@ -160,7 +160,7 @@ class Foresight(Value):
         Returns tally, margin, moments, errors and past, the data that every forecast expects, and
         the constraint that the chosen one makes of it.
         """
-        batch, n = state.batch, g.shape[-1]
+        batch = state.batch
         norms = np.sqrt(_row_sums(J))
         empty = np.empty
         tally, margin = empty(state.tally.shape), empty(g.shape)

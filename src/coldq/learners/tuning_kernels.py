@@ -33,7 +33,7 @@ def correction(t):
 
 @exact
 def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new, wrong, margin):
-    """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the margin of each row."""
+    """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the rows' margins."""
     f, n = predicted.shape
     now = correction(t)
     for k in range(TALLY):
@@ -119,7 +119,7 @@ def remember(t, data, past, spec, out):
 
 @exact
 def row_of(t, spec, j):
-    """Where forecast j has the data of slot t + 1 at the end of slot t, or what it adds to row 0."""
+    """Where forecast j has the data of slot t + 1, or what it adds to row 0, after slot t."""
     if j >= spec.shape[0]:  # one of the user's own, who gave none
         return 0
     kind, row = int(spec[j, 0]), int(spec[j, 2])
