@@ -34,6 +34,8 @@ SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked a
 ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
 
 HOLDS, SPOT_CHECKED, FAILS, UNKNOWN = "holds", "spot-checked", "fails", "unknown"
+SATURATED_SOME = "in part"  # the promise is about the other slots
+NAMED = 8  # saturated slots that are named
 
 
 @dataclass(frozen=True)
@@ -179,10 +181,11 @@ class Certificate:
     def __str__(self) -> str:
         lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
-        if self.known is None:
+        if self.known is None and not any(check.compared for check in self.checks):
             lines.append(
-                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert: only "
-                "realised values, and nothing is certified."
+                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert, and the "
+                "count about learners with a violation rate: only realised values, and nothing is "
+                "certified."
             )
         elif self.holds:
             which = "" if all(check.compared for check in self.checks) else " that is known"
@@ -304,8 +307,10 @@ def certify(
 ) -> Certificate:
     """Realised regret and violation beside their bounds, with every assumption checked.
 
-    For a run of ``COLDQ`` with constant eta and gamma or of ``COLDQExpert``. Another learner gets
-    its realised values without bounds. What the trace does not hold is worked out again: the
+    For a run of ``COLDQ`` with constant eta and gamma or of ``COLDQExpert``. One with a violation
+    rate (``SelfTuning``, ``SafetyMargin``) gets its violated slots beside the most that there can
+    be, whatever happened, and its saturated ones by number. Another learner gets its realised
+    values without bounds. What the trace does not hold is worked out again: the
     revealed functions by replaying the problem, the queue from the recorded violations.
     A problem that reveals other functions than in the run is refused.
 
@@ -344,7 +349,10 @@ def certify(
     if not isinstance(pool, COLDQ) or callable(pool.eta) or callable(pool.gamma):
         none = np.full(S, np.nan)
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
-        return Certificate(repr(trace), trace.seeds, None, checks, regrets)
+        counts, saturated = _counted(trace)
+        return Certificate(
+            repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets)
+        )
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     whole = not np.isnan(found.bends).any()
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
@@ -388,6 +396,32 @@ def certify(
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
+    """The slots that a learner with a violation rate counted beside its pathwise bound."""
+    rate = getattr(trace.learner, "violation_rate", None)
+    if rate is None or trace.saturated is None:
+        return (), ()
+    found = trace.learner.certificate(trace.state)
+    bound = np.full(len(trace.seeds), np.nan) if trace.delay else found["bound"]
+    count = Check("violated slots", "pathwise", found["violated"].astype(np.float64), bound)
+    words = []
+    for seed, flags in zip(trace.seeds, trace.saturated, strict=True):
+        slots = (np.flatnonzero(flags) + 1).tolist()
+        if slots:
+            more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
+            words.append(f"{', '.join(map(str, slots[:NAMED]))}{more} of seed {seed}")
+    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
+    excluded = int(found["excluded"].sum())
+    about = Assumption(
+        "no decision came from a saturated step",
+        FAILS if trace.delay else HOLDS,
+        f"slots {listed}; {excluded} of them, violated, are not counted" if words else "none",
+    )
+    if words and not trace.delay:
+        about = Assumption(about.name, SATURATED_SOME, about.words)
+    return (count,), (about, *((_prompt(trace.delay),) if trace.delay else ()))
 
 
 def _regret(trace: Trace, comparator: Comparator | None) -> Array:

@@ -10,11 +10,18 @@ import numpy as np
 import coldq
 
 
-def scaled_loss(loss: Any, factor: float) -> Any:
-    if isinstance(loss, coldq.Linear):
-        return coldq.Linear(factor * loss.c)
-    root = np.sqrt(factor)
-    return coldq.LeastSquares(root * loss.H, root * loss.y)
+@dataclass(frozen=True)
+class ScaledLoss:
+    """A loss times a factor."""
+
+    inner: Any
+    factor: float
+
+    def value(self, x: Any) -> Any:
+        return self.factor * self.inner.value(x)
+
+    def gradient(self, x: Any) -> Any:
+        return self.factor * self.inner.gradient(x)
 
 
 def scaled_rows(g: Any, factors: np.ndarray) -> Any:
@@ -49,7 +56,7 @@ class RescaledStream:
     def reveal(self, t: int, x: np.ndarray) -> coldq.Feedback:
         revealed, factors = self.inner.reveal(t, x), np.array(self.problem.row_factors)
         return coldq.Feedback(
-            scaled_loss(revealed.loss, self.problem.loss_factor),
+            ScaledLoss(revealed.loss, self.problem.loss_factor),
             scaled_rows(revealed.constraint, factors),
             slot=t,
         )
