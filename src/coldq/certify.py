@@ -183,7 +183,7 @@ class Certificate:
         lines += [f"  {assumption}" for assumption in self.assumptions]
         if self.known is None and not any(check.compared for check in self.checks):
             lines.append(
-                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert, and the "
+                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert, the "
                 "count about learners with a violation rate: only realised values, and nothing is "
                 "certified."
             )

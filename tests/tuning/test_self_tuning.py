@@ -290,7 +290,7 @@ def test_the_certificate_of_a_run_counts_and_names_saturated_slots() -> None:
     raw = (trace.constraint[:, 1:] > steep * np.sqrt(10.0)).any(axis=-1)
     full = trace.saturated[:, 1:]
     assert np.array_equal(check.realised, (raw & ~full).sum(axis=1))
-    counted, bound = most(0.1, raw.T, full.T)
+    _, bound = most(0.1, raw.T, full.T)
     assert np.allclose(check.bound, bound)
     assert certificate.holds
     assert str(int(np.flatnonzero(trace.saturated[0])[0]) + 1) in str(certificate)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, real_array, whole_number
+from coldq._values import Array, joint_batch, real_array
 from coldq.constraints import Affine, LogCapacity, Unconstrained
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
@@ -26,7 +26,7 @@ from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
 ROUNDS = 40
-HEADROOMS = tuple(np.concatenate([np.arange(0.0, 0.5, 0.01), np.arange(0.5, 2.01, 0.025)]))
+HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,6 +53,8 @@ class BestResponse(Learner):
         The feasible set X.
     headroom
         h >= 0, a number, or an array over leading axes.
+    tighten
+        A function of a constraint and h that tightens it in another way.
 
     >>> import coldq
     >>> learner = coldq.BestResponse(coldq.Box(0.0, 9.0, dim=2), headroom=0.25)
@@ -75,14 +77,23 @@ class BestResponse(Learner):
     state_type = RowState
     domain: Any
     headroom: Array
+    tighten: Callable[[Any, Array], Any] | None
     horizon: int | None
 
-    def __init__(self, domain: Any, headroom: ArrayLike = 0.0) -> None:
+    def __init__(
+        self,
+        domain: Any,
+        headroom: ArrayLike = 0.0,
+        *,
+        tighten: Callable[[Any, Array], Any] | None = None,
+    ) -> None:
         require_domain(domain)
+        if tighten is not None and not callable(tighten):
+            raise InvalidInput(f"tighten must be a function or None, but is {tighten!r:.200}")
         h = real_array("headroom", headroom, 0)
         if (h < 0.0).any():
             raise InvalidInput(f"headroom must not be negative, but is {h}")
-        self._set(domain=domain, headroom=h, horizon=None)
+        self._set(domain=domain, headroom=h, tighten=tighten, horizon=None)
         joint_batch(domain=domain.batch, headroom=h.shape)
 
     @classmethod
@@ -94,6 +105,7 @@ class BestResponse(Learner):
         array(0.5)
         """
         require_problem(problem)
+        parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
         return cls(problem.domain, **parameters)
 
     def init(
@@ -111,7 +123,7 @@ class BestResponse(Learner):
         gradient = self._gradient(state, feedback)
         values = self._values(state, feedback, state.rows.shape)
         require_finite(gradient), require_finite(values)
-        tight = tightened_by(feedback.constraint, self.headroom)
+        tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
         lead, dim = state.x.shape[:-1], state.x.shape[-1]
         near = state.x if lead else state.x[None]
         best, exists = nearest_minimiser(Feedback(feedback.loss, tight), self.domain, near)
@@ -190,47 +202,57 @@ def tune_headroom(
     >>> found.headroom
     0.6
     """
-    return choose_headroom(try_headrooms(problem, part, seeds, headrooms), rate)
+    (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+    return choose_headroom(tried, rate)
 
 
-def choose_headroom(tried: list[Headroom], rate: float) -> Headroom:
+def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
     """The cheapest that keeps a rate, or the one of least share."""
-    limit = rate_of(rate)
+    limit, tried = rate_of(rate), list(tried)
     kept = [one for one in tried if one.share <= limit]
     return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
 
 
 def try_headrooms(
     problem: Any,
-    part: tuple[float, float],
+    parts: Iterable[tuple[float, float]],
     seeds: Iterable[int],
     headrooms: Iterable[float] = HEADROOMS,
-) -> list[Headroom]:
-    """What each headroom does on a part of a problem, all side by side."""
+) -> list[list[Headroom]]:
+    """What each headroom does on each part of a problem, all side by side in one run.
+
+    A problem whose rows have demands that are not their limits says how headroom tightens them, by
+    a `tighten` as :class:`~coldq.BestResponse` takes it.
+    """
     require_problem(problem)
     if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
         raise InvalidInput("headroom is tuned on a problem that does not answer to decisions")
-    seeds, begin, end = seed_tuple(seeds), *part
-    if not 0.0 <= begin < end <= 1.0:
-        raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part}")
-    T = problem.horizon
-    first, last = round(begin * T), max(round(end * T), whole_number("horizon", T, 1) and 1)
-    h = np.array([float(one) for one in headrooms])
-    learner = BestResponse(problem.domain, h[:, None])
+    seeds, T, spans = seed_tuple(seeds), problem.horizon, []
+    for begin, end in parts:
+        if not 0.0 <= begin < end <= 1.0:
+            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {begin, end}")
+        spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
+    h = real_array("headrooms", [float(one) for one in headrooms], 1)
+    learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
     state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
-    cost, count, total = np.zeros((3, *state.batch))
+    sums = np.zeros((len(spans), 3, *state.batch))
+    last = max(end for _, end in spans)
     for t, revealed in replay(problem, seeds):
-        if first < t <= last:
-            g = revealed.constraint.value(state.x)
-            cost += revealed.loss.value(state.x)
-            count += is_violated(revealed.constraint, g, state.x, problem.domain)
-            total += np.maximum(g, 0.0).sum(axis=-1)
+        g = revealed.constraint.value(state.x)
+        bad = is_violated(revealed.constraint, g, state.x, problem.domain)
+        now = revealed.loss.value(state.x), bad, np.maximum(g, 0.0).sum(axis=-1)
+        for k, (begin, end) in enumerate(spans):
+            if begin < t <= end:
+                sums[k] += np.broadcast_arrays(*now)
         if t >= last:
             break
         state = learner.update(state, revealed)
-    slots = last - first
-    means = cost.mean(axis=1) / slots, count.mean(axis=1) / slots, total.mean(axis=1)
-    return [Headroom(*map(float, row)) for row in zip(h, *means, strict=True)]
+    found = []
+    for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
+        slots = end - begin
+        rows = zip(h, cost / slots, count / slots, total, strict=True)
+        found.append([Headroom(*map(float, row)) for row in rows])
+    return found
 
 
 def is_violated(constraint: Any, g: Array, x: Array, domain: Any) -> np.ndarray:

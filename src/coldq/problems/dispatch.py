@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +20,7 @@ from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
 from coldq.problems.problem import Constants, Problem
 
 ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
-INTO_BOTH, INTO_CITY = 3500.0, 2500.0  # MW that can be imported
+IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
 SPARE = 2.5  # how much more than its mean load of the first day a zone can make
 
 
@@ -76,6 +76,11 @@ class Dispatch(Problem):
             constraint_lipschitz=float(np.sqrt(len(ZONES))),
         )
 
+    @property
+    def tighten(self) -> Callable[[Any, Array], Affine]:
+        """How headroom tightens its rows: every load times 1 + h, the imports as they are."""
+        return more_load
+
     def start(self, seeds: Iterable[int]) -> DispatchStream:
         """One stream; it is the same for all seeds."""
         return DispatchStream()
@@ -94,6 +99,12 @@ class DispatchStream:
         return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, self.limits[t - 1]), slot=t)
 
 
+def more_load(rows: Affine, headroom: Array) -> Affine:
+    """The rows of a slot with every load times 1 + headroom."""
+    load = IMPORTS - rows.b
+    return rows.tightened(headroom[..., None] * load)
+
+
 def _rows() -> Array:
     """A, whose rows count the power of all zones, of both islands and of the city."""
     counted = [ZONES, ISLANDS, ISLANDS[:1]]
@@ -103,7 +114,7 @@ def _rows() -> Array:
 def _demand() -> Array:
     """What the power must be at least, (T, 3)."""
     demand = october_2016("load") @ -_rows().T
-    return demand - np.array([0.0, INTO_BOTH, INTO_CITY])
+    return demand - IMPORTS
 
 
 @cache
