@@ -14,7 +14,15 @@ from coldq.files import require_writable, whole_file
 from coldq.learners import CATALOGUE
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
-from coldq.problems import Drifting, JobScheduling, OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.problems import (
+    Autoscale,
+    Dispatch,
+    Drifting,
+    JobScheduling,
+    OnlineLinear,
+    OnlineQuadratic,
+    TimeVarying,
+)
 from coldq.simulate import seed_tuple, simulate
 
 PROBLEMS: Mapping[str, Callable[..., Any]] = {
@@ -22,6 +30,8 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
     "quadratic": OnlineQuadratic,
     "linear": OnlineLinear,
     "jobs": JobScheduling,
+    "autoscale": Autoscale,
+    "dispatch": Dispatch,
     "drifting": lambda horizon=4096: Drifting(0.5, 0.5, horizon=horizon),
 }
 MEGABYTES = 20.0

@@ -37,7 +37,7 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
 SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)  # of the curves in the picture
-FINE = 8  # headrooms tried between two of the first grid
+FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
 MEGABYTES = 20.0
 
 
@@ -78,6 +78,34 @@ def target_problem(key: str, horizon: int | None = None) -> Any:
             f"there is no problem {key!r} to compare at a rate; there are {', '.join(PROBLEMS)}"
         )
     return PROBLEMS[key]() if horizon is None else PROBLEMS[key](horizon=horizon)
+
+
+def keys_of(names: str) -> tuple[str, ...]:
+    """Problems by their names with commas between; "all" is all of them.
+
+    >>> from coldq.experiments.targets import keys_of
+    >>> keys_of("jobs, autoscale"), len(keys_of("all"))
+    (('jobs', 'autoscale'), 4)
+    """
+    if names.strip() == "all":
+        return tuple(PROBLEMS)
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def rates_of(text: str) -> tuple[float, ...]:
+    """Rates with commas between.
+
+    >>> from coldq.experiments.targets import rates_of
+    >>> rates_of("0.01, 0.05")
+    (0.01, 0.05)
+    """
+    try:
+        rates = tuple(float(one) for one in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"rate must be a share such as 0.01, but is {text!r}") from None
+    for rate in rates:
+        rate_of(rate)
+    return rates
 
 
 def measure_target(
@@ -158,16 +186,16 @@ def _headrooms(
     """What headrooms do on the first third and on the rest, finer where rates are just kept."""
     parts = [(0.0, SCORED_FROM), (SCORED_FROM, 1.0)]
     found = try_headrooms(problem, parts, seeds, HEADROOMS[:1] + HEADROOMS[1::3])
-    grid = [one.headroom for one in found[0]]
-    finer = set()
-    for tried in found:
-        for rate in rates:
-            at = grid.index(choose_headroom(tried, max(rate, 1e-9)).headroom)
-            if at > 0:
-                finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1])
-    if finer:
-        more = try_headrooms(problem, parts, seeds, sorted(finer))
-        found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
+    for _ in range(ROUNDS):
+        grid, finer = [one.headroom for one in found[0]], set[float]()
+        for tried in found:
+            for rate in rates:
+                at = grid.index(choose_headroom(tried, max(rate, 1e-9)).headroom)
+                if at > 0:
+                    finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
+        if finer:
+            more = try_headrooms(problem, parts, seeds, sorted(finer))
+            found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
     return found[0], found[1]
 
 
@@ -253,8 +281,6 @@ def run_targets(
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         target_problem(key, horizon)
-    for rate in rates:
-        rate_of(rate)
     require_report()
     require_writable(out, MEGABYTES)
     targets = []
