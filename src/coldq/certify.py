@@ -14,6 +14,7 @@ from coldq.bounds import Known, one_number, queue_ceiling, steps_of
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import largest
 from coldq.errors import Error, InvalidInput, NotRevealed
+from coldq.forecasts import Last
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import COLDQExpert
 from coldq.metrics import (
@@ -35,6 +36,7 @@ ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
 
 HOLDS, SPOT_CHECKED, FAILS, UNKNOWN = "holds", "spot-checked", "fails", "unknown"
 SATURATED_SOME = "in part"  # the promise is about the other slots
+REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
 NAMED = 8  # saturated slots that are named
 
 
@@ -350,6 +352,14 @@ def certify(
         none = np.full(S, np.nan)
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
         counts, saturated = _counted(trace)
+        if _steps_on_last(learner) and dynamic is not None and not trace.delay:
+            moves = _moves(dynamic, S, trace.horizon)
+            bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+            whole = dynamic.feasible.all(axis=1)
+            shown = Check(
+                "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
+            )
+            checks = (shown, *checks[1:])
         return Certificate(
             repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets)
         )
@@ -396,6 +406,12 @@ def certify(
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, _queue(trace, pool, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _steps_on_last(learner: Any) -> bool:
+    """Whether a learner steps on the last constraint as it is, with a bound on its regret."""
+    plain = getattr(learner, "violation_rate", 0.0) is None and hasattr(learner, "regret_bound")
+    return plain and learner.forecasts == (Last(),)
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:

@@ -294,3 +294,26 @@ def test_the_certificate_of_a_run_counts_and_names_saturated_slots() -> None:
     assert np.allclose(check.bound, bound)
     assert certificate.holds
     assert str(int(np.flatnonzero(trace.saturated[0])[0]) + 1) in str(certificate)
+
+
+@pytest.mark.parametrize("problem", [P.Drifting(0.5, 0.5, horizon=300), P.TimeVarying(300)])
+def test_the_regret_bound_holds_against_the_best_decision_of_every_slot(problem) -> None:
+    learner = coldq.SelfTuning(problem.domain, forecasts=[coldq.forecasts.Last()])
+    trace = coldq.simulate(learner, problem, range(4), keep=["decisions"])
+    best = coldq.dynamic_comparator(problem, range(4))
+    regret = (trace.loss - best.loss).sum(axis=1)
+    path = np.sqrt(np.square(np.diff(best.x, axis=1)).sum(axis=-1)).sum(axis=1)
+    stream, squares, steepest = problem.start(range(4)), 0.0, 0.0
+    for t in range(1, 301):
+        x = trace.decisions[:, t - 1]
+        size = np.square(stream.reveal(t, x).loss.gradient(x)).sum(axis=-1)
+        squares, steepest = squares + size, np.maximum(steepest, np.sqrt(size))
+    R, log = problem.domain.diameter, math.log(8)
+    spans = [4.0 / 4**k * (1 + 2 * path / R) + 4**k / 8.0 for k in range(8)]
+    least = np.min(spans, axis=0)
+    by_hand = R * np.sqrt(squares) * (least + math.sqrt(log)) + R * steepest * (4 / 3 * log + 2)
+    assert np.allclose(learner.regret_bound(trace.state, path), by_hand, rtol=1e-6)
+    assert (regret <= by_hand).all()
+    check = coldq.certify(trace).check("dynamic regret")
+    assert np.allclose(check.bound, by_hand, rtol=1e-6)
+    assert not check.exceeded.any()

@@ -122,7 +122,8 @@ class BestResponse(Learner):
 
         gradient = self._gradient(state, feedback)
         values = self._values(state, feedback, state.rows.shape)
-        require_finite(gradient), require_finite(values)
+        require_finite(gradient)
+        require_finite(values)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
         lead, dim = state.x.shape[:-1], state.x.shape[-1]
         near = state.x if lead else state.x[None]
@@ -209,6 +210,8 @@ def tune_headroom(
 def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
     """The cheapest that keeps a rate, or the one of least share."""
     limit, tried = rate_of(rate), list(tried)
+    if limit is None:
+        raise InvalidInput("a headroom is chosen for a rate, but got none")
     kept = [one for one in tried if one.share <= limit]
     return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
 

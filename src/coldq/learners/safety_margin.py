@@ -123,6 +123,8 @@ class Forecasting(Learner):
     domain: Any
     forecasts: tuple[Any, ...]
     horizon: int | None
+    _ahead: ClassVar[Foresight]  # set for each
+    _R: ClassVar[Any]
 
     def __init__(self, learner: Any, forecasts: Any = DEFAULT) -> None:
         self._set_inside(learner, Foresight(forecasts, None, TOLERANCE))
@@ -182,7 +184,7 @@ class Forecasting(Learner):
         tally, margin, moments, errors, past, data, expected = ahead.look(
             state, t, values, slopes, g, given, size
         )
-        both = Anticipated(feedback.constraint, expected.tightened(margin))
+        both: Any = Anticipated(feedback.constraint, expected.tightened(margin))
         inner = self.learner.update(state.inner, Feedback(feedback.loss, both, feedback.slot))
         tally[..., SATURATED] = self._saturated(state.inner, inner)
         x = np.array(inner.x)

@@ -28,8 +28,11 @@ from coldq.learners.foresight import (
 )
 from coldq.learners.learner import Learner
 from coldq.learners.tuning_kernels import (
+    ALIKE,
     HEAVIEST,
     HEDGE,
+    SQUARES,
+    STEEPEST,
     WEIGHT,
     after_rows,
     before_rows,
@@ -168,6 +171,9 @@ class SelfTuning(Learner):
     pool: Array
     tolerance: float
     horizon: int | None
+    _ahead: ClassVar[Foresight]  # set for each
+    _R: ClassVar[Array]
+    _tolerance: ClassVar[Array]
 
     def __init__(
         self,
@@ -345,6 +351,26 @@ class SelfTuning(Learner):
             "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
             "bound": bound,
         }  # fmt: skip
+
+    def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
+        """The most that the losses so far can be above those of decisions with such a path.
+
+        Of decisions that keep the rows stepped on; docs/keep-a-violation-rate.md has the proof.
+
+        >>> import coldq
+        >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), pool=[1.0])
+        >>> learner.regret_bound(learner.init(0))  # nothing was lost so far
+        array(0.)
+        """
+        path, R = real_array("path_length", path_length, 0), self._R
+        if (path < 0.0).any():
+            raise InvalidInput(f"path_length must not be negative, but is {path}")
+        log = np.log(self.pool.size)
+        squares, steepest = state.hedge[..., SQUARES], state.hedge[..., STEEPEST]
+        spans = self.pool * (1.0 + 2.0 * path / R)[..., None] + 0.5 / self.pool
+        rounding = 2.0 * ALIKE * R * np.sqrt(squares * np.maximum(state.t - 1.0, 0.0))
+        root = R * np.sqrt(squares) * (spans.min(axis=-1) + np.sqrt(log))
+        return np.asarray(root + R * steepest * (4.0 / 3.0 * log + 2.0) + rounding)
 
     def _require_sound(self, state: SelfTuningState) -> None:
         self._ahead.require_sound(state)
