@@ -199,21 +199,27 @@ def tune_headroom(
     (1/3, 1) is the best in hindsight for the rest. If none keeps the rate, the one of least share.
 
     >>> import coldq
-    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 0.6, 1.2])
+    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
     >>> found.headroom
-    0.6
+    1.2
     """
+    _limit(rate)
     (tried,) = try_headrooms(problem, [part], seeds, headrooms)
     return choose_headroom(tried, rate)
 
 
 def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
     """The cheapest that keeps a rate, or the one of least share."""
-    limit, tried = rate_of(rate), list(tried)
-    if limit is None:
-        raise InvalidInput("a headroom is chosen for a rate, but got none")
+    limit, tried = _limit(rate), list(tried)
     kept = [one for one in tried if one.share <= limit]
     return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
+
+
+def _limit(rate: Any) -> float:
+    limit = rate_of(rate)
+    if limit is None:
+        raise InvalidInput("a headroom is chosen for a violation_rate, but got none")
+    return limit
 
 
 def try_headrooms(
@@ -231,11 +237,17 @@ def try_headrooms(
     if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
         raise InvalidInput("headroom is tuned on a problem that does not answer to decisions")
     seeds, T, spans = seed_tuple(seeds), problem.horizon, []
-    for begin, end in parts:
+    for part in parts:
+        begin, end = ends = real_array("part", part, 0) if np.shape(part) == (2,) else (1.0, 0.0)
         if not 0.0 <= begin < end <= 1.0:
-            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {begin, end}")
+            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
+        begin, end = map(float, ends)
         spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
-    h = real_array("headrooms", [float(one) for one in headrooms], 1)
+    h = real_array(
+        "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
+    )
+    if h.ndim != 1 or not h.size:
+        raise InvalidInput(f"headrooms must be some numbers, but has shape {h.shape}")
     learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
     state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
     sums = np.zeros((len(spans), 3, *state.batch))
