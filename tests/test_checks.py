@@ -41,6 +41,10 @@ WITH_BALL = coldq.Product(coldq.Ball([0.0, 1.0], radius=0.5), coldq.Simplex(1))
 OWN = coldq.CustomDomain(3, Halfspace(), diameter=np.inf)
 BOUNDED = coldq.CustomDomain(3, Halfspace(), diameter=9.0, start=[0.0, 0.5, 0.0])
 LEARNERS = [
+    coldq.SelfTuning(X),
+    coldq.SelfTuning(X, violation_rate=0.1),
+    coldq.SelfTuning(X, 0.2, forecasts=[coldq.forecasts.Seasonal(3)], pool=[1.0, 0.1]),
+    *(coldq.SelfTuning(domain, 0.05) for domain in (SIMPLEX, CAPPED, BALL, PRODUCT)),
     coldq.COLDQ(X, horizon=50),
     coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
     coldq.COLDQ(OPEN, horizon=50),
@@ -66,6 +70,8 @@ LEARNERS = [
     coldq.PolyakFeasibility.safe(X, 50, gradient_bound=5.0, lipschitz=3.0, slack=0.2),
     coldq.CLASP(X, gradient_bound=5.0),
     coldq.CLASP.strongly_convex(OPEN, mu=0.5),
+    coldq.BestResponse(X, headroom=0.2),
+    coldq.BestResponse(SIMPLEX),
     coldq.OGD(X, gradient_bound=5.0),
     coldq.OGD.strongly_convex(OPEN, mu=0.5),
     coldq.Ader(X, horizon=50, gradient_bound=5.0),
@@ -97,6 +103,17 @@ LEARNERS = [
     *(coldq.OGD(domain, eta=0.3) for domain in (POLYTOPE, BALL, PRODUCT, WITH_BALL, OWN)),
 ]
 
+AROUND = [
+    coldq.SafetyMargin(coldq.COLDQ(X, horizon=50), 0.1),
+    coldq.SafetyMargin(coldq.COLDQ(OPEN, horizon=50), 0.1),
+    coldq.SafetyMargin(coldq.RECOO(X), 0.2, forecasts=coldq.forecasts.DEFAULT),
+    coldq.SafetyMargin(coldq.RECOO(BALL, reading="comparison"), 0.2),
+    coldq.SafetyMargin(coldq.Yi2021(X, horizon=50, alpha0=1.0, gamma0=2.0), 0.2),
+    coldq.Forecasting(coldq.COLDQDoubling(X)),
+    coldq.Forecasting(coldq.COLDQExpert(X, horizon=50)),
+    coldq.Forecasting(coldq.MOSP(X, horizon=50), [coldq.forecasts.Seasonal(4)]),
+]
+
 
 def named(learner) -> str:
     return f"{type(learner).__name__} on a {type(learner.domain).__name__}"
@@ -107,7 +124,7 @@ def test_every_learner_of_the_catalogue_is_here() -> None:
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("learner", LEARNERS, ids=named)
+@pytest.mark.parametrize("learner", LEARNERS + AROUND, ids=named)
 def test_the_contract(learner, check) -> None:
     check(checks.Case.of(learner))
 

@@ -350,7 +350,8 @@ def test_a_loss_without_a_minimum_is_not_given_one() -> None:
 
 
 def test_an_empty_batch_runs() -> None:
-    for learner in (*PROX, coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0)):
+    others = coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0), coldq.SelfTuning(X, 0.1)
+    for learner in (*PROX, *others, coldq.SafetyMargin(coldq.COLDQ(X, horizon=9), 0.1)):
         state = learner.init(1, batch=(0,))
         assert learner.update(state, FEEDBACK).x.shape == (0, 3)
 
@@ -359,7 +360,7 @@ CONSTANTS = coldq.problems.OnlineLinear(horizon=1000).constants
 ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
 NO_CONSTANTS = {
     *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
-    *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021"),
+    *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021", "SelfTuning", "BestResponse"),
 }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
-    from coldq import adapters, bounds, checks, networks, problems, schedules
+    from coldq import adapters, bounds, checks, forecasts, networks, problems, schedules
     from coldq.comparators import Comparator, dynamic_comparator, static_comparator
     from coldq.constraints import (
         Affine,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WrongState,
     )
-    from coldq.feedback import Feedback
+    from coldq.feedback import Feedback, Forecast
     from coldq.learners import (
         CLASP,
         COLDQ,
@@ -53,17 +53,21 @@ if TYPE_CHECKING:
         OGD,
         RECOO,
         Ader,
+        BestResponse,
         CaoLiu2019,
         CaoZhangPoor2021,
         COLDQDoubling,
         COLDQExpert,
         Decentralised,
+        Forecasting,
         Jenatton2016,
         Liu2022,
         Mahdavi2012,
         NestedProjections,
         PolyakFeasibility,
         RECOOExpert,
+        SafetyMargin,
+        SelfTuning,
         SinhaVaze,
         Switch,
         Wang2023,
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
         YuNeely2020,
         YuNeelyWei2017,
         citation,
+        tune_headroom,
     )
     from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
     from coldq.metrics import (
@@ -106,6 +111,7 @@ __all__ = [
     "Ader",
     "Affine",
     "Ball",
+    "BestResponse",
     "Box",
     "COLDQDoubling",
     "COLDQExpert",
@@ -119,6 +125,8 @@ __all__ = [
     "Decentralised",
     "Error",
     "Feedback",
+    "Forecast",
+    "Forecasting",
     "GradientAt",
     "IgnoredFile",
     "Inexact",
@@ -143,6 +151,8 @@ __all__ = [
     "Quadratic",
     "QuadraticConstraint",
     "RECOOExpert",
+    "SafetyMargin",
+    "SelfTuning",
     "SharedGradient",
     "Simplex",
     "SinhaVaze",
@@ -180,6 +190,7 @@ __all__ = [
     "describe",
     "dynamic_comparator",
     "dynamic_regret",
+    "forecasts",
     "growth_exponent",
     "hard_violation",
     "networks",
@@ -193,6 +204,7 @@ __all__ = [
     "static_comparator",
     "static_regret",
     "survey",
+    "tune_headroom",
     "warmup",
 ]
 
@@ -213,12 +225,13 @@ _HOME_OF = homes_of(
             "PastHorizon SharedGradient StepFailed UndefinedRegret UnknownLearner WeakPrice "
             "WorkerLost WrongState"
         ),
-        "coldq.feedback": "Feedback",
+        "coldq.feedback": "Feedback Forecast",
         "coldq.learners": (
-            "CLASP COLDQ MOSP OGD RECOO Ader CaoLiu2019 CaoZhangPoor2021 COLDQDoubling COLDQExpert "
-            "Decentralised Jenatton2016 Liu2022 Mahdavi2012 NestedProjections PolyakFeasibility "
-            "RECOOExpert SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
-            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
+            "CLASP COLDQ MOSP OGD RECOO Ader BestResponse CaoLiu2019 CaoZhangPoor2021 "
+            "COLDQDoubling COLDQExpert Decentralised Forecasting Jenatton2016 Liu2022 "
+            "Mahdavi2012 NestedProjections PolyakFeasibility RECOOExpert SafetyMargin "
+            "SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
+            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation tune_headroom"
         ),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.metrics": (

@@ -20,7 +20,7 @@ def rows() -> list[tuple[str, ...]]:
 
     >>> from coldq.catalogue import rows
     >>> rows()[0][:5]
-    ('COLDQ', 'convex, fixed', 'O(T^(1/2))', 'O(T^(1/2+Vx/2))', 'O(1)')
+    ('SelfTuning', 'convex, fixed', 'O(T^(1/2))', 'O(T^(1/2+Vx/2))', 'O(1)')
     """
     found = []
     for learner in CATALOGUE:

@@ -23,7 +23,14 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.errors import Error, UnknownLearner
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT_ELSEWHERE, WHOLE_CONSTRAINT, Card, citation
+from coldq.learners.card import (
+    CONSTRAINT,
+    GRADIENT_ELSEWHERE,
+    WHOLE_CONSTRAINT,
+    WHOLE_LOSS,
+    Card,
+    citation,
+)
 from coldq.losses import LeastSquares
 
 SLOTS = 12
@@ -279,7 +286,10 @@ def declared_needs_are_the_only_thing_touched(case: Case) -> None:
         g: Any = revealed.constraint
         if WHOLE_CONSTRAINT not in needs:
             g = _Seen(g, state.x, rows)
-        hidden = Feedback(_Seen(revealed.loss, state.x, loss), g, slot)
+        f: Any = revealed.loss
+        if WHOLE_LOSS not in needs:
+            f = _Seen(f, state.x, loss)
+        hidden = Feedback(f, g, slot)
         seen, state = (case.learner.update(state, f) for f in (hidden, revealed))
         require(snapshot(seen) == snapshot(state), f"hiding the rest changed slot {slot}")
 

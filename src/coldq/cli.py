@@ -72,7 +72,11 @@ def reproduce(
 @app.command()
 def compare(
     problem: Annotated[
-        str, typer.Argument(help="time-varying, quadratic, linear, jobs or drifting.")
+        str,
+        typer.Argument(
+            help="time-varying, quadratic, linear, jobs, drifting, autoscale or dispatch; with "
+            "--rate one of the last two, jobs, time-varying, or all of these four."
+        ),
     ],
     learners: Annotated[
         str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
@@ -81,13 +85,33 @@ def compare(
     horizon: Annotated[
         int | None, typer.Option(help="How many slots; by default the paper's.")
     ] = None,
+    rate: Annotated[
+        str, typer.Option(help="Compare at this violation rate, such as 0.01, or at 0.01,0.05.")
+    ] = "",
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:
-    """Compare learners on a problem: loss against violation, as a table, a picture and parquet."""
+    """Compare learners on a problem: loss against violation, as a table, a picture and parquet.
+
+    With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand.
+    """
     from coldq.commands.compare import run_compare
     from coldq.report.terminal import print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
+    if rate:
+        from coldq.commands.targets import run_targets
+        from coldq.experiments.targets import keys_of, rates_of
+        from coldq.report.terminal import print_target
+
+        if names:
+            raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
+        with stoppable(AGAIN):
+            for target in run_targets(
+                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon
+            ):
+                print_target(target)
+        typer.echo(f"The report: {out / 'index.html'}")
+        return
     with stoppable(AGAIN):
         print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
     typer.echo(f"The report: {out / 'index.html'}")

@@ -42,6 +42,7 @@ SMALL = 1e-6  # the proximal term, relative to the size of the loss
 FREE = 1e-40  # a price this far below the largest counts as none
 PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
+SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 NAMED = 5  # seeds, and slots of each, that a warning names
 CACHE_BYTES = 500_000_000
@@ -258,7 +259,7 @@ def minimise_on_rows(
         )  # fmt: skip
         return _solve(problem, domain)
 
-    return _repeat(step, near)
+    return _repeat(step, near, SETTLED if m else SETTLED_AT_VERTEX)
 
 
 def minimise_cost(
@@ -287,7 +288,9 @@ def minimise_cost(
 
 
 def _repeat(
-    step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]], near: Array
+    step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]],
+    near: Array,
+    within: float = SETTLED,
 ) -> tuple[Array, np.ndarray]:
     """Repeat a proximal step from its own answers until they stay, and where there is an answer.
 
@@ -306,7 +309,7 @@ def _repeat(
             )
             exists[open_] = ~clash
             answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
-        settled = np.abs(answer.x - x[open_]) <= SETTLED * (1.0 + np.abs(answer.x))
+        settled = np.abs(answer.x - x[open_]) <= within * (1.0 + np.abs(answer.x))
         x[open_] = answer.x
         open_[open_] = ~settled.all(axis=-1)
         if not open_.any():

@@ -11,6 +11,31 @@ from coldq.losses import Loss
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """What is expected of the next slot: its loss, its constraint, or both.
+
+    A learner that looks ahead (:class:`~coldq.SelfTuning`, :class:`~coldq.SafetyMargin`) judges a
+    forecast of the constraint by its past errors, beside forecasts of its own, and steps on the
+    best. It must be of the same kind as the constraints themselves.
+
+    >>> import coldq
+    >>> coldq.Forecast(constraint=coldq.Affine([[1.0, 1.0]], [0.9])).loss is None
+    True
+    """
+
+    loss: Loss | None = None
+    constraint: Constraint | None = None
+
+    def __post_init__(self) -> None:
+        if self.loss is None and self.constraint is None:
+            raise InvalidInput("a Forecast needs a loss, a constraint, or both")
+        if self.loss is not None:
+            _require_methods("the forecast's loss", self.loss, ("value", "gradient"))
+        if self.constraint is not None:
+            _require_methods("the forecast's constraint", self.constraint, ("value", "jacobian"))
+
+
+@dataclass(frozen=True)
 class Feedback:
     """The loss f_t and the constraint g_t of one slot, revealed after x_t was played.
 
@@ -26,6 +51,9 @@ class Feedback:
     slot
         The slot this is about. A learner refuses feedback about another slot than its own, so
         that a late or repeated message is noticed. Left out, nothing is checked.
+    forecast
+        What you expect of the next slot, a :class:`Forecast`; learners that do not look ahead
+        ignore it.
 
     >>> import coldq
     >>> budget = coldq.Affine([[1.0, 1.0]], [1.0])
@@ -37,23 +65,33 @@ class Feedback:
     loss: Loss
     constraint: Constraint
     slot: Any = None
+    forecast: Forecast | None = None
 
-    def __init__(self, loss: Loss, constraint: Constraint | None, slot: Any = None) -> None:
+    def __init__(
+        self,
+        loss: Loss,
+        constraint: Constraint | None,
+        slot: Any = None,
+        forecast: Forecast | None = None,
+    ) -> None:
         if constraint is None:
             constraint = Unconstrained()
-        for name, thing, methods in (
-            ("loss", loss, ("value", "gradient")),
-            ("constraint", constraint, ("value", "jacobian")),
-        ):
-            if isinstance(thing, type):
-                raise InvalidInput(
-                    f"{name} must be made of data, but is the class {thing.__name__} itself"
-                )
-            for method in methods:
-                if not callable(getattr(thing, method, None)):
-                    raise InvalidInput(
-                        f"{name} must have a method {method}(x), but is a {type(thing).__name__}"
-                    )
+        _require_methods("loss", loss, ("value", "gradient"))
+        _require_methods("constraint", constraint, ("value", "jacobian"))
+        if forecast is not None and not isinstance(forecast, Forecast):
+            raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "constraint", constraint)
         object.__setattr__(self, "slot", slot)
+        object.__setattr__(self, "forecast", forecast)
+
+
+def _require_methods(name: str, thing: Any, methods: tuple[str, ...]) -> None:
+    """Raise unless a loss or constraint answers what is asked of it."""
+    if isinstance(thing, type):
+        raise InvalidInput(f"{name} must be made of data, but is the class {thing.__name__} itself")
+    for method in methods:
+        if not callable(getattr(thing, method, None)):
+            raise InvalidInput(
+                f"{name} must have a method {method}(x), but is a {type(thing).__name__}"
+            )

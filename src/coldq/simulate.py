@@ -27,7 +27,8 @@ class Trace:
     `loss` (S, T) holds f_t(x_t), `constraint` (S, T, N) the signed g_t(x_t). On request:
     `decisions` (S, T, p) holds x_t; `queue` (S, T, N) the queue and `multipliers` (S, T, N) the
     dual variables of the step that led to x_t, at t = 1 those of the initial state. `state` is the
-    learner's state after the last slot, ready to go on.
+    learner's state after the last slot, ready to go on. `saturated` (S, T) says of a learner that
+    keeps a violation rate whether the step to x_t was saturated.
 
     On a network of n agents every agent's decision x_i is judged by what it would mean to all of
     them, and the agents' results are averaged: `loss` is the mean over i and j of f_j(x_i),
@@ -58,6 +59,7 @@ class Trace:
     network_violation: Array | None = None
     agent_loss: Array | None = None
     agent_violation: Array | None = None
+    saturated: np.ndarray | None = None
 
     @property
     def violation(self) -> Array:
@@ -198,6 +200,7 @@ def simulate(
     # What another's problem reveals may answer to x without saying so: only its decisions can tell.
     if not is_ours(problem):
         kept.setdefault("decisions", np.empty((S, T, *network, p)))
+    full = np.zeros((S, T), bool) if agents is None and hasattr(state, "saturated") else None
     stream = problem.start(seeds)
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
@@ -219,6 +222,8 @@ def simulate(
         loss[:, t - 1], constraint[:, t - 1] = f, g
         for name, array in kept.items():
             array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
+        if full is not None:
+            full[:, t - 1] = state.saturated
         waiting.append(revealed)
         if len(waiting) > delay:
             state = learner.update(state, waiting.popleft())
@@ -236,6 +241,7 @@ def simulate(
         network_violation=hard,
         agent_loss=kept.get("agent_loss"),
         agent_violation=kept.get("agent_violation"),
+        saturated=full,
     )
 
 

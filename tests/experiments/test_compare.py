@@ -126,7 +126,7 @@ def test_a_logarithmic_axis_is_taken_where_violations_span_magnitudes():
     ("key", "names", "words"),
     [
         ("chess", [], "no problem 'chess'; there are time-varying"),
-        ("linear", ["deep blue"], "no learner 'deep blue'; there are COLDQ"),
+        ("linear", ["deep blue"], "no learner 'deep blue'; there are SelfTuning"),
         ("linear", ["polyakfeasibility"], "no learner can play linear: PolyakFeasibility: its"),
     ],
 )

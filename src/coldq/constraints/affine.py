@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value, matvec
 from coldq.errors import InvalidInput
 from coldq.losses import require_measured_at
@@ -196,6 +196,19 @@ class Affine(Kind, Value):
         """All their rows, one below the other."""
         A, b = [g.A for g in several], [g.b for g in several]
         return cls(np.concatenate(A, axis=-2), np.concatenate(b, axis=-1))
+
+    def tightened(self, margin: ArrayLike) -> Affine:
+        """``g + margin``: a margin for each row, or one for all; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.Affine([[1.0, 1.0]], [1.0]).tightened(0.25).b
+        array([0.75])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        tight = self.unchecked(self.A, self.b - rows)
+        if self.measured is not None:
+            tight._set(measured_at=self.measured_at, measured=self.measured + rows)
+        return tight
 
     def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.

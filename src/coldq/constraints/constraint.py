@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, is_ours
+from coldq._values import Array, is_ours, joint_batch, real_array
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -76,6 +76,20 @@ class Kind:
                 array.flags.writeable = False
             object.__setattr__(alone, name, array)
         return alone
+
+
+def row_margins(margin: ArrayLike, n: int, batch: tuple[int, ...] = ()) -> Array:
+    """Margins (..., n), one for each row of a batch; one number is the margin of all."""
+    given = real_array("margin", margin, 0)
+    if given.ndim == 0:
+        return np.full(n, given)
+    if given.shape[-1] != n:
+        raise InvalidInput(
+            f"margin needs one entry for each of the {n} rows on its last axis, but has shape "
+            f"{given.shape}"
+        )
+    joint_batch(constraint=batch, margin=given.shape[:-1])
+    return given
 
 
 def largest(g: Any, domain: Any) -> tuple[Array, bool]:

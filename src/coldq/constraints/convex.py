@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._user_functions import call_at
-from coldq._values import Array, flag, real_points, whole_number
-from coldq.constraints.constraint import Kind
+from coldq._values import Array, Value, flag, joint_batch, real_points, whole_number
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Added(Value):
+    """What is added to the rows, compared by content."""
+
+    rows: Array
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,7 @@ class Convex(Kind):
     hessian_function: Callable[[Array], Any] | None = None
     n_constraints: int = 1
     vectorised: bool = False
-
-    batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    added: Added | None = None
 
     def __post_init__(self) -> None:
         flag("vectorised", self.vectorised)
@@ -54,13 +61,42 @@ class Convex(Kind):
             )
 
     @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes: those of a margin, for the functions have none."""
+        return () if self.added is None else self.added.rows.shape[:-1]
+
+    def tightened(self, margin: ArrayLike) -> Convex:
+        """``g + margin``, with a margin for each row; leading axes broadcast.
+
+        >>> import coldq
+        >>> g = coldq.Convex(lambda x: [x @ x - 4.0], lambda x: [2.0 * x])
+        >>> g.tightened(1.0).value([2.0, 0.0])
+        array([1.])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        if self.added is not None:
+            rows = self.added.rows + rows
+        return replace(self, added=Added(rows))
+
+    def member(self, where: tuple[int, ...], batch: tuple[int, ...]) -> Convex:
+        """That of one member of a batch."""
+        if self.added is None:
+            return self
+        rows = np.broadcast_to(self.added.rows, (*batch, self.n_constraints))[where]
+        return replace(self, added=Added(rows))
+
+    @property
     def has_hessian(self) -> bool:
         """Whether a hessian was given."""
         return self.hessian_function is not None
 
     def value(self, x: ArrayLike) -> Array:
         """The user's values, checked."""
-        return self._call("the constraint", self.value_function, x, 0)
+        found = self._call("the constraint", self.value_function, x, 0)
+        if self.added is None:
+            return found
+        joint_batch(constraint=self.batch, x=found.shape[:-1])
+        return found + self.added.rows
 
     def jacobian(self, x: ArrayLike) -> Array:
         """The user's jacobian, checked."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import log_capacity
 from coldq.errors import InvalidInput
 
@@ -95,6 +95,16 @@ class LogCapacity(Kind, Value):
         box = domain.around
         ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
         return ends.max(axis=0), box is domain
+
+    def tightened(self, margin: ArrayLike) -> LogCapacity:
+        """``g + margin``: as much more demand; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.LogCapacity(2.0, [1.0], [1.0]).tightened([0.5]).demand
+        array(2.5)
+        """
+        rows = row_margins(margin, 1, self.batch)
+        return LogCapacity(self.demand + rows[..., 0], self.scale, self.rate)
 
     def _defined(self, x: ArrayLike) -> Array:
         x = point(x, self.dim)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, joint_batch, point, real_array
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value
 from coldq.errors import InvalidInput
 
@@ -72,6 +72,16 @@ class MaxAffine(Kind, Value):
         largest = self.pieces(x).argmax(axis=-1)[..., None, None]
         A = np.broadcast_to(self.A, (*largest.shape[:-2], *self.A.shape[-2:]))
         return np.take_along_axis(A, largest, axis=-2)[..., 0, :]
+
+    def tightened(self, margin: ArrayLike) -> MaxAffine:
+        """``g + margin``, with a margin for each row; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.MaxAffine([[[1.0], [-1.0]]], [[2.0, 2.0]]).tightened([0.5]).b
+        array([[1.5, 1.5]])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        return MaxAffine(self.A, self.b - rows[..., None])
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound where g may be far below zero."""

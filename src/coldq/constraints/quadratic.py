@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, first_index, joint_batch, point, real_array
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 
@@ -125,6 +125,16 @@ class QuadraticConstraint(Kind, Value):
         batch = joint_batch(P=self.P.shape[:-3], x=point(x, self.dim).shape[:-1])
         return np.broadcast_to(self.P, batch + self.P.shape[-3:])
 
+    def tightened(self, margin: ArrayLike) -> QuadraticConstraint:
+        """``g + margin``, with a margin for each row; leading axes broadcast.
+
+        >>> import coldq
+        >>> coldq.QuadraticConstraint.ball([[0.0, 0.0]], [2.0]).tightened(1.0).r
+        array([3.])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        return self.unchecked(self.P, self.q, self.r - rows)
+
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """At least ``max over the domain and the rows of |g|``, and whether it is exact."""
         rows, exact = _largest_rows(self.P, self.q, self.r, domain)
@@ -187,6 +197,11 @@ class DiagonalQuadratic(QuadraticConstraint):
     def jacobian(self, x: ArrayLike) -> Array:
         """``d_n x + q_n``, one row for every n."""
         return self.d * point(x, self.dim)[..., None, :] + self.q
+
+    def tightened(self, margin: ArrayLike) -> DiagonalQuadratic:
+        """``g + margin``, with a margin for each row; leading axes broadcast."""
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        return DiagonalQuadratic(self.d, self.q, self.r - rows)
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; exact on a box."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, as_array, point, real_array, whole_number
 from coldq.constraints.affine import VERTEX_LIMIT, Affine, largest_rows
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -128,6 +128,19 @@ class SparseAffine(Kind, Value):
                [0., 1.]])
         """
         return Affine(self.A.toarray(), self.b)
+
+    def tightened(self, margin: ArrayLike) -> SparseAffine | Affine:
+        """``g + margin``, with a margin for each row; if it has leading axes, as a dense Affine.
+
+        >>> import coldq
+        >>> from scipy import sparse
+        >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).tightened(0.5).b
+        array([0.5, 1.5])
+        """
+        rows = row_margins(margin, self.n_constraints)
+        if rows.ndim > 1:
+            return Affine(self.A.toarray(), self.b - rows)
+        return SparseAffine(self.A, self.b - rows)
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""

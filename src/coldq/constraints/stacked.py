@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joint_batch
-from coldq.constraints.constraint import Kind, difference, largest
+from coldq.constraints.constraint import Kind, difference, largest, row_margins
 from coldq.errors import InvalidInput
 
 
@@ -95,6 +95,21 @@ class Stacked(Kind):
         batch = np.broadcast_shapes(*(a.shape[:-core] for a in arrays))
         spread = [np.broadcast_to(a, batch + a.shape[-core:]) for a in arrays]
         return np.concatenate(spread, axis=len(batch))
+
+    def tightened(self, margin: ArrayLike) -> Stacked:
+        """``g + margin``, each part by the margins of its own rows; leading axes broadcast.
+
+        >>> import coldq
+        >>> rows = coldq.Affine([[1.0, 1.0]], [1.0]), coldq.Affine([[1.0, -1.0]], [0.0])
+        >>> coldq.Stacked(*rows).tightened([0.5, 0.0]).value([1.0, 0.0])
+        array([0.5, 1. ])
+        """
+        rows = row_margins(margin, self.n_constraints, self.batch)
+        parts, end = [], 0
+        for part in self.parts:
+            begin, end = end, end + part.n_constraints
+            parts.append(part.tightened(rows[..., begin:end]))
+        return Stacked(*parts)
 
     def largest(self, domain: Any) -> tuple[Array, bool]:
         """``max over the domain and all rows of |g|``, and whether it is exact."""

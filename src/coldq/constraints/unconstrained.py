@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array
 from coldq.constraints.affine import Affine
-from coldq.constraints.constraint import Kind
+from coldq.constraints.constraint import Kind, row_margins
 
 if TYPE_CHECKING:
     from coldq.domains import Domain
@@ -50,3 +50,8 @@ class Unconstrained(Kind):
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """Zero."""
         return np.zeros(()), True
+
+    def tightened(self, margin: ArrayLike) -> Unconstrained:
+        """Itself: there is no row to tighten."""
+        row_margins(margin, 0)
+        return self

@@ -12,7 +12,15 @@ from coldq.errors import InvalidInput
 from coldq.learners import CATALOGUE
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
-from coldq.problems import Drifting, JobScheduling, OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.problems import (
+    Autoscale,
+    Dispatch,
+    Drifting,
+    JobScheduling,
+    OnlineLinear,
+    OnlineQuadratic,
+    TimeVarying,
+)
 from coldq.simulate import seed_tuple, simulate
 
 PROBLEMS: Mapping[str, Callable[..., Any]] = {
@@ -20,6 +28,8 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
     "quadratic": OnlineQuadratic,
     "linear": OnlineLinear,
     "jobs": JobScheduling,
+    "autoscale": Autoscale,
+    "dispatch": Dispatch,
     "drifting": lambda horizon=4096: Drifting(0.5, 0.5, horizon=horizon),
 }
 # Parameters that no problem knows. Feedback comes at once here.

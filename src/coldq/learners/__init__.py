@@ -6,6 +6,7 @@ from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq.learners.ader import Ader
+    from coldq.learners.best_response import BestResponse, tune_headroom
     from coldq.learners.cao_liu2019 import CaoLiu2019
     from coldq.learners.cao_zhang_poor2021 import CaoZhangPoor2021
     from coldq.learners.card import citation
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from coldq.learners.ogd import OGD
     from coldq.learners.polyak import PolyakFeasibility
     from coldq.learners.recoo import RECOO
+    from coldq.learners.safety_margin import Forecasting, SafetyMargin
+    from coldq.learners.self_tuning import SelfTuning
     from coldq.learners.sinha_vaze import SinhaVaze
     from coldq.learners.switch import Switch
     from coldq.learners.wang2023 import Wang2023
@@ -32,9 +35,11 @@ if TYPE_CHECKING:
     from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
     from coldq.learners.yuan_lamperski2018 import YuanLamperski2018
 
-# Every learner of the library, in the order in which `coldq list` prints them. Decentralised is
-# not one of them: it puts another learner on a network.
+# Every learner of the library, in the order in which `coldq list` prints them. Decentralised,
+# which puts another learner on a network, and Forecasting and SafetyMargin, which let one look
+# ahead, are not among them.
 _ORDER = (
+    "SelfTuning",
     "COLDQ",
     "COLDQDoubling",
     "COLDQExpert",
@@ -61,6 +66,7 @@ _ORDER = (
     "PolyakFeasibility",
     "CLASP",
     "OGD",
+    "BestResponse",
 )
 CATALOGUE: "tuple[Any, ...]"
 
@@ -70,6 +76,7 @@ _get = importer(
     homes_of(
         {
             "coldq.learners.ader": "Ader",
+            "coldq.learners.best_response": "BestResponse tune_headroom",
             "coldq.learners.cao_liu2019": "CaoLiu2019",
             "coldq.learners.cao_zhang_poor2021": "CaoZhangPoor2021",
             "coldq.learners.card": "citation",
@@ -86,6 +93,8 @@ _get = importer(
             "coldq.learners.ogd": "OGD",
             "coldq.learners.polyak": "PolyakFeasibility",
             "coldq.learners.recoo": "RECOO",
+            "coldq.learners.safety_margin": "Forecasting SafetyMargin",
+            "coldq.learners.self_tuning": "SelfTuning",
             "coldq.learners.sinha_vaze": "SinhaVaze",
             "coldq.learners.switch": "Switch",
             "coldq.learners.wang2023": "Wang2023",
@@ -114,17 +123,21 @@ __all__ = [
     "OGD",
     "RECOO",
     "Ader",
+    "BestResponse",
     "COLDQDoubling",
     "COLDQExpert",
     "CaoLiu2019",
     "CaoZhangPoor2021",
     "Decentralised",
+    "Forecasting",
     "Jenatton2016",
     "Liu2022",
     "Mahdavi2012",
     "NestedProjections",
     "PolyakFeasibility",
     "RECOOExpert",
+    "SafetyMargin",
+    "SelfTuning",
     "SinhaVaze",
     "Switch",
     "Wang2023",
@@ -136,4 +149,5 @@ __all__ = [
     "YuNeelyWei2017",
     "YuanLamperski2018",
     "citation",
+    "tune_headroom",
 ]

@@ -11,9 +11,10 @@ from coldq.errors import InvalidInput
 # What a learner may ask of a feedback; it touches nothing that it does not declare.
 GRADIENT = "gradient at x"
 GRADIENT_ELSEWHERE = "gradient elsewhere"
+WHOLE_LOSS = "whole loss"
 CONSTRAINT = "constraint at x"
 WHOLE_CONSTRAINT = "whole constraint"
-NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, CONSTRAINT, WHOLE_CONSTRAINT)
+NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT)
 
 # Which violation a claim bounds.
 MEASURES = ("hard", "soft")

@@ -335,6 +335,10 @@ class COLDQ(Learner):
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return self._state(t + 1, step.x, queue, step.multipliers)
 
+    def _caps(self, before: QueueState, after: QueueState) -> Array:
+        """The weights of the step between two states, which bound its multipliers."""
+        return after.queue
+
     def _require_sound(self, state: QueueState) -> None:
         super()._require_sound(state)
         gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it

@@ -125,6 +125,10 @@ class COLDQDoubling(Learner):
         step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
         return self._state(t + 1, step.x, queue, step.multipliers)
 
+    def _caps(self, before: QueueState, after: QueueState) -> Array:
+        """The weights of the step between two states, which bound its multipliers."""
+        return after.queue
+
     def _require_sound(self, state: QueueState) -> None:
         super()._require_sound(state)
         gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))

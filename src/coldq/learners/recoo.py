@@ -178,5 +178,10 @@ class RECOO(Learner):
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
         return self._state(following, step.x, queue, step.multipliers)
 
+    def _caps(self, before: QueueState, after: QueueState) -> Array:
+        """The weights of the step between two states, which bound its multipliers."""
+        queue = before.queue if self.reading == "drift" else after.queue
+        return self.gamma(before.t)[..., None] * queue
+
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma, self.eta)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import flag, one_real, positive
+from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -168,6 +168,10 @@ class Yi2021(Learner):
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self._state(t + 1, step.x, q, step.multipliers)
+
+    def _caps(self, before: QueueState, after: QueueState) -> Array:
+        """The weights of the step between two states, which bound its multipliers."""
+        return self.gamma(before.t + 1)[..., None] * (2.0 * after.queue - before.queue)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)

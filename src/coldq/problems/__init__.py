@@ -1,5 +1,7 @@
 """Problems: what a learner plays against. Each is a frozen value; its randomness is its seed."""
 
+from coldq.problems.autoscale import Autoscale
+from coldq.problems.dispatch import Dispatch
 from coldq.problems.drifting import Drifting
 from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
 from coldq.problems.job_scheduling import JobScheduling
@@ -8,7 +10,9 @@ from coldq.problems.problem import Constants, Problem
 from coldq.problems.time_varying import TimeVarying
 
 __all__ = [
+    "Autoscale",
     "Constants",
+    "Dispatch",
     "Drifting",
     "JobScheduling",
     "OnlineLinear",

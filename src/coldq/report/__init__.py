@@ -9,8 +9,15 @@ if TYPE_CHECKING:
     from coldq.report.page import write_page
     from coldq.report.pictures import write_pictures
     from coldq.report.rates import write_rates_page
+    from coldq.report.targets import write_target_page
 
-__all__ = ["write_league_page", "write_page", "write_pictures", "write_rates_page"]
+__all__ = [
+    "write_league_page",
+    "write_page",
+    "write_pictures",
+    "write_rates_page",
+    "write_target_page",
+]
 
 # What they draw with is installed where a report is wanted, and takes a second to import.
 _HOME_OF = homes_of(
@@ -19,6 +26,7 @@ _HOME_OF = homes_of(
         "coldq.report.page": "write_page",
         "coldq.report.pictures": "write_pictures",
         "coldq.report.rates": "write_rates_page",
+        "coldq.report.targets": "write_target_page",
     }
 )
 __getattr__ = importer(__name__, _HOME_OF)

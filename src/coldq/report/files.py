@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from coldq.experiments.rates.tables import Cell
     from coldq.experiments.reproduce import Reproduction
     from coldq.experiments.runs import FigureRuns
+    from coldq.experiments.targets import Target
 
 
 def claims_document(result: Reproduction) -> dict[str, Any]:
@@ -123,3 +125,22 @@ def write_rates(found: list[Cell], out: Path) -> None:
         row |= {key: None for key in ("slope", "low", "high") if np.isnan(row[key])}
     with whole_file(out / "rates.json") as path:
         path.write_text(json.dumps(rows, indent=1))
+
+
+def write_scores(targets: Iterable[Target], path: Path) -> None:
+    """One row a problem, violation rate and learner."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {
+            "problem": target.key, "rate": target.rate, "learner": one.name,
+            "cost": one.cost[0], "cost_low": one.cost[1], "cost_high": one.cost[2],
+            "share": one.share[0], "share_low": one.share[1], "share_high": one.share[2],
+            "violation": one.violation, "saturated": one.saturated,
+        }
+        for target in targets
+        for one in target.scores
+    ]  # fmt: skip
+    with whole_file(path) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows), temporary)

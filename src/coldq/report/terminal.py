@@ -22,6 +22,7 @@ from coldq.experiments.runs import FigureRuns
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from coldq.experiments.targets import Target
 
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
@@ -133,6 +134,34 @@ def print_league(league: League) -> None:
     )
     for name, reason in league.left_out.items():
         shown.print(f"{name} did not play: {reason}.", highlight=False)
+
+
+def print_target(target: Target) -> None:
+    """The scores of one problem at one rate."""
+    shown, seeds = console(), len(target.seeds)
+    rows = table(
+        f"{type(target.problem).__name__}, T = {target.problem.horizon}, at most "
+        f"{100 * target.rate:g}% of slots, {seeds} seed{'s' if seeds != 1 else ''}",
+        ("learner",),
+        ("cost a slot", "slots\nviolated", "violation\nin all", "slots\nsaturated"),
+    )
+    for one in target.scores:
+        (cost, low, high), (share, least, most) = one.cost, one.share
+        rows.add_row(
+            one.name,
+            f"{cost:,.6g} [{low:,.4g}, {high:,.4g}]",
+            f"{100 * share:.2f}% [{100 * least:.2f}, {100 * most:.2f}]",
+            f"{one.violation:,.4g}",
+            "-" if one.saturated != one.saturated else f"{100 * one.saturated:.1f}%",
+        )
+    shown.print(rows)
+    saved, low, high = (100 * value for value in target.saved)
+    shown.print(
+        f"Scored on the last two thirds; brackets: 95% of a block bootstrap. SelfTuning costs "
+        f"{saved:.2f}% [{low:.2f}, {high:.2f}] less than the hindsight-best headroom at its own "
+        "share of violated slots."
+    )
+    shown.print()
 
 
 def time_sentence(result: Reproduction) -> str:

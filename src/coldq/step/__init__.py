@@ -119,6 +119,9 @@ def solve(
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
         return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
     if type(constraint) not in SOLVERS:
+        expected = getattr(constraint, "for_step", None)  # of a learner that looks ahead
+        if expected is not None:
+            return solve(center, gradient, alpha, weights, expected, domain, floor)
         known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "

@@ -24,7 +24,7 @@ from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, TOLERANCE, is_large, misfit, raise_if_failed
+from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.curved import (
     CURVED_TOLERANCE,
@@ -42,7 +42,6 @@ from coldq.step.max_affine import (
     in_units,
     pieces_clash,
     plain_rows,
-    residual,
     solve_pieces,
     units_of,
     with_more_digits,
@@ -168,27 +167,6 @@ def differences(constraint: Any, x: Array, box: Any) -> Array:
     return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
-def member_of(constraint: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
-    """The constraint of one member of a batch."""
-    if isinstance(constraint, Stacked):
-        return Stacked(*(member_of(part, where, batch) for part in constraint.parts))
-    if not constraint.batch:
-        return constraint
-    cores = {
-        Affine: (("A", 2), ("b", 1)),
-        QuadraticConstraint: (("P", 3), ("q", 2), ("r", 1)),
-        MaxAffine: (("A", 3), ("b", 2)),
-        LogCapacity: (("demand", 0), ("scale", 1), ("rate", 1)),
-    }[type(constraint)]
-    arrays = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - core :])[where]
-        for a, core in ((getattr(constraint, name), core) for name, core in cores)
-    ]
-    if isinstance(constraint, QuadraticConstraint):
-        return QuadraticConstraint.unchecked(*arrays)
-    return type(constraint)(*arrays)
-
-
 def solve_convex(
     center: Array,
     gradient: Array,
@@ -222,10 +200,10 @@ def solve_convex(
     x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
     for where in np.ndindex(*batch):
         c, d, a, lo, hi, lower, upper, origin, *bounds = (array[where] for array in arrays)
-        own = member_of(constraint, where, batch)
+        own = constraint.member(where, batch)
         if shift is not None:
             own = Moved(own, origin, *bounds)
-        rows = tuple((member_of(part, where, batch), least) for part, least in hard)
+        rows = tuple((part.member(where, batch), least) for part, least in hard)
         member = Member(c, d, float(a), lo, hi, own, type(box)(lower, upper), rows)
         x[where], multipliers[where], worst[where] = solve_member(member, exact)
     if shift is not None:

@@ -299,7 +299,15 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
     (n, p), m = A.shape, len(E)
     columns, rows = np.zeros((kernels.COLUMNS, p)), np.zeros((kernels.ROWS, n))
     groups, equal = np.zeros((kernels.GROUPS, cost.size)), np.zeros((kernels.EQUALITIES, m))
-    places = (columns, 0), (groups, 0), (rows, 0), (rows, 2), (groups, 2), (columns, 2), (columns, 4)
+    places = (
+        (columns, 0),
+        (groups, 0),
+        (rows, 0),
+        (rows, 2),
+        (groups, 2),
+        (columns, 2),
+        (columns, 4),
+    )
     for (lines, line), part in zip((*places, (equal, 0)), point, strict=True):
         lines[line], lines[line + 1] = parts(part)
     for lines, line, part in (

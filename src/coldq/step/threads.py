@@ -6,6 +6,7 @@ the same compiled code on its part and the answers have the same bits however th
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Sequence
@@ -105,14 +106,32 @@ def run_batch(
     return outputs
 
 
+def fill_batch(
+    kernel: Any,
+    inputs: Sequence[Any],
+    cores: Sequence[int],
+    outputs: Sequence[Array],
+    batch: tuple[int, ...],
+    work: int,
+) -> None:
+    """Run a kernel that needs no memory of its own into outputs, over a batch of so much work."""
+    parts = work * math.prod(batch) // LEAST_WORK
+    if parts > 1:
+        parts = min(parts, max(batch, default=1), thread_count())
+    if parts < 2:
+        kernel(*inputs, *outputs)
+    else:
+        _split(kernel, parts, inputs, cores, batch, outputs, None)
+
+
 def _split(
     kernel: Any,
     parts: int,
     inputs: Sequence[Array],
     cores: Sequence[int],
     batch: tuple[int, ...],
-    outputs: tuple[Array, ...],
-    size: int,
+    outputs: Sequence[Array],
+    size: int | None,
 ) -> None:
     axis = int(np.argmax(batch))
     spread = [
@@ -123,7 +142,8 @@ def _split(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(*(a[here] for a in spread), scratch(size), *(o[here] for o in outputs))
+        memory = () if size is None else (scratch(size),)
+        kernel(*(a[here] for a in spread), *memory, *(o[here] for o in outputs))
 
     futures = [_workers().submit(run, part) for part in range(1, parts)]
     run(0)

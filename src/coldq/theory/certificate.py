@@ -10,6 +10,7 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import Error, InvalidInput
+from coldq.forecasts import Last
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
 from coldq.simulate import Trace, require_same_again, require_trace
 from coldq.theory.known import Known, one_number
@@ -23,6 +24,10 @@ from coldq.theory.premises import (
     in_words,
 )
 from coldq.theory.survey import PAIRS, SPOTS, survey
+
+SATURATED_SOME = "in part"  # the promise is about the other slots
+REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
+NAMED = 8  # saturated slots that are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +145,11 @@ class Certificate:
     def __str__(self) -> str:
         lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
-        if self.known is None:
+        if self.known is None and not any(check.compared for check in self.checks):
             lines.append(
-                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert: only "
-                "realised values, and nothing is certified."
+                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert, the "
+                "count about learners with a violation rate: only realised values, and nothing is "
+                "certified."
             )
         elif self.holds:
             which = "" if all(check.compared for check in self.checks) else " that is known"
@@ -171,7 +177,9 @@ def certify(
     """Realised regret and violation beside their bounds, with every assumption checked.
 
     For a run of a learner that says its `premises` and `guarantees`: ``COLDQ`` with constant eta
-    and gamma, and ``COLDQExpert``. Another gets its realised values without bounds.
+    and gamma, and ``COLDQExpert``. One with a violation rate (``SelfTuning``, ``SafetyMargin``)
+    gets its violated slots beside the most that there can be, whatever happened, and its saturated
+    ones by number. Another gets its realised values without bounds.
     What the trace does not hold is worked out again: the revealed functions by replaying the
     problem, the queue from the recorded violations. A problem that reveals other functions than in
     the run is refused.
@@ -210,7 +218,18 @@ def certify(
     if premises is None:
         none = np.full(S, np.nan)
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
-        return Certificate(repr(trace), trace.seeds, None, checks, regrets)
+        counts, saturated = _counted(trace)
+        if _steps_on_last(learner) and dynamic is not None and not trace.delay:
+            moves = _moves(dynamic, S, trace.horizon)
+            bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+            whole = dynamic.feasible.all(axis=1)
+            shown = Check(
+                "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
+            )
+            checks = (shown, *checks[1:])
+        return Certificate(
+            repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets)
+        )
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     whole = not np.isnan(found.bends).any()
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
@@ -254,6 +273,38 @@ def certify(
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _steps_on_last(learner: Any) -> bool:
+    """Whether a learner steps on the last constraint as it is, with a bound on its regret."""
+    plain = getattr(learner, "violation_rate", 0.0) is None and hasattr(learner, "regret_bound")
+    return plain and learner.forecasts == (Last(),)
+
+
+def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
+    """The slots that a learner with a violation rate counted beside its pathwise bound."""
+    rate = getattr(trace.learner, "violation_rate", None)
+    if rate is None or trace.saturated is None:
+        return (), ()
+    found = trace.learner.certificate(trace.state)
+    bound = np.full(len(trace.seeds), np.nan) if trace.delay else found["bound"]
+    count = Check("violated slots", "pathwise", found["violated"].astype(np.float64), bound)
+    words = []
+    for seed, flags in zip(trace.seeds, trace.saturated, strict=True):
+        slots = (np.flatnonzero(flags) + 1).tolist()
+        if slots:
+            more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
+            words.append(f"{', '.join(map(str, slots[:NAMED]))}{more} of seed {seed}")
+    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
+    excluded = int(found["excluded"].sum())
+    about = Assumption(
+        "no decision came from a saturated step",
+        FAILS if trace.delay else HOLDS,
+        f"slots {listed}; {excluded} of them, violated, are not counted" if words else "none",
+    )
+    if words and not trace.delay:
+        about = Assumption(about.name, SATURATED_SOME, about.words)
+    return (count,), (about, *((_prompt(trace.delay),) if trace.delay else ()))
 
 
 def _regret(trace: Trace, comparator: Comparator | None) -> Array:

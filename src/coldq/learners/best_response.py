@@ -1,0 +1,281 @@
+"""What is done today: the best decision for the last slot, with headroom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, real_array
+from coldq.constraints import (
+    Affine,
+    LogCapacity,
+    MaxAffine,
+    QuadraticConstraint,
+    SparseAffine,
+    Stacked,
+    Unconstrained,
+)
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LOSS, Card
+from coldq.learners.foresight import TOLERANCE, rate_of
+from coldq.learners.learner import Learner, State, require_finite
+from coldq.simulate import replay, require_problem, seed_tuple
+from coldq.step import solve
+
+NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
+ROUNDS = 40
+HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowState(State):
+    """t, x_t, and a zero for each row."""
+
+    rows: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class BestResponse(Learner):
+    """The best decision for the last slot's functions, each row tightened by headroom.
+
+        x_{t+1} = argmin of f_t(x) over x in X with g_t^n(x) + h |b^n| <= 0 for all n
+
+    with b^n the limit of row n: that of affine rows, the demand of a capacity, the limit of a
+    quadratic. If no decision keeps all rows, the one of least total violation is taken. This is how
+    capacity is planned by hand; it has no theory, and what h should be it does not say
+    (:func:`coldq.tune_headroom` tries).
+
+    Parameters
+    ----------
+    domain
+        The feasible set X.
+    headroom
+        h >= 0, a number, or an array over leading axes.
+    tighten
+        A function of a constraint and h that tightens it in another way.
+
+    >>> import coldq
+    >>> learner = coldq.BestResponse(coldq.Box(0.0, 9.0, dim=2), headroom=0.25)
+    >>> demand = coldq.Affine([[-1.0, -1.0]], [-8.0])  # x_1 + x_2 >= 8
+    >>> learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 2.0]), demand)).x
+    array([9., 1.])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=(),
+        claims=(),
+        certainty="exact",
+        bibtex="""@misc{headroom,
+  title = {The best response to the last slot, with headroom},
+  note  = {Common practice; no reference}
+}""",
+    )
+
+    state_type = RowState
+    domain: Any
+    headroom: Array
+    tighten: Callable[[Any, Array], Any] | None
+    horizon: int | None
+
+    def __init__(
+        self,
+        domain: Any,
+        headroom: ArrayLike = 0.0,
+        *,
+        tighten: Callable[[Any, Array], Any] | None = None,
+    ) -> None:
+        require_domain(domain)
+        if tighten is not None and not callable(tighten):
+            raise InvalidInput(f"tighten must be a function or None, but is {tighten!r:.200}")
+        h = real_array("headroom", headroom, 0)
+        if (h < 0.0).any():
+            raise InvalidInput(f"headroom must not be negative, but is {h}")
+        self._set(domain=domain, headroom=h, tighten=tighten, horizon=None)
+        joint_batch(domain=domain.batch, headroom=h.shape)
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> BestResponse:
+        """For a problem's domain.
+
+        >>> import coldq
+        >>> coldq.BestResponse.for_problem(coldq.problems.Autoscale(), headroom=0.5).headroom
+        array(0.5)
+        """
+        require_problem(problem)
+        parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
+        return cls(problem.domain, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> State:
+        """The state before slot 1, with the number of rows, so that others are refused."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        return self._state(t, x, np.zeros((*t.shape, rows)))
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        """The state of the next slot."""
+        from coldq.comparators import nearest_minimiser  # which is made of learners' runs
+
+        gradient = self._gradient(state, feedback)
+        values = self._values(state, feedback, state.rows.shape)
+        require_finite(gradient)
+        require_finite(values)
+        tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
+        lead, dim = state.x.shape[:-1], state.x.shape[-1]
+        near = state.x if lead else state.x[None]
+        best, exists = nearest_minimiser(Feedback(feedback.loss, tight), self.domain, near)
+        if not exists.all():
+            least = least_violation(tight, self.domain, near)
+            best = np.where(exists[..., None], best, least)
+        x = require_finite(np.array(best.reshape(*lead, dim)))
+        return self._state(state.t + 1, x, np.zeros(state.rows.shape))
+
+    def _batch(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.domain.batch, self.headroom.shape)
+
+
+def tightened_by(g: Any, headroom: Array) -> Any:
+    """A constraint with each row tightened by a share of its own limit."""
+    if isinstance(g, Unconstrained):
+        return g
+    if isinstance(g, Stacked):
+        return Stacked(*(tightened_by(part, headroom) for part in g.parts))
+    if isinstance(g, MaxAffine):
+        return MaxAffine(g.A, g.b - headroom[..., None, None] * np.abs(g.b))
+    if isinstance(g, LogCapacity):
+        limits = g.demand[..., None]
+    elif isinstance(g, Affine | SparseAffine):
+        limits = g.b
+    elif isinstance(g, QuadraticConstraint):
+        limits = g.r
+    else:
+        raise InvalidInput(
+            f"headroom is a share of a row's limit, which a {type(g).__name__} does not have"
+        )
+    return g.tightened(headroom[..., None] * np.abs(limits))
+
+
+def least_violation(g: Any, domain: Any, near: Array) -> Array:
+    """A decision of least ``sum_n [g^n(x)]_+``: proximal steps, each from the one before."""
+    n, x = g.n_constraints, np.ascontiguousarray(near)
+    J = np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1]))
+    slope = np.sqrt(np.square(J).sum(axis=-1)).max(axis=-1, initial=0.0)
+    width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)
+    alpha = NEAR * np.where(slope > 0.0, slope, 1.0) / width
+    zero, ones = np.zeros(x.shape), np.ones(n)
+    for _ in range(ROUNDS):
+        step = solve(x, zero, alpha, ones, g, domain)
+        settled = np.abs(step.x - x).max(initial=0.0) <= 1e-12 * np.max(width)
+        x = step.x
+        if settled:
+            break
+    return x
+
+
+class Headroom(NamedTuple):
+    """What a headroom would have done on a part of a problem: cost and share of violated slots."""
+
+    headroom: float
+    cost: float
+    share: float
+    violation: float
+
+
+def tune_headroom(
+    problem: Any,
+    rate: float,
+    part: tuple[float, float] = (0.0, 1.0),
+    *,
+    seeds: Iterable[int] = (0,),
+    headrooms: Iterable[float] = HEADROOMS,
+) -> Headroom:
+    """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
+
+    `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
+    (1/3, 1) is the best in hindsight for the rest. If none keeps the rate, the one of least share.
+
+    >>> import coldq
+    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
+    >>> found.headroom
+    1.2
+    """
+    _limit(rate)
+    (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+    return choose_headroom(tried, rate)
+
+
+def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
+    """The cheapest that keeps a rate, or the one of least share."""
+    limit, tried = _limit(rate), list(tried)
+    kept = [one for one in tried if one.share <= limit]
+    return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
+
+
+def _limit(rate: Any) -> float:
+    limit = rate_of(rate)
+    if limit is None:
+        raise InvalidInput("a headroom is chosen for a violation_rate, but got none")
+    return limit
+
+
+def try_headrooms(
+    problem: Any,
+    parts: Iterable[tuple[float, float]],
+    seeds: Iterable[int],
+    headrooms: Iterable[float] = HEADROOMS,
+) -> list[list[Headroom]]:
+    """What each headroom does on each part of a problem, all side by side in one run.
+
+    A problem whose rows have demands that are not their limits says how headroom tightens them, by
+    a `tighten` as :class:`~coldq.BestResponse` takes it.
+    """
+    require_problem(problem)
+    if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
+        raise InvalidInput("headroom is tuned on a problem that does not answer to decisions")
+    seeds, T, spans = seed_tuple(seeds), problem.horizon, []
+    for part in parts:
+        begin, end = ends = real_array("part", part, 0) if np.shape(part) == (2,) else (1.0, 0.0)
+        if not 0.0 <= begin < end <= 1.0:
+            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
+        begin, end = map(float, ends)
+        spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
+    h = real_array(
+        "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
+    )
+    if h.ndim != 1 or not h.size:
+        raise InvalidInput(f"headrooms must be some numbers, but has shape {h.shape}")
+    learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
+    state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
+    sums = np.zeros((len(spans), 3, *state.batch))
+    last = max(end for _, end in spans)
+    for t, revealed in replay(problem, seeds):
+        g = revealed.constraint.value(state.x)
+        bad = is_violated(revealed.constraint, g, state.x, problem.domain)
+        now = revealed.loss.value(state.x), bad, np.maximum(g, 0.0).sum(axis=-1)
+        for k, (begin, end) in enumerate(spans):
+            if begin < t <= end:
+                sums[k] += np.broadcast_arrays(*now)
+        if t >= last:
+            break
+        state = learner.update(state, revealed)
+    found = []
+    for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
+        slots = end - begin
+        rows = zip(h, cost / slots, count / slots, total, strict=True)
+        found.append([Headroom(*map(float, row)) for row in rows])
+    return found
+
+
+def is_violated(constraint: Any, g: Array, x: Array, domain: Any) -> np.ndarray:
+    """Whether any row is above ``1e-8 R`` times its slope."""
+    J = constraint.jacobian(x)
+    slopes = np.sqrt(np.square(J).sum(axis=-1))
+    return (g > TOLERANCE * np.asarray(domain.diameter)[..., None] * slopes).any(axis=-1)

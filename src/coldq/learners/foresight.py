@@ -1,0 +1,268 @@
+"""What learners share that look ahead: forecasts of the next constraint, and margins around them.
+
+At the end of slot t, with g_t revealed, forecasts made a slot before are judged at x_t. The
+surprise of row n is ``s^n = |g_t^n(x_t) - forecast^n(x_t)|``; sigma^n is its moving average, in
+which a surprise counts up to four times the average. The forecast of least error, in units of the
+last constraint's surprises, is taken, and changed for a gain of 2% or more.
+
+The margin of row n is ``lambda sigma^n``, with one factor for all rows, which is adaptive conformal
+inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is, 0 if one
+is though the step before was saturated, so that no margin would have helped;
+
+    V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),  lambda = max(0, lambda + eta e).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coldq._values import Array, Value, one_real
+from coldq.constraints import Convex
+from coldq.errors import InvalidInput
+from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
+from coldq.learners.learner import State
+from coldq.learners.tuning_kernels import (
+    CHOSEN,
+    COUNTED,
+    EXCLUDED,
+    FACTOR,
+    FIRST_STEP,
+    JUDGED,
+    KIND,
+    LAST_STEP,
+    SATURATED,
+    TALLY,
+    judge_values,
+    remember_data,
+)
+
+TOLERANCE = 1e-8  # times R |grad g^n|: a step lands on the boundary, and rounding must not count
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ForesightState(State):
+    """t, x_t, and what is remembered of constraints, forecasts and violations.
+
+    `tally` holds the numbers that the properties below name. `margin` (N) is what the rows were
+    tightened by; `predicted` (J, N) is what each of J forecasts expects at x_t, `moments` (J, N)
+    and `errors` (J) are averages of their surprises and errors, `past` is the data they keep.
+    """
+
+    tally: Array
+    margin: Array
+    predicted: Array
+    moments: Array
+    errors: Array
+    past: Array
+
+    @property
+    def factor(self) -> Array:
+        """lambda, how many times its usual surprise a row is tightened by."""
+        return self.tally[..., FACTOR]
+
+    @property
+    def saturated(self) -> np.ndarray:
+        """Whether the step to x_t was saturated: a row could not be held at its price."""
+        return self.tally[..., SATURATED] > 0.0
+
+    @property
+    def forecast(self) -> np.ndarray:
+        """Which forecast the step used, a place among the learner's; one more is the user's own."""
+        return self.tally[..., CHOSEN].astype(np.int64)
+
+    @property
+    def judged(self) -> np.ndarray:
+        """In how many slots a violation was looked for: all but the first."""
+        return self.tally[..., JUDGED].astype(np.int64)
+
+    @property
+    def violated(self) -> np.ndarray:
+        """How many of these were violated, those after a saturated step not counted."""
+        return self.tally[..., COUNTED].astype(np.int64)
+
+    @property
+    def excluded(self) -> np.ndarray:
+        """How many were violated after a saturated step."""
+        return self.tally[..., EXCLUDED].astype(np.int64)
+
+
+CORES = {"t": 0, "predicted": 2, "moments": 2, "past": 2}
+
+
+def first_factor(rate: float | None) -> float:
+    """``lambda_1 = max(0, ln(1 / 2q))``: the share q of a Laplace variable lies above it."""
+    return 0.0 if rate is None else max(0.0, float(-np.log(2.0 * rate)))
+
+
+def rate_of(violation_rate: Any) -> float | None:
+    """A share of slots, or None for no margin."""
+    if violation_rate is None:
+        return None
+    rate = one_real("violation_rate", violation_rate)
+    if not 0.0 < rate < 1.0:
+        raise InvalidInput(
+            f"violation_rate must lie strictly between 0 and 1, a share of slots, but is {rate}"
+        )
+    return rate
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Foresight(Value):
+    """The forecasts to choose from, the rate to keep, and when a row counts as violated."""
+
+    forecasts: tuple[Any, ...]
+    violation_rate: float | None
+    tolerance: float
+
+    def __init__(self, forecasts: Any, violation_rate: Any, tolerance: Any) -> None:
+        tolerance = one_real("tolerance", tolerance)
+        if not tolerance >= 0.0:
+            raise InvalidInput(f"tolerance must not be negative, but is {tolerance}")
+        self._set(
+            forecasts=forecasts_of((Last(),) if forecasts is None else forecasts),
+            violation_rate=rate_of(violation_rate),
+            tolerance=tolerance,
+        )
+        table, rows = table_of(self.forecasts)
+        self._set(table=table, rows=rows, rate=np.array(self.violation_rate or 0.0))
+
+    table: ClassVar[Any]
+    rows: ClassVar[Any]
+    rate: ClassVar[Any]
+
+    def _contents(self) -> tuple[Any, ...]:
+        return self.forecasts, self.violation_rate, self.tolerance
+
+    @property
+    def count(self) -> int:
+        """J, the user's own forecast included."""
+        return len(self.forecasts) + 1
+
+    def first(self, batch: tuple[int, ...], n: int) -> tuple[Array, ...]:
+        """The arrays of a first state, from `tally` to `past`."""
+        tally, J = np.zeros((*batch, TALLY)), self.count
+        tally[..., FACTOR] = first_factor(self.violation_rate)
+        sizes = (n,), (J, n), (J, n), (J,), (self.rows, 0)
+        return tally, *(np.zeros((*batch, *size)) for size in sizes)
+
+    def past_of(self, state: Any, d: int) -> Array:
+        """The state's past, if it is one of as many numbers, or room for it."""
+        if state.past.shape[-1] == d:
+            return state.past
+        return np.zeros((*state.batch, self.rows, d))
+
+    def look(self, state: Any, t: Array, g: Array, J: Array, constraint: Any, given: Any, R: Any):
+        """Judge slot t: the new arrays, and the next constraint as expected.
+
+        Returns tally, margin, moments, errors and past, the data that every forecast expects, and
+        the constraint that the chosen one makes of it.
+        """
+        batch = state.batch
+        norms = np.sqrt(_row_sums(J))
+        empty = np.empty
+        tally, margin = empty(state.tally.shape), empty(g.shape)
+        moments, errors = empty(state.moments.shape), empty(state.errors.shape)
+        judge_values()(
+            t, g, norms, self.tolerance * R, self.rate, state.tally, state.predicted,
+            state.moments, state.errors, tally, moments, errors, margin,
+        )  # fmt: skip
+        data = data_of(constraint)
+        d = data.shape[-1]
+        data = np.ascontiguousarray(np.broadcast_to(data, (*batch, d)))
+        kind = kind_of(constraint)
+        age = np.where(state.tally[..., KIND] == kind, t, 1.0)
+        tally[..., KIND] = kind
+        past = empty((*batch, self.rows, d))
+        ahead = empty((*batch, self.count, d))
+        remember_data()(t, age, data, self.past_of(state, d), self.table, state.errors, past, ahead)
+        if given is not None:
+            self._require_alike(given, constraint)
+            ahead[..., -1, :] = data_of(given)
+            if d == 0:  # nothing to choose by: the user's own is all there is beside the last
+                tally[..., CHOSEN] = self.count - 1.0
+                margin = _margins(tally, moments, t)
+        if d == 0:
+            return tally, margin, moments, errors, past, ahead, given or constraint
+        chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
+        expected = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
+        return tally, margin, moments, errors, past, ahead, with_data(constraint, expected)
+
+    def predict(self, x: Array, constraint: Any, ahead: Array, given: Any, n: int) -> Array:
+        """What every forecast expects at the next decision, (..., J, N)."""
+        predicted = np.empty((*x.shape[:-1], self.count, n))
+        if ahead.shape[-1] == 0:
+            predicted[...] = constraint.value(x)[..., None, :]
+            if given is not None:
+                predicted[..., -1, :] = given.value(x)
+            return predicted
+        for j in range(self.count):
+            predicted[..., j, :] = with_data(constraint, ahead[..., j, :]).value(x)
+        return predicted
+
+    @staticmethod
+    def _require_alike(given: Any, constraint: Any) -> None:
+        if (
+            kind_of(given) != kind_of(constraint)
+            or np.shape(data_of(given))[-1:] != np.shape(data_of(constraint))[-1:]
+        ):
+            raise InvalidInput(
+                "the forecast's constraint must be of the kind and size of the constraint itself, "
+                f"but is a {type(given).__name__} beside a {type(constraint).__name__}"
+            )
+
+    def require_sound(self, state: Any) -> None:
+        """What a restored state must keep beside its shapes."""
+        n, J = state.margin.shape[-1], self.count
+        expected = {
+            "tally": (TALLY,), "predicted": (J, n), "moments": (J, n), "errors": (J,),
+            "past": (self.rows, state.past.shape[-1]),
+        }  # fmt: skip
+        for name, core in expected.items():
+            shape = getattr(state, name).shape
+            if shape[len(shape) - len(core) :] != core:
+                raise InvalidInput(
+                    f"{name} must have the shape {(*state.batch, *core)}, but has {shape}"
+                )
+        chosen, tally = state.tally[..., CHOSEN], state.tally
+        if not ((chosen >= 0.0) & (chosen < J) & (chosen == np.floor(chosen))).all():
+            raise InvalidInput(f"tally must name one of {J} forecasts, but has {chosen}")
+        if (tally[..., :KIND] < 0.0).any() or (state.moments < 0.0).any():
+            raise InvalidInput("tally and moments must not be negative")
+
+
+def whole(constraint: Any, n: int) -> Any:
+    """A constraint that can be tightened and stepped on: a class of the user's own as functions."""
+    if hasattr(constraint, "tightened"):
+        return constraint
+    hessian = getattr(constraint, "hessian", None)
+    return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
+
+
+def _row_sums(J: Array) -> Array:
+    """Sums of squares over the last axis, in one order whatever the batch."""
+    from coldq.contractions import dot
+
+    return dot(J, J) if J.shape[-1] else np.zeros(J.shape[:-1])
+
+
+def _margins(tally: Array, moments: Array, t: Array) -> Array:
+    """lambda sigma of the chosen forecast."""
+    chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
+    moment = np.take_along_axis(moments, chosen, axis=-2)[..., 0, :]
+    share = 1.0 - np.exp(np.maximum(t - 1.0, 1.0) * np.log(0.97))
+    return tally[..., FACTOR, None] * moment / np.asarray(share)[..., None]
+
+
+def pathwise_bound(state: Any, rate: float) -> Array:
+    """The most violations that can have been counted: see docs/keep-a-violation-rate.md.
+
+    ``q (n - excluded) + lambda / eta - lambda_1 / eta_1`` over the n slots that were judged.
+    """
+    tally = state.tally
+    judged, none = tally[..., JUDGED], tally[..., JUDGED] == 0.0
+    first, last = (np.where(none, 1.0, tally[..., k]) for k in (FIRST_STEP, LAST_STEP))
+    drift = tally[..., FACTOR] / last - first_factor(rate) / first
+    return np.where(none, 0.0, rate * (judged - tally[..., EXCLUDED]) + drift)

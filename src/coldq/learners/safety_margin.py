@@ -1,0 +1,291 @@
+"""SafetyMargin and Forecasting: any learner with a step on the whole constraint looks ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.forecasts import DEFAULT, Last
+from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card
+from coldq.learners.foresight import (
+    CORES,
+    TOLERANCE,
+    Foresight,
+    ForesightState,
+    pathwise_bound,
+    whole,
+)
+from coldq.learners.learner import Learner, State
+from coldq.learners.tuning_kernels import SATURATED
+
+LAST = (Last(),)
+INNER = "inner."
+FULL = 1.0 - 1e-9  # of its cap, from which a multiplier counts as being at it
+BIBTEX = """@inproceedings{gibbs2021adaptive,
+  author    = {Gibbs, Isaac and Candes, Emmanuel},
+  title     = {Adaptive Conformal Inference Under Distribution Shift},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2021}
+}"""
+
+
+@dataclass(frozen=True)
+class Anticipated:
+    """A constraint whose values are those of slot t, and which steps as the next is expected."""
+
+    now: Any
+    for_step: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "now":
+            raise AttributeError(name)
+        return getattr(self.now, name)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AheadState(ForesightState):
+    """What looks ahead, and the state of the learner inside."""
+
+    inner: Any
+
+    cores: ClassVar = CORES
+    growing: ClassVar = {"past": -1}
+
+    @classmethod
+    def own(cls) -> list[str]:
+        """The names of its arrays, but for those of the learner inside."""
+        return [name for name in cls.names() if name != "inner"]
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Copies of all arrays by name, the inner learner's own as ``inner.<name>``."""
+        arrays = {name: np.array(getattr(self, name)) for name in self.own()}
+        inside = self.inner.to_arrays()
+        return (
+            arrays
+            | {INNER + n: a for n, a in inside.items() if n != "learner"}
+            | (self._signature())
+        )
+
+    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> AheadState:
+        arrays = {name: act(getattr(self, name), axis) for name in self.own()}
+        return AheadState(**arrays, inner=self.inner._each(act, axis), made_by=self.made_by)
+
+    def _with(self, members: Any, places: np.ndarray, axis: int) -> AheadState:
+        arrays = {
+            name: self._join(name, getattr(self, name), getattr(members, name), places, axis)
+            for name in self.own()
+        }
+        inner = self.inner._with(members.inner, places, axis)
+        return AheadState(**arrays, inner=inner, made_by=self.made_by)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Forecasting(Learner):
+    """A learner whose step uses the constraint expected next, not the last one.
+
+    Its queue and whatever else it computes from values sees g_t(x_t) itself. Forecasts are judged
+    by their surprises, see :mod:`~coldq.learners.foresight`; a :class:`~coldq.Forecast` that comes
+    with the feedback is one of them.
+
+    Parameters
+    ----------
+    learner
+        One with a step on the whole constraint: COLDQ, RECOO, Yi2021, CLASP, or your own.
+    forecasts
+        Some of :mod:`coldq.forecasts`.
+
+    >>> import coldq
+    >>> inside = coldq.COLDQ(coldq.Box(0.0, 9.0, dim=1), horizon=100, epsilon=5.0)
+    >>> learner = coldq.Forecasting(inside, [coldq.forecasts.Trend(1.0)])
+    >>> state = learner.init(1)
+    >>> for t in range(1, 9):  # x <= t, and the loss rewards x
+    ...     revealed = coldq.Feedback(coldq.Linear([-50.0]), coldq.Affine([[1.0]], [t]))
+    ...     state = learner.update(state, revealed)
+    >>> state.x.round(6)
+    array([9.])
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=(),
+        claims=(),
+        certainty="exact",
+        bibtex=BIBTEX,
+    )
+    state_type = AheadState
+    learner: Any
+    domain: Any
+    forecasts: tuple[Any, ...]
+    horizon: int | None
+    _ahead: ClassVar[Foresight]  # set for each
+    _R: ClassVar[Any]
+
+    def __init__(self, learner: Any, forecasts: Any = DEFAULT) -> None:
+        self._set_inside(learner, Foresight(forecasts, None, TOLERANCE))
+
+    def _set_inside(self, learner: Any, ahead: Foresight) -> None:
+        parts = ("init", "update", "domain", "horizon", "card")
+        sound = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
+        if not sound or WHOLE_CONSTRAINT not in learner.card.needs:
+            raise InvalidInput(
+                f"{type(self).__name__} needs a learner with a step on the whole constraint, such "
+                f"as COLDQ or RECOO, but got {learner!r:.200}"
+            )
+        if isinstance(learner, Forecasting) or not issubclass(
+            getattr(learner, "state_type", object), State
+        ):
+            raise InvalidInput(
+                f"{type(self).__name__} takes a learner that does not look ahead itself and whose "
+                f"states are coldq's, but got {learner!r:.200}"
+            )
+        needs = learner.card.needs | {CONSTRAINT, WHOLE_CONSTRAINT}
+        card = replace(learner.card, needs=needs, claims=(), bibtex=_both(learner.card.bibtex))
+        R = learner.domain.diameter
+        self._set(
+            learner=learner,
+            domain=learner.domain,
+            forecasts=ahead.forecasts,
+            horizon=learner.horizon,
+            card=card,
+            _ahead=ahead,
+            _R=np.where(R > 0.0, R, 1.0) if np.isfinite(R).all() else None,
+        )
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> AheadState:
+        """The state before slot 1, that of the learner inside with it."""
+        rows = self._count(n_constraints)
+        inner = self.learner.init(n_constraints, start, batch)
+        t, x = np.array(inner.t), np.array(inner.x)
+        return self._state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
+
+    def update(self, state: AheadState, feedback: Feedback) -> AheadState:
+        """The state of the next slot."""
+        self._require_own(state, feedback)
+        if feedback.slot is not None:
+            self._require_slot(feedback.slot, state.t)
+        n, ahead = state.margin.shape[-1], self._ahead
+        values = self._values(state, feedback, state.margin.shape)
+        slopes = self._jacobian(state, feedback, n)
+        g = whole(feedback.constraint, n)
+        given = feedback.forecast and feedback.forecast.constraint
+        given = None if given is None else whole(given, n)
+        t = state.t.astype(np.float64)
+        size = self._R
+        if size is None:  # of an unbounded domain the decision's own size says what rounding is
+            size = np.sqrt(np.square(state.x).sum(axis=-1))
+        tally, margin, moments, errors, past, data, expected = ahead.look(
+            state, t, values, slopes, g, given, size
+        )
+        both: Any = Anticipated(feedback.constraint, expected.tightened(margin))
+        inner = self.learner.update(state.inner, Feedback(feedback.loss, both, feedback.slot))
+        tally[..., SATURATED] = self._saturated(state.inner, inner)
+        x = np.array(inner.x)
+        predicted = ahead.predict(x, g, data, given, n)
+        return self._state(state.t + 1, x, tally, margin, predicted, moments, errors, past, inner)
+
+    def _saturated(self, before: Any, after: Any) -> Any:
+        """Whether a multiplier is at a cap that is not zero; none of a learner without caps is."""
+        caps = getattr(self.learner, "_caps", lambda before, after: None)(before, after)
+        if caps is None:
+            return 0.0
+        at_cap = (caps > 0.0) & (after.multipliers >= FULL * caps)
+        return at_cap.any(axis=-1).astype(np.float64)
+
+    def _batch(self) -> tuple[int, ...]:
+        return getattr(self.learner, "_batch", tuple)()
+
+    def _restore(self, arrays: Mapping[str, Any]) -> AheadState:
+        inside = {n[len(INNER) :]: a for n, a in arrays.items() if str(n).startswith(INNER)}
+        mine = {n: a for n, a in arrays.items() if not str(n).startswith(INNER)}
+        own = AheadState.own()
+        if set(mine) != set(own):
+            raise InvalidInput(
+                f"the arrays must be {sorted(own)} and those of the learner inside, but are "
+                f"{sorted(map(str, arrays))}"
+            )
+        inner = self.learner._restore(inside)
+        found = self._checked(_Own, mine)
+        if inner.batch != found["x"].shape[:-1] or not np.array_equal(inner.x, found["x"]):
+            raise InvalidInput("x and that of the learner inside must be the same")
+        state = self._state(*found.values(), inner)
+        self._ahead.require_sound(state)
+        return state
+
+
+class _Own(AheadState):
+    """The arrays that are checked here, not by the learner inside."""
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return AheadState.own()
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SafetyMargin(Forecasting):
+    """A learner that keeps the violation rate you name: its step sees rows tightened by a margin.
+
+    The margin of row n is ``lambda sigma^n``, learned as in :class:`~coldq.SelfTuning`. The queue
+    sees the raw g_t(x_t), the step the tightened constraint. A multiplier at its cap, where that is
+    not zero by rule, says that no margin would have helped, so that a violation after it is not
+    counted; a learner without multipliers excludes nothing. The promise, for every run, is
+    SelfTuning's: see docs/keep-a-violation-rate.md.
+
+    Parameters
+    ----------
+    learner
+        One with a step on the whole constraint: COLDQ, RECOO, Yi2021, CLASP, or your own.
+    violation_rate
+        q in (0, 1): the share of slots in which any row may be violated.
+    forecasts
+        Some of :mod:`coldq.forecasts` to step on; by default the last constraint alone, which
+        leaves the learner what it is.
+    tolerance
+        A row is violated above ``tolerance R |grad g|``.
+
+    >>> import coldq
+    >>> inside = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
+    >>> learner = coldq.SafetyMargin(inside, violation_rate=0.05)
+    >>> float(learner.init(1).factor.round(4))
+    2.3026
+    """
+
+    state_type = AheadState
+    learner: Any
+    domain: Any
+    violation_rate: float
+    forecasts: tuple[Any, ...]
+    tolerance: float
+    horizon: int | None
+
+    def __init__(
+        self,
+        learner: Any,
+        violation_rate: float,
+        *,
+        forecasts: Any = LAST,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        if violation_rate is None:
+            raise InvalidInput("SafetyMargin needs a violation_rate; coldq.Forecasting has none")
+        ahead = Foresight(forecasts, violation_rate, tolerance)
+        self._set_inside(learner, ahead)
+        self._set(violation_rate=ahead.violation_rate, tolerance=ahead.tolerance)
+
+    def certificate(self, state: AheadState) -> dict[str, Any]:
+        """As :meth:`coldq.SelfTuning.certificate`."""
+        return {
+            "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
+            "bound": pathwise_bound(state, self.violation_rate),
+        }  # fmt: skip
+
+
+def _both(bibtex: str) -> str:
+    return f"{bibtex}\n{BIBTEX}"

@@ -1,0 +1,390 @@
+"""SelfTuning: no horizon, no bounds, no units, and the violation rate you name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy import empty
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, real_array
+from coldq.compiled.calls import STACK
+from coldq.constraints import Affine
+from coldq.domains import require_domain
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.forecasts import DEFAULT
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.coldq import BIBTEX
+from coldq.learners.foresight import (
+    CORES,
+    TOLERANCE,
+    Foresight,
+    ForesightState,
+    pathwise_bound,
+    whole,
+)
+from coldq.learners.learner import Learner
+from coldq.learners.tuning_kernels import (
+    ALIKE,
+    HEAVIEST,
+    HEDGE,
+    SQUARES,
+    STEEPEST,
+    WEIGHT,
+    after_rows,
+    before_rows,
+    play_pool,
+    pool_steps,
+)
+from coldq.simulate import require_problem
+from coldq.step import solve
+from coldq.step.threads import fill_batch
+
+POOL = tuple(4.0**-k for k in range(-1, 7))
+BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1)  # core axes of inputs
+AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
+FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SelfTuningState(ForesightState):
+    """What looks ahead, and the pool: `points` (K, p), their `weights` and summed `losses` (K).
+
+    `hedge` has the hedge's mixability gap, the sum of squared gradients, the largest gradient, and
+    the step size of most weight. `slopes` (N) are the steepest that rows have been.
+    """
+
+    slopes: Array
+    points: Array
+    hedge: Array
+    losses: Array
+    weights: Array
+
+    cores: ClassVar = {**CORES, "points": 2}
+    growing: ClassVar = {"past": -1}
+
+    @property
+    def step_size(self) -> Array:
+        """That of the pool with the greatest weight, in units of ``sqrt(S) / R``."""
+        return self.hedge[..., HEAVIEST]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SelfTuning(Learner):
+    """A learner to pick without thinking: it keeps the violation rate you name, in your units.
+
+    No horizon, no bounds on gradients or constraints, no units. At the end of slot t:
+
+    1. ``d = grad f_t(x_t)``, ``S = sum of |d|^2``, ``D = max |d|``.
+    2. Slot t is violated if any ``g_t^n(x_t) > 1e-8 R |grad g_t^n(x_t)|``.
+    3. Forecasts of g_{t+1} are judged, and the best is taken (:mod:`~coldq.learners.foresight`).
+    4. The factor lambda moves by adaptive conformal inference; the margin is ``lambda sigma^n``.
+    5. A pool of step sizes c = 4, 1, ..., 4^-6 is weighted by AdaHedge on ``<d, x^c - x_t>``.
+    6. Each steps from its own x^c, with ``alpha = c sqrt(S) / R`` and ``F = D + 2 alpha R``:
+
+           min over x in X of <d, x - x^c> / F + alpha |x - x^c|^2 / F
+                              + 100 sum_n [forecast^n(x) + margin^n]_+ / |grad forecast^n(x_t)|
+
+       It is saturated if a multiplier is at its cap 100 in an expert of weight above 1e-3.
+    7. x_{t+1} is the weighted mean of the pool.
+
+    Decisions do not depend on the units of the loss or of any row. What has no unit yet is put in
+    a way that keeps this: before the first gradient that is not zero, alpha / F is that of a first
+    one; a row without a slope (0'x <= b) counts by its sign; a curved row that is flat at x_t takes
+    the steepest slope seen, or else |g^n| / R; a surprise that never came leaves the margin zero.
+
+    Parameters
+    ----------
+    domain
+        The feasible set X, bounded.
+    violation_rate
+        q in (0, 1): the share of slots in which any row may be violated. None: no margin.
+    forecasts
+        Some of :mod:`coldq.forecasts`; the last constraint is always one of them.
+    pool
+        The step sizes c.
+    tolerance
+        A row is violated above ``tolerance R |grad g|``.
+
+    Notes
+    -----
+    For every run, without assumptions, the number of counted violations is at most
+    ``q (n - excluded) + lambda / eta - lambda_1 / eta_1``, with n slots judged, all but the first.
+    Excluded are those after a saturated step, where no margin would have helped. See
+    docs/keep-a-violation-rate.md for what is proved.
+
+    References
+    ----------
+    The step is that of Wang, Yan and Liu (AAAI 2025); the factor is adaptive conformal inference of
+    Gibbs and Candes (NeurIPS 2021); the pool is that of Zhang, Lu and Zhou (NeurIPS 2018) under
+    AdaHedge of de Rooij, van Erven, Grunwald and Koolen (JMLR 2014).
+
+    >>> import coldq
+    >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=2), violation_rate=0.01)
+    >>> state = learner.init(n_constraints=1)
+    >>> revealed = coldq.Feedback(coldq.Linear([-1.0, -2.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
+    >>> for _ in range(20):
+    ...     state = learner.update(state, revealed)
+    >>> state.x.round(6), state.margin, bool(state.saturated)
+    (array([0., 1.]), array([0.]), False)
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        assumes=("bounded domain", "regret: against what holds with the margin, a sketch"),
+        claims=(
+            Claim("convex", "fixed", Rate(0), Rate(0.5), Rate(0.5, vx=0.5)),
+            Claim("convex", "time-varying", Rate(vg=1), Rate(0.5), Rate(0.5, vx=0.5)),
+        ),
+        certainty="exact",
+        bibtex=BIBTEX
+        + """
+@inproceedings{gibbs2021adaptive,
+  author    = {Gibbs, Isaac and Candes, Emmanuel},
+  title     = {Adaptive Conformal Inference Under Distribution Shift},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2021}
+}
+@inproceedings{zhang2018adaptive,
+  author    = {Zhang, Lijun and Lu, Shiyin and Zhou, Zhi-Hua},
+  title     = {Adaptive Online Learning in Dynamic Environments},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2018}
+}
+@article{derooij2014follow,
+  author    = {de Rooij, Steven and van Erven, Tim and Gr{\\"u}nwald, Peter D. and
+               Koolen, Wouter M.},
+  title     = {Follow the Leader If You Can, Hedge If You Must},
+  journal   = {Journal of Machine Learning Research},
+  volume    = {15},
+  year      = {2014}
+}""",
+    )
+
+    state_type = SelfTuningState
+    domain: Any
+    violation_rate: float | None
+    forecasts: tuple[Any, ...]
+    pool: Array
+    tolerance: float
+    horizon: int | None
+    _ahead: ClassVar[Foresight]  # set for each
+    _R: ClassVar[Array]
+    _tolerance: ClassVar[Array]
+
+    def __init__(
+        self,
+        domain: Any,
+        violation_rate: float | None = None,
+        *,
+        forecasts: Any = DEFAULT,
+        pool: ArrayLike = POOL,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        require_domain(domain)
+        if domain.batch:
+            raise InvalidInput("SelfTuning takes one domain, without leading axes")
+        if not np.isfinite(domain.diameter):
+            raise InvalidInput(f"SelfTuning needs a bounded domain, but it is {domain}")
+        sizes = real_array("pool", pool, 1)
+        if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
+            raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")
+        ahead = Foresight(forecasts, violation_rate, tolerance)
+        self._set(
+            domain=domain,
+            violation_rate=ahead.violation_rate,
+            forecasts=ahead.forecasts,
+            pool=sizes,
+            tolerance=ahead.tolerance,
+            horizon=None,
+            _ahead=ahead,
+            _R=np.array(domain.diameter if domain.diameter > 0.0 else 1.0),
+            _tolerance=np.array(ahead.tolerance),
+        )
+
+    @classmethod
+    def for_problem(cls, problem: Any, **parameters: Any) -> SelfTuning:
+        """For a problem's domain; its horizon and constants are not looked at.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=10)
+        >>> coldq.SelfTuning.for_problem(problem, violation_rate=0.1).horizon is None
+        True
+        """
+        require_problem(problem)
+        return cls(problem.domain, **parameters)
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> SelfTuningState:
+        """The state before slot 1: all of the pool start where the learner does."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        lead, K = t.shape, self.pool.size
+        points = np.array(np.broadcast_to(x[..., None, :], (*lead, K, x.shape[-1])), order="C")
+        hedge = np.zeros((*lead, HEDGE))
+        hedge[..., HEAVIEST] = self.pool[0]
+        return self._state(
+            t, x, *self._ahead.first(lead, rows), np.zeros((*lead, rows)), points, hedge,
+            np.zeros((*lead, K)), np.full((*lead, K), 1.0 / K),
+        )  # fmt: skip
+
+    def update(self, state: SelfTuningState, feedback: Feedback) -> SelfTuningState:
+        """The state of the next slot."""
+        gradient = self._gradient(state, feedback)
+        g = feedback.constraint
+        if type(g) is Affine and feedback.forecast is None and g.b.shape[-1] <= STACK:
+            return self._update_rows(state, gradient, feedback, g)
+        return self._update_any(state, gradient, feedback)
+
+    def _update_rows(
+        self, state: SelfTuningState, gradient: Array, feedback: Feedback, g: Affine
+    ) -> SelfTuningState:
+        """The rule for affine rows: two kernels, and the step between them."""
+        self._require_rows(feedback, state.margin.shape)
+        ahead, t, x = self._ahead, state.t.astype(np.float64), state.x
+        lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
+        if p != x.shape[-1]:
+            self._values(state, feedback, state.margin.shape)  # says what is wrong
+        past = ahead.past_of(state, n * (p + 1))
+        tally, moments, errors, hedge, losses, weights, directions, alphas = [
+            empty(a.shape)
+            for a in (
+                state.tally, state.moments, state.errors, state.hedge, state.losses,
+                state.weights, state.points, state.losses,
+            )
+        ]  # fmt: skip
+        margin, limits = empty((*lead, n)), empty((*lead, n))
+        new, rows = empty(past.shape), empty((*lead, n, p))
+        given = (
+            t, g.A, g.b, x, gradient, self._R, ahead.rate, self._tolerance, state.tally,
+            state.predicted, state.moments, state.errors, past, ahead.table, state.points,
+            self.pool, state.hedge, state.losses, state.weights,
+        )  # fmt: skip
+        found = (
+            tally, moments, errors, margin, new, rows, limits, hedge, losses, weights, directions,
+            alphas,
+        )  # fmt: skip
+        fill_batch(before_rows(), given, BEFORE, found, lead, past.shape[-1] * past.shape[-2])
+        step = solve(
+            state.points, directions, alphas, np.full(n, WEIGHT),
+            Affine.unchecked(rows[..., None, :, :], limits[..., None, :]), self.domain,
+        )  # fmt: skip
+        played, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
+        multipliers = np.ascontiguousarray(step.multipliers)
+        given = t, weights, step.x, multipliers, tally, new, ahead.table, errors
+        found = played, marked, predicted
+        fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
+        return self._state(
+            state.t + 1, played, marked, margin, predicted, moments, errors, new,
+            np.array(state.slopes), step.x, hedge, losses, weights,
+        )  # fmt: skip
+
+    def _update_any(
+        self, state: SelfTuningState, gradient: Array, feedback: Feedback
+    ) -> SelfTuningState:
+        """The rule for any constraint, and with a forecast of the user's own."""
+        values, n = self._values(state, feedback, state.margin.shape), state.margin.shape[-1]
+        slopes_now = self._jacobian(state, feedback, n)
+        g = whole(feedback.constraint, n)
+        given = feedback.forecast and feedback.forecast.constraint
+        given = None if given is None else whole(given, n)
+        ahead, t, R = self._ahead, state.t.astype(np.float64), self._R
+        tally, margin, moments, errors, past, data, expected = ahead.look(
+            state, t, values, slopes_now, g, given, R
+        )
+
+        hedge, losses, weights = (empty(a.shape) for a in (state.hedge, state.losses, state.losses))
+        directions, alphas = empty(state.points.shape), empty(state.losses.shape)
+        pool_steps()(
+            gradient, state.x, state.points, self.pool, R, state.hedge, state.losses,
+            state.weights, hedge, losses, weights, directions, alphas,
+        )  # fmt: skip
+
+        rho, slopes = self._slopes(state, expected, n)
+        # The pool is the leading axis here, so that the constraint's own axes are those of a batch.
+        center, direction = (np.moveaxis(a, -2, 0) for a in (state.points, directions))
+        step = solve(
+            np.ascontiguousarray(center), np.ascontiguousarray(direction),
+            np.ascontiguousarray(np.moveaxis(alphas, -1, 0)), WEIGHT / rho,
+            expected.tightened(margin), self.domain,
+        )  # fmt: skip
+        points = np.ascontiguousarray(np.moveaxis(step.x, 0, -2))
+        prices = np.ascontiguousarray(np.moveaxis(step.multipliers * rho, 0, -2))
+
+        played, marked = empty(state.x.shape), empty(tally.shape)
+        play_pool()(weights, points, prices, tally, played, marked)
+        predicted = ahead.predict(played, g, data, given, n)
+        return self._state(
+            state.t + 1, played, marked, margin, predicted, moments, errors, past, slopes, points,
+            hedge, losses, weights,
+        )  # fmt: skip
+
+    def _slopes(self, state: SelfTuningState, expected: Any, n: int) -> tuple[Array, Array]:
+        """rho^n, how steep the expected rows are at x_t, and the steepest that they have been."""
+        from coldq.contractions import dot
+
+        J = np.ascontiguousarray(
+            np.broadcast_to(expected.jacobian(state.x), (*state.x.shape[:-1], n, state.x.shape[-1]))
+        )
+        norms = np.sqrt(dot(J, J)) if n else np.zeros((*state.x.shape[:-1], 0))
+        steepest = np.maximum(state.slopes, norms)
+        rho = np.maximum(norms, FLAT * steepest)
+        if not rho.all():
+            height = np.abs(expected.value(state.x)) / self._R
+            rho = np.where(rho > 0.0, rho, np.where(height > 0.0, height, 1.0))
+        return rho, steepest
+
+    def certificate(self, state: SelfTuningState) -> dict[str, Any]:
+        """The counted violations of a run so far beside the most that there can have been.
+
+        >>> import coldq
+        >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), violation_rate=0.1)
+        >>> sorted(learner.certificate(learner.init(1)))
+        ['bound', 'excluded', 'judged', 'violated']
+        """
+        bound = pathwise_bound(state, self.violation_rate) if self.violation_rate else np.nan
+        return {
+            "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
+            "bound": bound,
+        }  # fmt: skip
+
+    def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
+        """The most that the losses so far can be above those of decisions with such a path.
+
+        Of decisions that keep the rows stepped on; docs/keep-a-violation-rate.md has the proof.
+
+        >>> import coldq
+        >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), pool=[1.0])
+        >>> learner.regret_bound(learner.init(0))  # nothing was lost so far
+        array(0.)
+        """
+        path, R = real_array("path_length", path_length, 0), self._R
+        if (path < 0.0).any():
+            raise InvalidInput(f"path_length must not be negative, but is {path}")
+        log = np.log(self.pool.size)
+        squares, steepest = state.hedge[..., SQUARES], state.hedge[..., STEEPEST]
+        spans = self.pool * (1.0 + 2.0 * path / R)[..., None] + 0.5 / self.pool
+        rounding = 2.0 * ALIKE * R * np.sqrt(squares * np.maximum(state.t - 1.0, 0.0))
+        root = R * np.sqrt(squares) * (spans.min(axis=-1) + np.sqrt(log))
+        return np.asarray(root + R * steepest * (4.0 / 3.0 * log + 2.0) + rounding)
+
+    def _require_sound(self, state: SelfTuningState) -> None:
+        self._ahead.require_sound(state)
+        K, n, p = self.pool.size, state.margin.shape[-1], self.domain.dim
+        cores = {
+            "slopes": (n,), "points": (K, p), "hedge": (HEDGE,), "losses": (K,), "weights": (K,),
+        }  # fmt: skip
+        for name, core in cores.items():
+            shape = getattr(state, name).shape
+            if shape[len(shape) - len(core) :] != core:
+                raise InvalidInput(
+                    f"{name} must have the shape {(*state.batch, *core)}, but has {shape}"
+                )
+        if not self.domain.contains(state.points).all():
+            raise InvalidInput("points must lie in the domain")
+        if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():
+            raise InvalidInput("weights, hedge and losses must not be negative")

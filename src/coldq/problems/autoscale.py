@@ -1,0 +1,107 @@
+"""Servers for a web site: rent enough of three pools for requests that nobody announces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, whole_number
+from coldq.constraints import Affine
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.losses import Linear
+from coldq.problems.job_scheduling import request_trace
+from coldq.problems.problem import Constants, Problem
+
+CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
+UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
+RESERVED, ON_DEMAND, SPOT = 6.0, 12.0, 14.0  # the prices of a unit; the last one moves
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Autoscale(Problem):
+    """Units of three pools for the requests of every five minutes, as cheap as possible.
+
+    ``f_t(x) = <c_t, x>`` and ``g_t(x) = d_t - <(8, 10, 12), x>``: requests d_t to a NASA web
+    server, at most (20, 60, 100) units, prices 6, 12 and ``14 exp(0.6 z_t)``. The third is a spot
+    market, ``z_1 = 0`` and ``z_t = 0.98 z_{t-1} + 0.12 e_t`` with e_t standard normal. The requests
+    are real, the prices are drawn, once: every seed sees the same.
+
+    Parameters
+    ----------
+    horizon
+        T, at most the 2880 slots of the requests.
+    price_seed
+        That of the spot market.
+
+    >>> import coldq
+    >>> problem = coldq.problems.Autoscale()
+    >>> problem.horizon, problem.domain.upper
+    (2880, array([ 20.,  60., 100.]))
+    """
+
+    horizon: int
+    price_seed: int
+    domain: Any
+    n_constraints = 1
+
+    def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:
+        most = len(request_trace())
+        T = most if horizon is None else whole_number("horizon", horizon, 2)
+        if most < T:
+            raise InvalidInput(f"horizon is {T}, but the request trace has only {most} slots")
+        seed = whole_number("price_seed", price_seed, 0)
+        self._set(horizon=T, price_seed=seed, domain=Box(0.0, UNITS))
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """Sentences on where the data comes from, and which of it is not real."""
+        return (
+            "Requests: per five minutes to a NASA web server, 1 to 10 July 1995 (Internet Traffic "
+            "Archive, NASA-HTTP).",
+            f"Prices, capacities and limits are made up; the spot price is drawn, from seed "
+            f"{self.price_seed}.",
+        )
+
+    @property
+    def constants(self) -> Constants:
+        """All exact."""
+        demand = request_trace()[: self.horizon]
+        return Constants(
+            diameter=float(self.domain.diameter),
+            gradient_bound=float(np.sqrt(np.square(self._prices()).sum(axis=-1).max())),
+            constraint_bound=float(max(demand.max(), CAPACITY @ UNITS - demand.min())),
+            constraint_lipschitz=float(np.sqrt(np.square(CAPACITY).sum())),
+        )
+
+    def start(self, seeds: Iterable[int]) -> AutoscaleStream:
+        """One stream; it is the same for all seeds."""
+        return AutoscaleStream(self)
+
+    def _prices(self) -> Array:
+        """c_t for every slot, (T, 3)."""
+        noise = np.random.default_rng(self.price_seed).standard_normal(self.horizon)
+        z = np.zeros(self.horizon)
+        for t in range(1, self.horizon):
+            z[t] = 0.98 * z[t - 1] + 0.12 * noise[t]
+        fixed = np.broadcast_to([RESERVED, ON_DEMAND], (self.horizon, 2))
+        return np.column_stack([fixed, SPOT * np.exp(0.6 * z)])
+
+
+class AutoscaleStream:
+    """The slots of the trace."""
+
+    def __init__(self, problem: Autoscale) -> None:
+        self.prices, self.demand = problem._prices(), request_trace()
+        self.rows = -CAPACITY[None]
+        for array in (self.prices, self.rows):
+            array.flags.writeable = False
+
+    def reveal(self, t: int, x: Array) -> Feedback:
+        """The prices and requests of slot t, whatever was played."""
+        demand = self.demand[t - 1 : t]
+        return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, -demand), slot=t)

@@ -1,0 +1,132 @@
+"""Power for a state: dispatch eleven zones for a load that nobody announces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, whole_number
+from coldq.constraints import Affine
+from coldq.domains import Box
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.losses import Linear
+from coldq.problems import data
+from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
+from coldq.problems.problem import Constants, Problem
+
+ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
+IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
+SPARE = 2.5  # how much more than its mean load of the first day a zone can make
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Dispatch(Problem):
+    """Power x (MW) of the eleven zones of New York for the load of every five minutes.
+
+    ``f_t(x) = <c_t, x>`` with the zones' real-time prices, ``0 <= x_i <= 2.5`` times the zone's
+    mean load of the first day, and three rows ``g_t(x) <= 0``: all load less all power; the load of
+    N.Y.C. and Long Island less 3,500 MW of import and their power; that of N.Y.C. less 2,500 MW and
+    its power. Loads and prices are those of 23 to 29 October 2016; every seed sees the same.
+
+    Parameters
+    ----------
+    horizon
+        T, at most the 2016 slots of the week.
+
+    >>> import coldq
+    >>> problem = coldq.problems.Dispatch()
+    >>> problem.horizon, problem.domain.dim, problem.n_constraints
+    (2016, 11, 3)
+    """
+
+    horizon: int
+    domain: Any
+    n_constraints = 3
+
+    def __init__(self, horizon: int | None = None) -> None:
+        loads = october_2016("load")
+        T = len(loads) if horizon is None else whole_number("horizon", horizon, 2)
+        if len(loads) < T:
+            raise InvalidInput(f"horizon is {T}, but the week has only {len(loads)} slots")
+        self._set(horizon=T, domain=Box(0.0, SPARE * loads[:SLOTS_A_DAY].mean(axis=0)))
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """Sentences on where the data comes from, and what of the problem is made up."""
+        return (
+            "Loads: NYISO actual zonal load (P-58B), five-minute intervals, 23 to 29 October 2016.",
+            "Prices: NYISO real-time zonal LBMP (P-24A) of the same intervals.",
+            "What a zone can make and what lines carry is made up.",
+        )
+
+    @property
+    def constants(self) -> Constants:
+        """All exact."""
+        T, top = self.horizon, self.domain.upper
+        least, most = -_rows() @ top, -_demand()[:T].min(axis=0)
+        return Constants(
+            diameter=float(self.domain.diameter),
+            gradient_bound=float(np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())),
+            constraint_bound=float(max(_demand()[:T].max(), (least + most).max())),
+            constraint_lipschitz=float(np.sqrt(len(ZONES))),
+        )
+
+    @property
+    def tighten(self) -> Callable[[Any, Array], Affine]:
+        """How headroom tightens its rows: every load times 1 + h, the imports as they are."""
+        return more_load
+
+    def start(self, seeds: Iterable[int]) -> DispatchStream:
+        """One stream; it is the same for all seeds."""
+        return DispatchStream()
+
+
+class DispatchStream:
+    """The slots of the week."""
+
+    def __init__(self) -> None:
+        self.prices, self.rows, self.limits = october_2016("lbmp"), _rows(), -_demand()
+        for array in (self.rows, self.limits):
+            array.flags.writeable = False
+
+    def reveal(self, t: int, x: Array) -> Feedback:
+        """The prices and loads of slot t, whatever was played."""
+        return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, self.limits[t - 1]), slot=t)
+
+
+def more_load(rows: Affine, headroom: Array) -> Affine:
+    """The rows of a slot with every load times 1 + headroom."""
+    load = IMPORTS - rows.b
+    return rows.tightened(headroom[..., None] * load)
+
+
+def _rows() -> Array:
+    """A, whose rows count the power of all zones, of both islands and of the city."""
+    counted = [ZONES, ISLANDS, ISLANDS[:1]]
+    return -np.array([[float(zone in zones) for zone in ZONES] for zones in counted])
+
+
+def _demand() -> Array:
+    """What the power must be at least, (T, 3)."""
+    demand = october_2016("load") @ -_rows().T
+    return demand - IMPORTS
+
+
+@cache
+def october_2016(what: str) -> Array:
+    """The "load" (MW) or the "lbmp" ($/MWh) of the eleven zones, (2016, 11).
+
+    >>> from coldq.problems.dispatch import october_2016
+    >>> october_2016("load").shape
+    (2016, 11)
+    """
+    header, *rows = data.text(f"nyiso-{what}-5min-2016-10-23_2016-10-29.csv.gz").splitlines()
+    assert tuple(header.split(",")[1:]) == ZONES
+    values = np.loadtxt(rows, delimiter=",", usecols=range(1, len(ZONES) + 1))
+    values.flags.writeable = False
+    return values

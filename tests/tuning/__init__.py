@@ -1,0 +1,1 @@
+"""Tests of learners that keep a violation rate."""

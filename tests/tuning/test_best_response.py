@@ -1,0 +1,86 @@
+"""BestResponse against a linear-programming solver, and the tuning of its headroom."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize_scalar
+
+import coldq
+
+
+def test_the_best_response_to_affine_rows_is_the_linear_programs() -> None:
+    rng = np.random.default_rng(0)
+    top = rng.uniform(1.0, 3.0, 6)
+    for h in (0.0, 0.1, 0.4):
+        learner = coldq.BestResponse(coldq.Box(0.0, top), headroom=h)
+        for _ in range(20):
+            c, A = rng.standard_normal(6), -rng.uniform(0.0, 1.0, (2, 6))
+            b = -rng.uniform(0.2, 0.5, 2) * (-A @ top)
+            g = coldq.Affine(A, b)
+            x = learner.update(learner.init(2), coldq.Feedback(coldq.Linear(c), g)).x
+            best = linprog(c, A, b - h * np.abs(b), bounds=list(zip(0.0 * top, top, strict=True)))
+            assert c @ x == pytest.approx(best.fun, abs=1e-7)
+            assert (A @ x <= b - h * np.abs(b) + 1e-7).all()
+
+
+def test_where_nothing_keeps_all_rows_the_total_violation_is_least() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        A, b = rng.standard_normal((3, 4)), -rng.uniform(3.0, 6.0, 3)
+        learner = coldq.BestResponse(coldq.Box(-1.0, 1.0, dim=4), headroom=0.1)
+        x = learner.update(
+            learner.init(3), coldq.Feedback(coldq.Linear(np.ones(4)), coldq.Affine(A, b))
+        ).x
+        tight = b - 0.1 * np.abs(b)
+        # min 1's over A x - s <= tight, s >= 0
+        rows = np.hstack([A, -np.eye(3)])
+        least = linprog([0.0] * 4 + [1.0] * 3, rows, tight, bounds=[(-1, 1)] * 4 + [(0, None)] * 3)
+        assert least.fun > 0.0
+        assert np.maximum(A @ x - tight, 0.0).sum() == pytest.approx(least.fun, rel=1e-6)
+
+
+def test_a_capacitys_demand_is_met_with_its_headroom_at_least_cost() -> None:
+    g = coldq.LogCapacity(2.0, [1.0, 2.0], [1.0, 1.0])
+    learner = coldq.BestResponse(coldq.Box(0.0, 50.0, dim=2), headroom=0.25)
+    x = learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 1.0]), g)).x
+
+    def cost(one: float) -> float:
+        return one + np.exp((2.5 - np.log1p(one)) / 2.0) - 1.0
+
+    best = minimize_scalar(cost, bounds=(0.0, 5.0), method="bounded", options={"xatol": 1e-10})
+    assert x.sum() == pytest.approx(best.fun, abs=1e-6)
+    assert np.log1p(x[0]) + 2.0 * np.log1p(x[1]) == pytest.approx(2.5, abs=1e-9)
+
+
+def test_headrooms_side_by_side_are_what_runs_of_their_own_give() -> None:
+    problem = coldq.problems.Dispatch(60)
+    found = coldq.learners.best_response.try_headrooms(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
+    for one in found:
+        learner = coldq.BestResponse.for_problem(problem, headroom=one.headroom)
+        trace = coldq.simulate(learner, problem, [0])
+        assert one.cost == pytest.approx(trace.loss[0, 30:].mean(), rel=1e-12)
+        assert one.violation == pytest.approx(trace.violation[0, 30:].sum(), rel=1e-9)
+        assert one.share == pytest.approx((trace.constraint[0, 30:] > 0.01).any(axis=-1).mean())
+
+
+def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
+    Headroom = coldq.learners.best_response.Headroom
+    tried = [
+        Headroom(0.0, 1.0, 0.5, 9.0),
+        Headroom(0.1, 2.0, 0.1, 1.0),
+        Headroom(0.2, 3.0, 0.02, 0),
+    ]
+    choose = coldq.learners.best_response.choose_headroom
+    assert choose(tried, 0.1).headroom == 0.1
+    assert choose(tried, 0.05).headroom == 0.2
+    assert choose(tried, 0.001).headroom == 0.2  # none keeps it: the least share
+
+
+def test_what_has_no_limit_has_no_headroom() -> None:
+    g = coldq.Convex(lambda x: [x @ x - 1.0], lambda x: [2.0 * x])
+    learner = coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=0.1)
+    with pytest.raises(coldq.InvalidInput, match="limit"):
+        learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 1.0]), g))
+    with pytest.raises(coldq.InvalidInput, match="headroom"):
+        coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=-0.1)

@@ -1,0 +1,60 @@
+"""coldq compare --rate: intervals, who plays, and what is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import coldq
+from coldq.cli import app
+from coldq.experiments.targets import block_interval, keys_of, measure_target, rates_of
+
+
+def test_the_block_interval_is_wider_where_slots_that_follow_each_other_are_alike() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(4800)
+    apart = block_interval(noise)
+    width = apart[2] - apart[1]
+    assert width == pytest.approx(2 * 1.96 / np.sqrt(4800), rel=0.15)  # as if independent
+    alike = block_interval(np.repeat(noise[::12], 12))
+    assert (alike[2] - alike[1]) > 2.5 * width  # about sqrt(12) times as wide
+    assert block_interval(noise) == apart
+
+
+def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
+    done = CliRunner().invoke(
+        app,
+        ["compare", "autoscale", "--rate", "0.1", "--seeds", "1", "--horizon", "60",
+         "--out", str(tmp_path)],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "SelfTuning" in done.output
+    table = pq.read_table(tmp_path / "compare-rates.parquet").to_pylist()
+    assert {"SelfTuning", "SafetyMargin(COLDQ)", "SafetyMargin(RECOO)", "COLDQ", "COLDQ.scaled"} < {
+        row["learner"] for row in table
+    }
+    assert sum("headroom" in row["learner"] for row in table) == 3
+    assert (tmp_path / "figures" / "rate-autoscale-0.1.png").stat().st_size > 5_000
+    assert "rate-autoscale-0.1" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_score_is_that_of_the_run() -> None:
+    target = measure_target("autoscale", 0.1, [0], horizon=90, curves=False)
+    problem = coldq.problems.Autoscale(90)
+    trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.1), problem, [0])
+    first = target.scores[0]
+    assert first.cost[0] == pytest.approx(trace.loss[0, 30:].mean())
+    assert first.share[0] == pytest.approx((trace.constraint[0, 30:, 0] > 1e-4).mean())
+    assert first.violation == pytest.approx(trace.violation[0, 30:].sum())
+
+
+def test_odd_rates_and_problems_are_refused() -> None:
+    with pytest.raises(coldq.InvalidInput, match="violation_rate"):
+        rates_of("0.01,2")
+    with pytest.raises(coldq.InvalidInput, match="share"):
+        rates_of("often")
+    with pytest.raises(coldq.InvalidInput, match="no problem"):
+        measure_target("linear", 0.1)
+    assert keys_of("all")[0] == "autoscale"
