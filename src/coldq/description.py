@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq import constraints, domains, losses, schedules
+from coldq import constraints, domains, forecasts, losses, schedules
 from coldq._plain import NOT_IN_JSON, Walk, number
 from coldq._values import constructor_fields
 from coldq.errors import InvalidInput, NotSaveable
@@ -44,23 +44,27 @@ OURS = (
     constraints.LogCapacity,
     constraints.Stacked,
     constraints.Unconstrained,
+    forecasts.Last,
+    forecasts.MovingAverage,
+    forecasts.Trend,
+    forecasts.Seasonal,
 )
 # Made of a user's functions: their parts are looked at, to name the function.
 OF_FUNCTIONS = (domains.CustomDomain, losses.Smooth, constraints.Convex)
 BEYOND = (
-    "a description holds numbers and words, and coldq's own learners, domains, schedules, losses "
-    "and constraints"
+    "a description holds numbers and words, and coldq's own learners, domains, schedules, losses, "
+    "constraints and forecasts"
 )
 
 
 @cache
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
-    from coldq.learners import CATALOGUE
-    from coldq.learners.decentralised import Decentralised
+    from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
     from coldq.networks import Alternating
 
-    by_name = {kind.__name__: kind for kind in (*CATALOGUE, Decentralised, Alternating, *OURS)}
+    around = Decentralised, Alternating, Forecasting, SafetyMargin  # other learners
+    by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *OURS)}
     return by_name | {
         "Affine.from_measurement": constraints.Affine.from_measurement,
         "QuadraticConstraint.diagonal": constraints.DiagonalQuadratic,
@@ -84,7 +88,7 @@ def describe(value: Any) -> dict[str, Any]:
     ...
     coldq.errors.NotSaveable: eta of this OGD is a function of your own (<lambda>), which cannot be
     described: a description holds numbers and words, and coldq's own learners, domains, schedules,
-    losses and constraints
+    losses, constraints and forecasts
     """
     _name_of(value, f"a {type(value).__name__}")
     whole = f"this {type(value).__name__}"
