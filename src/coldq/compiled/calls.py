@@ -34,7 +34,7 @@ call_at: Any = Special("call_at")  # call_at(address, table): that of a kernel f
 # axes it has, which operand is the first output; then a line for each operand.
 ARRAYS, CODE, OPERANDS, DIMENSIONS, FIRST_OUT, HEADER = range(6)
 LINE = 8
-MOST_OPERANDS = 24
+MOST_OPERANDS = 40
 MOST_DIMENSIONS = 16
 CORES, OPTIONAL, NAMES, SLOTS = 0, 1, 2, 5  # of a line: axes, marks, their names, where steps go
 DATA, AXES, LENGTHS, STEPS, FIELDS = range(5)  # what is known of an operand
