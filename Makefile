@@ -22,6 +22,7 @@ test: lint types unit
 lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(SETUP)
 	$(BIN)/pyright

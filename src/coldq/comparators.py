@@ -32,7 +32,8 @@ from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
 from coldq.errors import Error, Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.simulate import replay, require_problem, seed_tuple
+from coldq.protocols import require_problem
+from coldq.simulate import replay, seed_tuple
 from coldq.step import SOLVERS, Step, penalised_step
 from coldq.step.affine import TOLERANCE, append, is_large, raise_if_failed, rescue, run_affine
 from coldq.step.ball import run_ball

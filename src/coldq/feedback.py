@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coldq.constraints import Constraint, Unconstrained
+from coldq.constraints import Unconstrained
 from coldq.errors import InvalidInput
-from coldq.losses import Loss
+from coldq.protocols import Constraint, Loss
 
 
 @dataclass(frozen=True)

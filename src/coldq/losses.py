@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,18 +26,6 @@ from coldq._values import (
 )
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
-
-
-class Loss(Protocol):
-    """What a learner may ask of a loss."""
-
-    def value(self, x: ArrayLike) -> Array:
-        """f(x), of the batch's shape."""
-        ...
-
-    def gradient(self, x: ArrayLike) -> Array:
-        """The gradient of f at x, of x's shape."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -17,10 +17,10 @@ from coldq._values import Array, flag, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput, UndefinedRegret, warn
+from coldq.protocols import require_problem
 from coldq.simulate import (
     Trace,
     replay,
-    require_problem,
     require_same_again,
     require_trace,
     seed_tuple,

@@ -15,6 +15,7 @@ from coldq._values import Array, as_array, flag, is_ours, real_array, whole_numb
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
+from coldq.protocols import require_learner, require_problem
 
 KEEPABLE = ("decisions", "queue", "multipliers")
 PER_AGENT = ("agent_loss", "agent_violation")
@@ -97,17 +98,6 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     return chosen
 
 
-def require_problem(problem: Any) -> None:
-    """Raise unless it has what makes a problem."""
-    _require(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
-
-
-def _require(thing: Any, name: str, attributes: Iterable[str]) -> None:
-    for attribute in attributes:
-        if not hasattr(thing, attribute):
-            raise InvalidInput(f"a {name} needs {attribute}, which this has not: {thing!r}")
-
-
 def require_trace(trace: Any) -> Trace:
     """The trace itself; raise unless it is one."""
     if not isinstance(trace, Trace):
@@ -153,7 +143,7 @@ def simulate(
     >>> trace.loss.shape
     (1, 50)
     """
-    _require(learner, "learner", ("domain", "horizon", "init", "update"))
+    require_learner(learner)
     require_problem(problem)
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)

@@ -4,7 +4,7 @@ Each has ``value(x)`` of shape ``(..., N)`` and ``jacobian(x)`` of shape ``(...,
 """
 
 from coldq.constraints.affine import Affine
-from coldq.constraints.constraint import Constraint, Kind, difference, largest, require_whole
+from coldq.constraints.constraint import Kind, difference, largest, require_whole
 from coldq.constraints.convex import Convex
 from coldq.constraints.log_capacity import LogCapacity
 from coldq.constraints.max_affine import MaxAffine
@@ -12,6 +12,7 @@ from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
 from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.constraints.unconstrained import Unconstrained
+from coldq.protocols import Constraint
 
 __all__ = [
     "Affine",

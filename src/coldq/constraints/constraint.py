@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, is_ours, joint_batch, real_array
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
     from coldq.constraints.affine import Affine
-
-
-class Constraint(Protocol):
-    """What a learner may ask of a constraint."""
-
-    def value(self, x: ArrayLike) -> Array:
-        """g(x), of shape ``(..., N)``."""
-        ...
-
-    def jacobian(self, x: ArrayLike) -> Array:
-        """The derivative of g at x, of shape ``(..., N, p)``."""
-        ...
 
 
 class Kind:

@@ -16,8 +16,8 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
+from coldq.protocols import require_problem
 from coldq.schedules import Power, Schedule, as_schedule, value_at
-from coldq.simulate import require_problem
 from coldq.step import solve
 from coldq.theory.bounds import coldq_guarantees
 from coldq.theory.known import Guarantee, Known, exponent

@@ -8,7 +8,7 @@ import numpy as np
 
 from coldq._values import positive
 from coldq.errors import InvalidInput
-from coldq.simulate import require_problem
+from coldq.protocols import require_problem
 
 NAMES = (
     "diameter",

@@ -16,8 +16,8 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
 from coldq.learners.learner import Learner, QueueState, any_of
+from coldq.protocols import require_problem
 from coldq.schedules import Schedule
-from coldq.simulate import require_problem
 from coldq.step import solve
 
 

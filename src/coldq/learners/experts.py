@@ -31,8 +31,8 @@ from coldq.learners.recoo import RECOO
 from coldq.learners.yi2021 import BIBTEX as YI2021_BIBTEX
 from coldq.learners.yi2021 import Yi2021
 from coldq.losses import GradientAt, Linear
+from coldq.protocols import require_problem
 from coldq.schedules import Power
-from coldq.simulate import require_problem
 from coldq.theory.bounds import expert_guarantees
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import DoublyBounded

@@ -13,7 +13,7 @@ from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
-from coldq.simulate import require_problem
+from coldq.protocols import require_problem
 from coldq.step import solve
 
 

@@ -15,8 +15,8 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.learner import Learner, QueueState, has_first
+from coldq.protocols import require_problem
 from coldq.schedules import Power, Schedule, as_schedule
-from coldq.simulate import require_problem
 from coldq.step import solve
 
 READINGS = ("drift", "comparison")

@@ -14,7 +14,7 @@ from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
-from coldq.simulate import require_problem
+from coldq.protocols import require_problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, Value
+from coldq._values import Value
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.protocols import Stream
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,6 @@ class Constants:
     constraint_lipschitz: float
     strong_convexity: float = 0.0
     note: Mapping[str, str] = field(default_factory=dict)
-
-
-class Stream(Protocol):
-    """One run of a problem, or several side by side."""
-
-    def reveal(self, t: int, x: Array) -> Feedback:
-        """The loss and constraint of slot t, after x (S, p) was played in it."""
-        ...
 
 
 class Problem(Value):

@@ -12,7 +12,8 @@ import numpy as np
 from coldq._values import Array, quiet
 from coldq.constraints import largest
 from coldq.errors import InvalidInput, NotRevealed
-from coldq.simulate import replay, require_problem, seed_tuple
+from coldq.protocols import require_problem
+from coldq.simulate import replay, seed_tuple
 from coldq.theory.known import one_number
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
