@@ -604,9 +604,7 @@ def solve_instance(
             multipliers[k] = floor[k]
         else:
             multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
-    residual = judged(
-        residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf
-    )
+    residual = judged(residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
     return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
 
 
