@@ -24,7 +24,7 @@ from coldq.max_affine import MaxAffine
 from coldq.quadratic_constraint import QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked
-from coldq.step.affine import HINGE, TOLERANCE, is_large, misfit, raise_if_failed
+from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.curved import (
     CURVED_TOLERANCE,
@@ -42,7 +42,6 @@ from coldq.step.max_affine import (
     in_units,
     pieces_clash,
     plain_rows,
-    residual,
     solve_pieces,
     units_of,
     with_more_digits,
@@ -479,18 +478,18 @@ def certificate(member: Member, x: Array) -> float:
 def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
     """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
 
-    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where even
+    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
     these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
     """
     from coldq.step.rescue import clarabel_on_pieces
 
     none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
-    *answer, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
-    if worst <= TOLERANCE:
-        return *answer, True
-    units = units_of(problem)
-    found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
-    return *(found or solve_pieces(problem))[:3], False
+    there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    if not worst <= TOLERANCE:
+        units = units_of(problem)
+        found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
+        there, mu, nu, _ = found or solve_pieces(problem)
+    return there, mu, nu, worst <= TOLERANCE
 
 
 def gap_above(
