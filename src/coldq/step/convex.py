@@ -597,9 +597,10 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
             if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
                 best, terms = (value, point), member.terms(point, g, J)
         if best[0] < np.inf:
-            gap = (best[0] - least) / terms if terms > 0.0 else best[0] - least
-            late = k if gap < 0.9 * last else late
-            last = min(gap, last)
+            way = best[0] - least
+            gap = way / terms if terms > 0.0 else way
+            late = k if way < 0.9 * last else late
+            last = min(way, last)
             if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
