@@ -227,7 +227,7 @@ def least_exactly(
     problem: Problem, x: np.ndarray, lam: np.ndarray, rows: Slopes, holds: Any, open_: np.ndarray,
     share: np.ndarray, c: np.ndarray,
 ) -> Any:  # fmt: skip
-    """The bound from below that such a fit proves when it is corrected in fractions to leave nothing.
+    """The bound from below that such a fit proves if fractions correct it to leave nothing.
 
     Where prices are of 1e26 and gradients of 1e-10, no kind of floats has the digits for that. What
     pushes is corrected in proportion to how much it does, so that nothing changes its sign.

@@ -457,18 +457,18 @@ def certificate(member: Member, x: Array) -> float:
 def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
     """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
 
-    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where even
+    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
     these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
     """
     from coldq.step.rescue import clarabel_on_pieces
 
     none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
-    *answer, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
-    if worst <= TOLERANCE:
-        return *answer, True
-    units = units_of(problem)
-    found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
-    return *(found or solve_pieces(problem))[:3], False
+    there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    if not worst <= TOLERANCE:
+        units = units_of(problem)
+        found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
+        there, mu, nu, _ = found or solve_pieces(problem)
+    return there, mu, nu, worst <= TOLERANCE
 
 
 def gap_above(
@@ -576,9 +576,10 @@ def cutting_planes(member: Member) -> tuple[Array, Array, float]:
             if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
                 best, terms = (value, point), member.terms(point, g, J)
         if best[0] < np.inf:
-            gap = (best[0] - least) / terms if terms > 0.0 else best[0] - least
-            late = k if gap < 0.9 * last else late
-            last = min(gap, last)
+            way = best[0] - least
+            gap = way / terms if terms > 0.0 else way
+            late = k if way < 0.9 * last else late
+            last = min(way, last)
             if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall

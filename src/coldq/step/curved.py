@@ -358,7 +358,7 @@ def better(
     Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
     on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
     """
-    best = x, lam, worst
+    best: Any = (x, lam, worst)
     if np.isfinite(x).all() and np.isfinite(lam).all():
         best = newton(one, x, lam) if worst <= NEAR else best
         if is_sharp(one, *best):
@@ -411,15 +411,8 @@ def clash_is_proven(one: tuple[Any, ...], x: Array, lam: Array) -> bool:
 
     A convex function lies above its tangent at x, which is least in a corner.
     """
+    low, high, *_, lower, upper = one[3:]
     g, J, size, _ = values(one, x)
-    return tangents_clash(g, J, size, lam, *one[3:5], x, *one[-2:])
-
-
-def tangents_clash(
-    g: Array, J: Array, size: Array, lam: Array, low: Array, high: Array, x: Array, lower: Array,
-    upper: Array,
-) -> bool:  # fmt: skip
-    """The same of tangents with these values and slopes at x, in whose values `size` is summed."""
     mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
     mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
     if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):

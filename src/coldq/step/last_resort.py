@@ -69,44 +69,11 @@ class Long:
         s, e = two_sum(q, more)
         return renewed(s, e + rest.high / b)
 
-    def __rtruediv__(self, other: Any) -> Long:
-        return Long(np.broadcast_to(other, self.high.shape)) / self
-
     def __getitem__(self, where: Any) -> Long:
         return Long(self.high[where], self.low[where])
 
     def __setitem__(self, where: Any, value: Any) -> None:
         self.high[where], self.low[where] = parts(value)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.high.shape
-
-    @property
-    def T(self) -> Long:
-        return Long(self.high.T, self.low.T)
-
-    def sum(self, axis: int = -1) -> Long:
-        """The sum along an axis, by halves."""
-        high, low = np.moveaxis(self.high, axis, 0), np.moveaxis(self.low, axis, 0)
-        total = Long(high, low)
-        while len(total.high) > 1:
-            half = len(total.high) // 2
-            rest = total[2 * half :]
-            total = total[:half] + total[half : 2 * half]
-            if len(rest.high):
-                total = Long(
-                    np.concatenate([total.high, rest.high]), np.concatenate([total.low, rest.low])
-                )
-        if not len(total.high):
-            return Long(np.zeros(high.shape[1:]))
-        return total[0]
-
-    def sqrt(self) -> Long:
-        root = np.sqrt(self.high)
-        safe = np.where(root > 0.0, root, 1.0)
-        rest = self - Long(root) * root
-        return renewed(root, np.where(root > 0.0, rest.high / (2.0 * safe), 0.0))
 
 
 def parts(value: Any) -> tuple[Any, Any]:
@@ -134,11 +101,6 @@ def renewed(high: Any, low: Any) -> Long:
 
 def rounded(value: Any) -> Array:
     return value.high if isinstance(value, Long) else value
-
-
-def dot(a: Any, b: Any) -> Any:
-    """``a @ b`` over the last axis of a."""
-    return (a * b).sum(-1)
 
 
 class Problem(NamedTuple):

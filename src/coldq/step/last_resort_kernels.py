@@ -79,9 +79,9 @@ def set_state(
     off = 0.0
     for i in range(p):
         x, x_low = columns[X, i], columns[X + 1, i]
-        v, l = add(x, x_low, -columns[Y, i], -columns[Y + 1, i])
-        v, l = add(v, l, -columns[LOW, i], -columns[LOW + 1, i])
-        put(columns, LEFT_X, i, add(v, l, columns[UP, i], columns[UP + 1, i]))
+        v, e = add(x, x_low, -columns[Y, i], -columns[Y + 1, i])
+        v, e = add(v, e, -columns[LOW, i], -columns[LOW + 1, i])
+        put(columns, LEFT_X, i, add(v, e, columns[UP, i], columns[UP + 1, i]))
         columns[SIZE, i] = 1.0 + abs(x)
         put(columns, DOWN, i, (1.0, 0.0))
         put(columns, OVER, i, (1.0, 0.0))
@@ -109,40 +109,40 @@ def set_state(
                 t, t_low = times(x, x_low, a)
                 g, g_low = add(g, g_low, t, t_low)
             if r < curved:
-                v, l = 0.0, 0.0
+                v, e = 0.0, 0.0
                 for j in range(p):
                     c = P[r * p + i, j]
                     if rough:
                         v += c * columns[X, j]
                     elif c != 0.0:
                         t, t_low = times(columns[X, j], columns[X + 1, j], c)
-                        v, l = add(v, l, t, t_low)
-                a, a_low = add(v, l, a, 0.0)
-                g, g_low = plus(g, g_low, x, x_low, 0.5 * v, 0.5 * l)
+                        v, e = add(v, e, t, t_low)
+                a, a_low = add(v, e, a, 0.0)
+                g, g_low = plus(g, g_low, x, x_low, 0.5 * v, 0.5 * e)
             J[0, r, i], J[1, r, i] = a, a_low
             if a != 0.0:
                 t, t_low = multiply(a, a_low, mu, mu_low)
-                v, l = columns[LEFT_X, i], columns[LEFT_X + 1, i]
-                put(columns, LEFT_X, i, add(v, l, t, t_low))
+                v, e = columns[LEFT_X, i], columns[LEFT_X + 1, i]
+                put(columns, LEFT_X, i, add(v, e, t, t_low))
                 columns[SIZE, i] += abs(t)
-        v, l = add(g, g_low, -groups[S, k], -groups[S + 1, k])
-        v, l = add(v, l, rows[T, r], rows[T + 1, r])
-        put(rows, LEFT_T, r, (v, l))
-        v, l = groups[LEFT_S, k], groups[LEFT_S + 1, k]
-        put(groups, LEFT_S, k, add(v, l, -rows[MU, r], -rows[MU + 1, r]))
+        v, e = add(g, g_low, -groups[S, k], -groups[S + 1, k])
+        v, e = add(v, e, rows[T, r], rows[T + 1, r])
+        put(rows, LEFT_T, r, (v, e))
+        v, e = groups[LEFT_S, k], groups[LEFT_S + 1, k]
+        put(groups, LEFT_S, k, add(v, e, -rows[MU, r], -rows[MU + 1, r]))
         if kind[k] != DEAD:
             total += rows[MU, r] * rows[T, r]
             off = max(off, abs(rows[LEFT_T, r]))
     for r in range(E.shape[0]):
-        v, l = -equal[LIMIT, r], -equal[LIMIT + 1, r]
+        v, e = -equal[LIMIT, r], -equal[LIMIT + 1, r]
         for i in range(p):
             if E[r, i] != 0.0:
                 t, t_low = times(columns[X, i], columns[X + 1, i], E[r, i])
-                v, l = add(v, l, t, t_low)
+                v, e = add(v, e, t, t_low)
                 t, t_low = times(equal[EQUAL, r], equal[EQUAL + 1, r], E[r, i])
                 x, x_low = columns[LEFT_X, i], columns[LEFT_X + 1, i]
                 put(columns, LEFT_X, i, add(x, x_low, t, t_low))
-        put(equal, LEFT_E, r, (v, l))
+        put(equal, LEFT_E, r, (v, e))
         off = max(off, abs(v))
     broken = 0.0
     for i in range(p):
@@ -164,24 +164,24 @@ def factor(rough, L, sizes, line, p):
     for j in range(p):
         for i in range(j, p):
             size = sizes[line, i] * sizes[line, j]
-            v, l = L[0, i, j] * size, L[1, i, j] * size
+            v, e = L[0, i, j] * size, L[1, i, j] * size
             if rough:
                 for k in range(j):
                     v -= L[0, i, k] * L[0, j, k]
             else:
                 for k in range(j):
                     if L[0, j, k] != 0.0:
-                        v, l = plus(v, l, -L[0, i, k], -L[1, i, k], L[0, j, k], L[1, j, k])
+                        v, e = plus(v, e, -L[0, i, k], -L[1, i, k], L[0, j, k], L[1, j, k])
             if i == j:
                 if not v > (NO_DIGIT if rough else NO_PIVOT):
-                    v, l = NO_DIGIT if rough else NO_PIVOT, 0.0
+                    v, e = NO_DIGIT if rough else NO_PIVOT, 0.0
                 root = math.sqrt(v)
-                t, t_low = plus(v, l, -root, 0.0, root, 0.0)
+                t, _ = plus(v, e, -root, 0.0, root, 0.0)
                 more = t / (2.0 * root)
                 high = root + more
                 L[0, j, j], L[1, j, j] = divide(1.0, 0.0, high, more - (high - root))
             else:
-                L[0, i, j], L[1, i, j] = multiply(v, l, L[0, j, j], L[1, j, j])
+                L[0, i, j], L[1, i, j] = multiply(v, e, L[0, j, j], L[1, j, j])
     return True
 
 
@@ -189,17 +189,17 @@ def factor(rough, L, sizes, line, p):
 def back(L, sizes, at, z, line, p):
     """Solve with a factor in place; its diagonal holds the inverses."""
     for i in range(p):
-        v, l = z[line, i] * sizes[at, i], z[line + 1, i] * sizes[at, i]
+        v, e = z[line, i] * sizes[at, i], z[line + 1, i] * sizes[at, i]
         for j in range(i):
             if L[0, i, j] != 0.0:
-                v, l = plus(v, l, -L[0, i, j], -L[1, i, j], z[line, j], z[line + 1, j])
-        put(z, line, i, multiply(v, l, L[0, i, i], L[1, i, i]))
+                v, e = plus(v, e, -L[0, i, j], -L[1, i, j], z[line, j], z[line + 1, j])
+        put(z, line, i, multiply(v, e, L[0, i, i], L[1, i, i]))
     for i in range(p - 1, -1, -1):
-        v, l = z[line, i], z[line + 1, i]
+        v, e = z[line, i], z[line + 1, i]
         for j in range(i + 1, p):
             if L[0, j, i] != 0.0:
-                v, l = plus(v, l, -L[0, j, i], -L[1, j, i], z[line, j], z[line + 1, j])
-        put(z, line, i, multiply(v, l, L[0, i, i], L[1, i, i]))
+                v, e = plus(v, e, -L[0, j, i], -L[1, j, i], z[line, j], z[line + 1, j])
+        put(z, line, i, multiply(v, e, L[0, i, i], L[1, i, i]))
     for i in range(p):
         z[line, i] *= sizes[at, i]
         z[line + 1, i] *= sizes[at, i]
@@ -214,11 +214,11 @@ def add_square(rough, L, c, line, s, s_low, p):
             for j in range(i + 1):
                 L[0, i, j] += v * c[line, j]
         elif c[line, i] != 0.0:
-            v, l = multiply(c[line, i], c[line + 1, i], s, s_low)
+            v, e = multiply(c[line, i], c[line + 1, i], s, s_low)
             for j in range(i + 1):
                 if c[line, j] != 0.0:
                     L[0, i, j], L[1, i, j] = plus(
-                        L[0, i, j], L[1, i, j], v, l, c[line, j], c[line + 1, j]
+                        L[0, i, j], L[1, i, j], v, e, c[line, j], c[line + 1, j]
                     )
 
 
@@ -240,9 +240,9 @@ def set_system(
         k = group[r]
         put(rows, STIFF, r, (0.0, 0.0))
         if kind[k] != DEAD:
-            v, l = divide(rows[MU, r], rows[MU + 1, r], rows[T, r], rows[T + 1, r])
-            put(rows, STIFF, r, (v, l))
-            put(groups, SUM, k, add(groups[SUM, k], groups[SUM + 1, k], v, l))
+            v, e = divide(rows[MU, r], rows[MU + 1, r], rows[T, r], rows[T + 1, r])
+            put(rows, STIFF, r, (v, e))
+            put(groups, SUM, k, add(groups[SUM, k], groups[SUM + 1, k], v, e))
             groups[RISE, k] += 1.0
     # Rows around the mean of their group, and the mean: s takes from its rise only.
     for k in range(kind.size):
@@ -259,9 +259,9 @@ def set_system(
                     share, share_low = divide(rows[STIFF, r], rows[STIFF + 1, r], w, w_low)
                 for i in range(p):
                     if J[0, r, i] != 0.0:
-                        v, l = columns[RIGHT, i], columns[RIGHT + 1, i]
-                        v, l = plus(v, l, J[0, r, i], J[1, r, i], share, share_low)
-                        put(columns, RIGHT, i, (v, l))
+                        v, e = columns[RIGHT, i], columns[RIGHT + 1, i]
+                        v, e = plus(v, e, J[0, r, i], J[1, r, i], share, share_low)
+                        put(columns, RIGHT, i, (v, e))
         give, give_low = 0.0, 0.0
         if kind[k] == HINGE:
             give, give_low = divide(groups[NU, k], groups[NU + 1, k], groups[S, k],
@@ -270,37 +270,37 @@ def set_system(
         put(groups, GIVE, k, (give, give_low))
         rise, rise_low = w, w_low
         if kind[k] == HINGE:
-            v, l = divide(groups[NU, k], groups[NU + 1, k], groups[S, k], groups[S + 1, k])
-            v, l = divide(v, l, give, give_low)
-            rise, rise_low = multiply(v, l, w, w_low)
+            v, e = divide(groups[NU, k], groups[NU + 1, k], groups[S, k], groups[S + 1, k])
+            v, e = divide(v, e, give, give_low)
+            rise, rise_low = multiply(v, e, w, w_low)
         if kind[k] != FREE:
             add_square(rough, L, columns, RIGHT, rise, rise_low, p)
         if several:
             for r in range(n):
                 if group[r] == k:
                     for i in range(p):
-                        v, l = -columns[RIGHT, i], -columns[RIGHT + 1, i]
-                        put(columns, D_X, i, add(v, l, J[0, r, i], J[1, r, i]))
+                        v, e = -columns[RIGHT, i], -columns[RIGHT + 1, i]
+                        put(columns, D_X, i, add(v, e, J[0, r, i], J[1, r, i]))
                     add_square(rough, L, columns, D_X, rows[STIFF, r], rows[STIFF + 1, r], p)
     for r in range(curved):
-        v, l = rows[TOTAL, r], rows[TOTAL + 1, r]
+        v, e = rows[TOTAL, r], rows[TOTAL + 1, r]
         for i in range(p):
             for j in range(i + 1):
                 c = P[r * p + i, j]
                 if rough:
                     L[0, i, j] += c * v
                 elif c != 0.0:
-                    t, t_low = times(v, l, c)
+                    t, t_low = times(v, e, c)
                     L[0, i, j], L[1, i, j] = add(L[0, i, j], L[1, i, j], t, t_low)
     for i in range(p):
-        v, l = add(L[0, i, i], L[1, i, i], 1.0, 0.0)
+        v, e = add(L[0, i, i], L[1, i, i], 1.0, 0.0)
         if lower[i] < upper[i]:
             for pull, room in ((LOW, DOWN), (UP, OVER)):
                 t, t_low = divide(
                     columns[pull, i], columns[pull + 1, i], columns[room, i], columns[room + 1, i]
                 )
-                v, l = add(v, l, t, t_low)
-            L[0, i, i], L[1, i, i] = v, l
+                v, e = add(v, e, t, t_low)
+            L[0, i, i], L[1, i, i] = v, e
         else:
             for j in range(p):
                 a, c = max(i, j), min(i, j)
@@ -316,24 +316,24 @@ def set_system(
             put(ways, 2 * a, i, (E[a, i] if lower[i] < upper[i] else 0.0, 0.0))
         back(L, columns, SIZE, ways, 2 * a, p)
         for c in range(a + 1):
-            v, l = 0.0, 0.0
+            v, e = 0.0, 0.0
             for i in range(p):
                 if E[c, i] != 0.0 and lower[i] < upper[i]:
                     t, t_low = times(ways[2 * a, i], ways[2 * a + 1, i], E[c, i])
-                    v, l = add(v, l, t, t_low)
-            inner[0, a, c], inner[1, a, c] = v, l
+                    v, e = add(v, e, t, t_low)
+            inner[0, a, c], inner[1, a, c] = v, e
     return factor(rough, inner, equal, OWN_SIZE, m)
 
 
 @exact_inlined
 def towards(tau, lines, price, room, other, i, second, f_price, f_room):
     """What a product is off tau, with what the first step says of its bend."""
-    v, l = multiply(-lines[price, i], -lines[price + 1, i], other[room, i], other[room + 1, i])
-    v, l = add(v, l, tau, 0.0)
+    v, e = multiply(-lines[price, i], -lines[price + 1, i], other[room, i], other[room + 1, i])
+    v, e = add(v, e, tau, 0.0)
     if second:
-        v, l = plus(v, l, -lines[f_price, i], -lines[f_price + 1, i], lines[f_room, i],
+        v, e = plus(v, e, -lines[f_price, i], -lines[f_price + 1, i], lines[f_room, i],
                     lines[f_room + 1, i])  # fmt: skip
-    return v, l
+    return v, e
 
 
 @exact
@@ -347,35 +347,35 @@ def set_direction(
         put(groups, SOFT, k, (0.0, 0.0))
         put(groups, RISE, k, (0.0, 0.0))
         if kind[k] == HINGE or kind[k] == FREE:
-            v, l = -groups[LEFT_S, k], -groups[LEFT_S + 1, k]
+            v, e = -groups[LEFT_S, k], -groups[LEFT_S + 1, k]
             if kind[k] == HINGE:
                 t, t_low = towards(tau, groups, NU, S, groups, k, second, F_NU, F_S)
                 put(groups, D_NU, k, (t, t_low))  # for later
                 t, t_low = divide(t, t_low, groups[S, k], groups[S + 1, k])
-                v, l = add(v, l, t, t_low)
-            put(groups, SOFT, k, (v, l))
+                v, e = add(v, e, t, t_low)
+            put(groups, SOFT, k, (v, e))
     for r in range(n):
         k = group[r]
         put(rows, Q, r, (0.0, 0.0))
         if kind[k] != DEAD:
-            v, l = towards(tau, rows, MU, T, rows, r, second, F_MU, F_T)
-            v, l = plus(v, l, rows[MU, r], rows[MU + 1, r], rows[LEFT_T, r], rows[LEFT_T + 1, r])
-            v, l = divide(v, l, rows[T, r], rows[T + 1, r])
-            put(rows, Q, r, (v, l))
+            v, e = towards(tau, rows, MU, T, rows, r, second, F_MU, F_T)
+            v, e = plus(v, e, rows[MU, r], rows[MU + 1, r], rows[LEFT_T, r], rows[LEFT_T + 1, r])
+            v, e = divide(v, e, rows[T, r], rows[T + 1, r])
+            put(rows, Q, r, (v, e))
             if kind[k] != HARD:
-                put(groups, SOFT, k, add(groups[SOFT, k], groups[SOFT + 1, k], v, l))
+                put(groups, SOFT, k, add(groups[SOFT, k], groups[SOFT + 1, k], v, e))
     for k in range(kind.size):
         if kind[k] == HINGE or kind[k] == FREE:
             put(groups, SOFT, k, divide(groups[SOFT, k], groups[SOFT + 1, k], groups[GIVE, k],
                                         groups[GIVE + 1, k]))  # fmt: skip
     for i in range(p):
-        v, l = 0.0, 0.0
+        v, e = 0.0, 0.0
         if lower[i] < upper[i]:
-            v, l = -columns[LEFT_X, i], -columns[LEFT_X + 1, i]
+            v, e = -columns[LEFT_X, i], -columns[LEFT_X + 1, i]
             for r in range(n):
                 if J[0, r, i] != 0.0:
-                    v, l = plus(v, l, -J[0, r, i], -J[1, r, i], rows[Q, r], rows[Q + 1, r])
-        put(columns, D_X, i, (v, l))
+                    v, e = plus(v, e, -J[0, r, i], -J[1, r, i], rows[Q, r], rows[Q + 1, r])
+        put(columns, D_X, i, (v, e))
     for r in range(n):
         k = group[r]
         if groups[SOFT, k] != 0.0:
@@ -383,10 +383,10 @@ def set_direction(
                                 groups[SOFT + 1, k])  # fmt: skip
             for i in range(p):
                 if lower[i] < upper[i] and J[0, r, i] != 0.0:
-                    v, l = columns[D_X, i], columns[D_X + 1, i]
-                    put(columns, D_X, i, plus(v, l, J[0, r, i], J[1, r, i], t, t_low))
+                    v, e = columns[D_X, i], columns[D_X + 1, i]
+                    put(columns, D_X, i, plus(v, e, J[0, r, i], J[1, r, i], t, t_low))
     for i in range(p):
-        v, l = columns[D_X, i], columns[D_X + 1, i]
+        v, e = columns[D_X, i], columns[D_X + 1, i]
         put(columns, D_LOW, i, (0.0, 0.0))
         put(columns, D_UP, i, (0.0, 0.0))
         if lower[i] < upper[i]:
@@ -394,7 +394,7 @@ def set_direction(
                 c, c_low = towards(tau, columns, LOW, DOWN, columns, i, second, F_LOW, F_X)
                 put(columns, D_LOW, i, (c, c_low))
                 t, t_low = divide(c, c_low, columns[DOWN, i], columns[DOWN + 1, i])
-                v, l = add(v, l, t, t_low)
+                v, e = add(v, e, t, t_low)
             if upper[i] < math.inf:
                 c, c_low = towards(tau, columns, UP, OVER, columns, i, False, F_UP, F_X)
                 if second:
@@ -402,45 +402,45 @@ def set_direction(
                                     columns[F_X, i], columns[F_X + 1, i])  # fmt: skip
                 put(columns, D_UP, i, (c, c_low))
                 t, t_low = divide(c, c_low, columns[OVER, i], columns[OVER + 1, i])
-                v, l = add(v, l, -t, -t_low)
-            put(columns, D_X, i, (v, l))
+                v, e = add(v, e, -t, -t_low)
+            put(columns, D_X, i, (v, e))
     back(L, columns, SIZE, columns, D_X, p)
     if m:
         for r in range(m):
-            v, l = equal[LEFT_E, r], equal[LEFT_E + 1, r]
+            v, e = equal[LEFT_E, r], equal[LEFT_E + 1, r]
             for i in range(p):
                 if E[r, i] != 0.0 and lower[i] < upper[i]:
                     t, t_low = times(columns[D_X, i], columns[D_X + 1, i], E[r, i])
-                    v, l = add(v, l, t, t_low)
-            put(equal, D_EQUAL, r, (v, l))
+                    v, e = add(v, e, t, t_low)
+            put(equal, D_EQUAL, r, (v, e))
         back(inner, equal, OWN_SIZE, equal, D_EQUAL, m)
         for r in range(m):
             t, t_low = equal[D_EQUAL, r], equal[D_EQUAL + 1, r]
             for i in range(p):
-                v, l = columns[D_X, i], columns[D_X + 1, i]
+                v, e = columns[D_X, i], columns[D_X + 1, i]
                 put(columns, D_X, i,
-                    plus(v, l, -ways[2 * r, i], -ways[2 * r + 1, i], t, t_low))  # fmt: skip
+                    plus(v, e, -ways[2 * r, i], -ways[2 * r + 1, i], t, t_low))  # fmt: skip
     for k in range(kind.size):
         put(groups, D_S, k, (0.0, 0.0))
     for r in range(n):
-        v, l = 0.0, 0.0
+        v, e = 0.0, 0.0
         for i in range(p):
             if J[0, r, i] != 0.0:
-                v, l = plus(v, l, J[0, r, i], J[1, r, i], columns[D_X, i], columns[D_X + 1, i])
-        put(rows, D_T, r, (v, l))
+                v, e = plus(v, e, J[0, r, i], J[1, r, i], columns[D_X, i], columns[D_X + 1, i])
+        put(rows, D_T, r, (v, e))
         k = group[r]
         if kind[k] != HARD and kind[k] != DEAD:
             t, t_low = groups[D_S, k], groups[D_S + 1, k]
-            t, t_low = plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, l)
+            t, t_low = plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, e)
             put(groups, D_S, k, (t, t_low))
     for k in range(kind.size):
         if kind[k] == HINGE or kind[k] == FREE:
-            v, l = divide(groups[D_S, k], groups[D_S + 1, k], groups[GIVE, k], groups[GIVE + 1, k])
-            v, l = add(v, l, groups[SOFT, k], groups[SOFT + 1, k])
-            put(groups, D_S, k, (v, l))
+            v, e = divide(groups[D_S, k], groups[D_S + 1, k], groups[GIVE, k], groups[GIVE + 1, k])
+            v, e = add(v, e, groups[SOFT, k], groups[SOFT + 1, k])
+            put(groups, D_S, k, (v, e))
             if kind[k] == HINGE:
                 t, t_low = groups[D_NU, k], groups[D_NU + 1, k]
-                t, t_low = plus(t, t_low, -groups[NU, k], -groups[NU + 1, k], v, l)
+                t, t_low = plus(t, t_low, -groups[NU, k], -groups[NU + 1, k], v, e)
                 put(groups, D_NU, k, divide(t, t_low, groups[S, k], groups[S + 1, k]))
             else:
                 put(groups, D_NU, k, (0.0, 0.0))
@@ -448,24 +448,24 @@ def set_direction(
             put(groups, D_NU, k, (0.0, 0.0))
     for r in range(n):
         k = group[r]
-        v, l = rows[D_T, r], rows[D_T + 1, r]
-        v, l = add(v, l, -groups[D_S, k], -groups[D_S + 1, k])
-        put(rows, D_T, r, add(-v, -l, -rows[LEFT_T, r], -rows[LEFT_T + 1, r]))
+        v, e = rows[D_T, r], rows[D_T + 1, r]
+        v, e = add(v, e, -groups[D_S, k], -groups[D_S + 1, k])
+        put(rows, D_T, r, add(-v, -e, -rows[LEFT_T, r], -rows[LEFT_T + 1, r]))
         put(rows, D_MU, r, (0.0, 0.0))
         if kind[k] != DEAD:
             t, t_low = rows[Q, r], rows[Q + 1, r]
-            put(rows, D_MU, r, plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, l))
+            put(rows, D_MU, r, plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, e))
     for i in range(p):
         if lower[i] < upper[i]:
-            v, l = columns[D_X, i], columns[D_X + 1, i]
+            v, e = columns[D_X, i], columns[D_X + 1, i]
             if lower[i] > -math.inf:
                 t, t_low = columns[D_LOW, i], columns[D_LOW + 1, i]
-                t, t_low = plus(t, t_low, -columns[LOW, i], -columns[LOW + 1, i], v, l)
+                t, t_low = plus(t, t_low, -columns[LOW, i], -columns[LOW + 1, i], v, e)
                 put(columns, D_LOW, i,
                     divide(t, t_low, columns[DOWN, i], columns[DOWN + 1, i]))  # fmt: skip
             if upper[i] < math.inf:
                 t, t_low = columns[D_UP, i], columns[D_UP + 1, i]
-                t, t_low = plus(t, t_low, columns[UP, i], columns[UP + 1, i], v, l)
+                t, t_low = plus(t, t_low, columns[UP, i], columns[UP + 1, i], v, e)
                 put(columns, D_UP, i,
                     divide(t, t_low, columns[OVER, i], columns[OVER + 1, i]))  # fmt: skip
 
@@ -603,7 +603,7 @@ def walk(
         )
         gap = total / count
         merit = max(gap, off)
-        if not (merit - merit == 0.0):
+        if merit - merit != 0.0:  # it is infinite, or not a number
             break
         if merit < 0.9 * best:
             stuck = 0
@@ -614,8 +614,8 @@ def walk(
         first = gap if first == math.inf else first
         if (not rough and gap <= ENOUGH and off <= SHARP) or stuck > (25 if gap > FIRST else 8):
             break
-        if not set_system(rough, P, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways,
-                          inner):  # fmt: skip
+        if not set_system(rough, P, kind, group, E, lower, upper, columns, rows, groups, equal, J,
+                          L, ways, inner):  # fmt: skip
             break
         # First aim at zero, to see how far that leads; then at what it would leave.
         set_direction(0.0, False, kind, group, E, lower, upper, columns, rows, groups, equal, J, L,
