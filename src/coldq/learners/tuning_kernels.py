@@ -141,15 +141,17 @@ def set_weights(losses, gap, alike, weights):
     least = math.inf
     for k in range(K):
         least = min(least, losses[k])
-    total = 0.0
+    total, eta = 0.0, math.log(K) / gap if gap > 0.0 else 0.0
     for k in range(K):
+        over = losses[k] - least
         if gap > 0.0:
-            weights[k] = math.exp(-math.log(K) / gap * (losses[k] - least))
+            weights[k] = math.exp(-eta * over)
         else:
-            weights[k] = 1.0 if losses[k] - least <= alike else 0.0
+            weights[k] = 1.0 if over <= alike else 0.0
         total += weights[k]
+    share = 1.0 / total
     for k in range(K):
-        weights[k] /= total
+        weights[k] *= share
 
 
 @exact
@@ -205,8 +207,9 @@ def tune_pool(d, x, points, sizes, R, hedge, losses, weights, out, new, shares, 
     for k in range(K):
         scale = steepest + 2.0 * sizes[k] * root
         alphas[k] = sizes[k] * root / R / scale
+        part = 1.0 / scale
         for i in range(p):
-            directions[k, i] = d[i] / scale
+            directions[k, i] = part * d[i]
 
 
 @batch_kernel("(),(n),(n),(),(),(c),(f,n),(f,n),(f)->(c),(f,n),(f),(n)")
@@ -324,9 +327,10 @@ def before_rows(sizes, at):
         limits[j] = ahead[j * (p + 1) + p] + share * data[j * (p + 1) + p] - margin[j]
         slope = math.sqrt(square)
         if slope > 0.0:
-            limits[j] /= slope
+            part = 1.0 / slope
+            limits[j] *= part
             for i in range(p):
-                rows[j, i] /= slope
+                rows[j, i] *= part
         elif limits[j] != 0.0:  # a row that no decision moves: all that counts is its sign
             limits[j] = R if limits[j] > 0.0 else -R
     tune_pool(
