@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.comparators import nearest_minimiser
+from coldq.minimisers import nearest_minimiser
 
 
 def cvxpy_minimum(loss, rows: list, box: coldq.Box, x: cp.Variable) -> float:

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import coldq
-from coldq.comparators import nearest_minimiser
+from coldq.minimisers import nearest_minimiser
 from coldq.step.affine import TOLERANCE
 from coldq.step.extended import solve_extended
 from coldq.step.reference import reference_step

@@ -1,9 +1,6 @@
 """The benchmarks of regret: the best decision of every slot, and the best one for all of them.
 
-Both are found with the per-slot solver itself, no CVXPY needed. A quadratic loss enters the step as
-compliant rows, and the smallest minimiser-preserving proximal term picks one among several: with
-center c and a small alpha, ``min f(x) + alpha |x - c|^2`` tends to the minimiser of f nearest to c,
-and repeating it from its own answer removes what alpha left of an error.
+Both are found with the per-slot solver itself (:mod:`coldq.minimisers`), no CVXPY needed.
 
 A problem that knows better says so: ``best_decisions(seeds)`` returns x*_t (S, T, p) and their
 losses (S, T), ``best_fixed_decision(seeds)`` returns x* (S, p).
@@ -12,7 +9,7 @@ losses (S, T), ``best_fixed_decision(seeds)`` returns x* (S, p).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,28 +19,20 @@ from coldq._values import Array, is_ours, quiet
 from coldq.constraints import (
     Affine,
     Kind,
-    LogCapacity,
     SparseAffine,
     Stacked,
     Unconstrained,
     require_whole,
 )
-from coldq.domains import ORIGIN_SIZE, Ball, Box, Domain
-from coldq.errors import Error, Infeasible, InvalidInput
+from coldq.domains import ORIGIN_SIZE, Domain
+from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
+from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows
 from coldq.protocols import require_problem
 from coldq.simulate import replay, seed_tuple
-from coldq.step import SOLVERS, Step, penalised_step
-from coldq.step.affine import TOLERANCE, append, is_large, raise_if_failed, rescue, run_affine
-from coldq.step.ball import run_ball
-from coldq.step.log_capacity import run_log_capacity
+from coldq.step.affine import TOLERANCE, is_large
 
-SMALL = 1e-6  # the proximal term, relative to the size of the loss
-FREE = 1e-40  # a price this far below the largest counts as none
-PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
-SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
-SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 NAMED = 5  # seeds, and slots of each, that a warning names
 CACHE_BYTES = 500_000_000
@@ -190,204 +179,6 @@ def _solve_dynamic(
         x[:, t - 1] = np.where(exists[:, None], best, np.nan)
         loss[:, t - 1] = np.where(exists, revealed.loss.value(near), np.nan)
     return x, loss, feasible
-
-
-def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Array, np.ndarray]:
-    """A minimiser of the loss where the constraint holds, and whether one exists."""
-    loss, constraint = revealed.loss, revealed.constraint
-    quadratic = hasattr(loss, "quadratic")
-    if quadratic and isinstance(constraint, Affine | Unconstrained) and on_rows(domain):
-        rows, targets, slope = quadratic_rows(loss)
-        if isinstance(constraint, Affine):
-            require_whole("a comparator", constraint)
-            return minimise_on_rows(rows, targets, slope, constraint.A, constraint.b, domain, near)
-        none = np.zeros((0, domain.dim)), np.zeros(0)
-        return minimise_on_rows(rows, targets, slope, *none, domain, near)
-    if (
-        isinstance(loss, Linear)
-        and isinstance(constraint, LogCapacity)
-        and isinstance(domain, Box)
-        and not domain.batch
-        and np.isfinite(domain.diameter)
-    ):
-        return minimise_cost(loss.c, constraint, domain, near)
-    return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
-
-
-def on_rows(domain: Any) -> bool:
-    """Whether the kernels of affine rows know the domain; else its steps are all there is."""
-    return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
-
-
-def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
-    """Rows H, targets y and a slope c with ``f(x) = |H x - y|^2 / 2 + <c, x>`` up to a constant."""
-    if hasattr(loss, "H"):
-        return loss.H, loss.y, np.zeros(loss.dim)
-    P, q, _ = loss.quadratic()
-    if not P.any():
-        return np.zeros((0, loss.dim)), np.zeros(0), q
-    values, vectors = np.linalg.eigh(P)
-    roots = np.sqrt(np.maximum(values, 0.0))
-    rows = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
-    return rows, np.zeros(rows.shape[:-1]), q
-
-
-def minimise_on_rows(
-    H: Array, y: Array, c: Array, A: Array, b: Array, domain: Domain, near: Array
-) -> tuple[Array, np.ndarray]:
-    """Minimise ``|H x - y|^2 / 2 + <c, x>`` over ``A x <= b`` in a polyhedral domain or a ball.
-
-    Also, whether there is such an x.
-    """
-    batch, own = near.shape[:-1], domain.rows
-    rows, targets = append(append(H, A, 2), own.A, 2), append(append(y, b, 1), own.b, 1)
-    rows = np.broadcast_to(rows, batch + rows.shape[-2:])
-    targets = np.broadcast_to(targets, batch + targets.shape[-1:])
-    m, n = y.shape[-1], b.shape[-1]
-    floor = np.concatenate([np.full(m, -np.inf), np.zeros(n), own.floor])
-    weights = np.full(floor.size, np.inf)
-    compliance = np.where(np.arange(floor.size) < m, 1.0, 0.0)
-    # A linear loss must be able to cross the domain in one step.
-    width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1.0), 1.0)
-    size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1) / width
-    alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
-    slope = np.broadcast_to(c, near.shape)
-
-    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
-        problem = (
-            x, slope[here], ease * alpha[here], floor, weights, compliance,
-            np.ascontiguousarray(rows[here]), np.ascontiguousarray(targets[here]),
-        )  # fmt: skip
-        return _solve(problem, domain)
-
-    return _repeat(step, near, SETTLED if m else SETTLED_AT_VERTEX)
-
-
-def minimise_cost(
-    c: Array, capacity: LogCapacity, domain: Box, near: Array
-) -> tuple[Array, np.ndarray]:
-    """Minimise ``<c, x>`` over a capacity row in a bounded box; also, whether there is such an x.
-
-    This is water-filling: x_i is mu scale_i / c_i - 1 / rate_i, clipped, for one multiplier mu. The
-    proximal term is small against the least price that is not zero, so that a free coordinate alone
-    feels it and stays as near as the demand lets it.
-    """
-    prices = np.abs(c)
-    most = prices.max(axis=-1, keepdims=True)
-    least = np.where(prices > FREE * most, prices, most).min(axis=-1)
-    size = np.where(least > 0.0, least, 1.0) / np.maximum(domain.diameter, 1.0)
-    batch, whole = near.shape[:-1], near.shape
-    alpha, demand = (np.broadcast_to(a, batch) for a in (SMALL * size, capacity.demand))
-    c, scale, rate = (np.broadcast_to(a, whole) for a in (c, capacity.scale, capacity.rate))
-
-    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
-        row, near = LogCapacity(demand[here], scale[here], rate[here]), ease * alpha[here]
-        answer = Step(*run_log_capacity(x, c[here], near, ZERO, INFINITE, row, domain))
-        return answer, np.isinf(answer.residual)
-
-    return _repeat(step, near)
-
-
-def _repeat(
-    step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]],
-    near: Array,
-    within: float = SETTLED,
-) -> tuple[Array, np.ndarray]:
-    """Repeat a proximal step from its own answers until they stay, and where there is an answer.
-
-    `step` gets the points that still move, where they are in the batch and how much to ease alpha:
-    a loss that bends a million times less in one direction than in another creeps along it under
-    an alpha that suits the other. It says which instances have no answer.
-    """
-    batch = near.shape[:-1]
-    x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
-    for k in range(100):
-        # Each instance ends by itself, so that its bits do not depend on those beside it.
-        answer, clash = step(x[open_], open_, max(0.1 ** max(k - PATIENCE, 0), EASIEST))
-        if not (answer.residual <= TOLERANCE).all():
-            raise_if_failed(
-                answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
-            )
-            exists[open_] = ~clash
-            answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
-        settled = np.abs(answer.x - x[open_]) <= within * (1.0 + np.abs(answer.x))
-        x[open_] = answer.x
-        open_[open_] = ~settled.all(axis=-1)
-        if not open_.any():
-            return x, exists
-    raise Error(
-        f"no best decision was found, the search is at {x[open_][0]} and moving on: is the loss "
-        "unbounded from below on the domain, or does it bend 1e12 times more in one direction than "
-        "in another?"
-    )
-
-
-def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
-    """The answers, and where hard rows have no point in the domain."""
-    if isinstance(domain, Ball):
-        answer = run_ball((*problem, domain.center, domain.radius))
-        return answer, np.isinf(answer.residual)
-    problem = (*problem, domain.box.lower, domain.box.upper)
-    answer = run_affine(problem)
-    if (answer.residual <= TOLERANCE).all():
-        return answer, NOWHERE
-    return rescue(problem, answer)
-
-
-def minimise_smooth(
-    value: Any, gradient: Any, constraint: Any, domain: Any, near: Array
-) -> tuple[Array, np.ndarray]:
-    """Minimise any smooth convex loss over the constraint, instance by instance.
-
-    Projected gradient steps with backtracking and momentum; each projection is a per-slot problem
-    with hard rows. Slower, and right for whatever the step can solve.
-    """
-    batch = near.shape[:-1]
-    best, exists = np.array(near), np.ones(batch, bool)
-    require_whole("a comparator", constraint)
-    for where in np.ndindex(*batch):
-        part = constraint.member(where, batch) if type(constraint) in SOLVERS else constraint
-
-        def at(function: Any, x: Array, where: Any = where) -> Array:
-            whole = np.array(best)
-            whole[where] = x
-            return function(whole)[where]
-
-        try:
-            best[where] = _descend(
-                lambda x: at(value, x), lambda x: at(gradient, x), part, domain, near[where]
-            )
-        except Infeasible:
-            exists[where] = False
-    return best, exists
-
-
-def _descend(value: Any, gradient: Any, constraint: Any, domain: Any, near: Array) -> Array:
-    """Accelerated projected gradient with backtracking and restart."""
-
-    def project(x: Array) -> Array:
-        return penalised_step(x, np.zeros(x.size), 0.5, np.inf, constraint, domain).x
-
-    x = project(near)
-    ahead, momentum, curvature = x, 1.0, 1.0
-    for _ in range(20_000):
-        slope, level = gradient(ahead), value(ahead)
-        while True:
-            trial = project(ahead - slope / curvature)
-            step = trial - ahead
-            model = level + slope @ step + 0.5 * curvature * (step @ step)
-            if value(trial) <= model + 1e-12 * (1.0 + abs(level)) or curvature > 1e16:
-                break
-            curvature *= 2.0
-        moved = trial - x
-        if np.abs(step).max() <= SETTLED * (1.0 + np.abs(trial).max()):
-            return trial
-        if step @ moved < 0.0:
-            momentum = 1.0
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-        ahead = trial + (momentum - 1.0) / following * moved
-        x, momentum, curvature = trial, following, 0.9 * curvature
-    raise Error("the comparator of a smooth loss did not settle in 20,000 projected steps")
 
 
 def _solve_static(

@@ -25,7 +25,9 @@ from coldq.constraints import (
     Stacked,
 )
 from coldq.errors import InvalidInput
-from coldq.learners.tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
+
+LAST, AVERAGE, TREND, SEASON = range(4)  # kinds of forecasts, in compiled code
+ROWS = 1.0  # the kind of affine rows
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq._values import Array, is_ours, joint_batch, real_array
 from coldq.errors import InvalidInput

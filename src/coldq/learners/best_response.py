@@ -25,7 +25,9 @@ from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LOSS, Card
 from coldq.learners.foresight import TOLERANCE, rate_of
 from coldq.learners.learner import Learner, State, require_finite
-from coldq.simulate import replay, require_problem, seed_tuple
+from coldq.minimisers import nearest_minimiser
+from coldq.protocols import require_problem
+from coldq.simulate import replay, seed_tuple
 from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
@@ -122,8 +124,6 @@ class BestResponse(Learner):
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
-        from coldq.comparators import nearest_minimiser  # which is made of learners' runs
-
         gradient = self._gradient(state, feedback)
         values = self._values(state, feedback, state.rows.shape)
         require_finite(gradient)

@@ -39,7 +39,7 @@ from coldq.learners.tuning_kernels import (
     play_pool,
     pool_steps,
 )
-from coldq.simulate import require_problem
+from coldq.protocols import require_problem
 from coldq.step import solve
 from coldq.step.threads import fill_batch
 
