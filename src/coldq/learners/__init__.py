@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from coldq.learners.card import citation
     from coldq.learners.clasp import CLASP
     from coldq.learners.coldq import COLDQ
+    from coldq.learners.coldq_expert import COLDQExpert
     from coldq.learners.decentralised import Decentralised
     from coldq.learners.doubling import COLDQDoubling
-    from coldq.learners.experts import COLDQExpert, RECOOExpert, Yi2021Expert
     from coldq.learners.jenatton2016 import Jenatton2016
     from coldq.learners.liu2022 import Liu2022
     from coldq.learners.mahdavi2012 import Mahdavi2012
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coldq.learners.ogd import OGD
     from coldq.learners.polyak import PolyakFeasibility
     from coldq.learners.recoo import RECOO
+    from coldq.learners.recoo_expert import RECOOExpert
     from coldq.learners.safety_margin import Forecasting, SafetyMargin
     from coldq.learners.self_tuning import SelfTuning
     from coldq.learners.sinha_vaze import SinhaVaze
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from coldq.learners.wang2023 import Wang2023
     from coldq.learners.wei_yu_neely2020 import WeiYuNeely2020
     from coldq.learners.yi2021 import Yi2021
+    from coldq.learners.yi2021_expert import Yi2021Expert
     from coldq.learners.yi2023 import Yi2023
     from coldq.learners.yu_neely2020 import YuNeely2020
     from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
@@ -82,9 +84,9 @@ _get = importer(
             "coldq.learners.card": "citation",
             "coldq.learners.clasp": "CLASP",
             "coldq.learners.coldq": "COLDQ",
+            "coldq.learners.coldq_expert": "COLDQExpert",
             "coldq.learners.decentralised": "Decentralised",
             "coldq.learners.doubling": "COLDQDoubling",
-            "coldq.learners.experts": "COLDQExpert RECOOExpert Yi2021Expert",
             "coldq.learners.jenatton2016": "Jenatton2016",
             "coldq.learners.liu2022": "Liu2022",
             "coldq.learners.mahdavi2012": "Mahdavi2012",
@@ -95,11 +97,13 @@ _get = importer(
             "coldq.learners.recoo": "RECOO",
             "coldq.learners.safety_margin": "Forecasting SafetyMargin",
             "coldq.learners.self_tuning": "SelfTuning",
+            "coldq.learners.recoo_expert": "RECOOExpert",
             "coldq.learners.sinha_vaze": "SinhaVaze",
             "coldq.learners.switch": "Switch",
             "coldq.learners.wang2023": "Wang2023",
             "coldq.learners.wei_yu_neely2020": "WeiYuNeely2020",
             "coldq.learners.yi2021": "Yi2021",
+            "coldq.learners.yi2021_expert": "Yi2021Expert",
             "coldq.learners.yi2023": "Yi2023",
             "coldq.learners.yu_neely2020": "YuNeely2020",
             "coldq.learners.yu_neely_wei2017": "YuNeelyWei2017",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.errors import InvalidInput
-from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
@@ -54,12 +54,7 @@ class Ader(ExpertLearner):
         assumes=("constraints are ignored", "known horizon", "gradient bound D known"),
         claims=(Claim("convex", "fixed", None, Rate(0.5), Rate(0.5, vx=0.5)),),
         certainty="likely",
-        bibtex="""@inproceedings{zhang2018adaptive,
-  author    = {Zhang, Lijun and Lu, Shiyin and Zhou, Zhi-Hua},
-  title     = {Adaptive Online Learning in Dynamic Environments},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2018}
-}""",
+        bibtex=reference("zhang2018adaptive"),
     )
 
     domain: Any

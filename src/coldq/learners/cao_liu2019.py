@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from coldq._values import one_real
 from coldq.errors import InvalidInput
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
 
 
@@ -58,15 +58,7 @@ class CaoLiu2019(SaddlePoint):
             ),
         ),
         certainty="uncertain",
-        bibtex="""@article{cao2019online,
-  author  = {Cao, Xuanyu and Liu, K. J. Ray},
-  title   = {Online Convex Optimization with Time-Varying Constraints and Bandit Feedback},
-  journal = {IEEE Transactions on Automatic Control},
-  volume  = {64},
-  number  = {7},
-  pages   = {2665--2680},
-  year    = {2019}
-}""",
+        bibtex=reference("cao2019online"),
     )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
 
 
@@ -44,13 +44,5 @@ class CaoZhangPoor2021(SaddlePoint):
         assumes=("known horizon", "Lipschitz constant and |g| bounded, known"),
         claims=(Claim("convex", "time-varying", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="uncertain",
-        bibtex="""@article{cao2021online,
-  author  = {Cao, Xuanyu and Zhang, Junshan and Poor, H. Vincent},
-  title   = {Online Stochastic Optimization with Time-Varying Distributions},
-  journal = {IEEE Transactions on Automatic Control},
-  volume  = {66},
-  number  = {4},
-  pages   = {1840--1847},
-  year    = {2021}
-}""",
+        bibtex=reference("cao2021online"),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from coldq.errors import InvalidInput
@@ -158,6 +160,24 @@ class Card:
             raise InvalidInput(f"certainty must be one of {list(CERTAINTY)}, not {self.certainty}")
         if self.memory not in MEMORY:
             raise InvalidInput(f"memory must be one of {list(MEMORY)}, not {self.memory}")
+
+
+@cache
+def references() -> dict[str, str]:
+    """The entries of references.bib, by key."""
+    text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
+    entries = [f"@{entry.rstrip()}" for entry in ("\n" + text).split("\n@")[1:]]
+    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
+
+
+def reference(*keys: str) -> str:
+    """The BibTeX entries of papers, from references.bib beside this file.
+
+    >>> from coldq.learners.card import reference
+    >>> print(reference("wang2025coldq").splitlines()[0])
+    @inproceedings{wang2025coldq,
+    """
+    return "\n".join(references()[key] for key in keys)
 
 
 def citation(learner: Any) -> str:

@@ -12,7 +12,7 @@ from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State
 from coldq.schedules import Power, Schedule, as_schedule
@@ -76,12 +76,7 @@ class CLASP(Learner):
             Claim("strongly convex", "time-varying", Rate(0.5, log=0.5), Rate(0, log=1)),
         ),
         certainty="likely",
-        bibtex="""@misc{ferreira2026clasp,
-  author = {Ferreira, Ricardo N. and Xavier, Jo{\\~a}o and Soares, Cl{\\'a}udia},
-  title  = {{CLASP}: An Online Learning Algorithm for Convex Losses And Squared Penalties},
-  note   = {arXiv:2601.16072},
-  year   = {2026}
-}""",
+        bibtex=reference("ferreira2026clasp"),
     )
 
     state_type = CLASPState

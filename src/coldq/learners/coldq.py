@@ -13,7 +13,7 @@ from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
 from coldq.protocols import require_problem
@@ -26,13 +26,7 @@ from coldq.theory.promise import Promise, promised
 
 ONE = np.ones(())
 
-BIBTEX = """@inproceedings{wang2025coldq,
-  author    = {Wang, Juncheng and Yan, Bingjie and Liu, Yituo},
-  title     = {Doubly-Bounded Queue for Constrained Online Learning:
-               Keeping Pace with Dynamics of Both Loss and Constraint},
-  booktitle = {AAAI Conference on Artificial Intelligence},
-  year      = {2025}
-}"""
+BIBTEX = reference("wang2025coldq")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -13,7 +13,7 @@ from coldq._values import Array, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite, worst_row
 from coldq.schedules import Power, Schedule, as_schedule
@@ -69,12 +69,7 @@ class Jenatton2016(Learner):
         assumes=("fixed constraints", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="likely",
-        bibtex="""@inproceedings{jenatton2016adaptive,
-  author    = {Jenatton, Rodolphe and Huang, Jim and Archambeau, C{\\'e}dric},
-  title     = {Adaptive Algorithms for Online Convex Optimization with Long-term Constraints},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2016}
-}""",
+        bibtex=reference("jenatton2016adaptive"),
     )
 
     state_type = Jenatton2016State

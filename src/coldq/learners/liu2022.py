@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike
 from coldq._values import one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
+from coldq.learners.card import (
+    CONSTRAINT,
+    GRADIENT,
+    WHOLE_CONSTRAINT,
+    Card,
+    Claim,
+    Largest,
+    Rate,
+    reference,
+)
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.yu_neely2020 import YuNeely2020
 from coldq.schedules import Power, as_schedule
@@ -66,13 +75,7 @@ class Liu2022(YuNeely2020):
             ),
         ),
         certainty="uncertain",
-        bibtex="""@article{liu2021simultaneously,
-  author  = {Liu, Qingsong and Wu, Wenfei and Huang, Longbo and Fang, Zhixuan},
-  title   = {Simultaneously Achieving Sublinear Regret and Constraint Violations for Online Convex
-             Optimization with Time-varying Constraints},
-  journal = {Proceedings of the ACM on Measurement and Analysis of Computing Systems},
-  year    = {2021}
-}""",
+        bibtex=reference("liu2021simultaneously"),
     )
 
     def __init__(

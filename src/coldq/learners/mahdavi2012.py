@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
 
 
@@ -44,12 +44,5 @@ class Mahdavi2012(SaddlePoint):
         assumes=("fixed constraints", "known horizon", "Lipschitz constant and |g| bounded, known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="uncertain",
-        bibtex="""@article{mahdavi2012trading,
-  author  = {Mahdavi, Mehrdad and Jin, Rong and Yang, Tianbao},
-  title   = {Trading Regret for Efficiency: Online Convex Optimization with Long Term Constraints},
-  journal = {Journal of Machine Learning Research},
-  volume  = {13},
-  pages   = {2503--2528},
-  year    = {2012}
-}""",
+        bibtex=reference("mahdavi2012trading"),
     )

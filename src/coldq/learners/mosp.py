@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, joint_batch, positive
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Largest, Rate
+from coldq.learners.card import (
+    CONSTRAINT,
+    GRADIENT,
+    WHOLE_CONSTRAINT,
+    Card,
+    Claim,
+    Largest,
+    Rate,
+    reference,
+)
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
 from coldq.protocols import require_problem
 from coldq.step import solve
@@ -64,15 +73,7 @@ class MOSP(DualLearner):
             ),
         ),
         certainty="uncertain",
-        bibtex="""@article{chen2017online,
-  author  = {Chen, Tianyi and Ling, Qing and Giannakis, Georgios B.},
-  title   = {An Online Convex Optimization Approach to Proactive Network Resource Allocation},
-  journal = {IEEE Transactions on Signal Processing},
-  volume  = {65},
-  number  = {24},
-  pages   = {6350--6364},
-  year    = {2017}
-}""",
+        bibtex=reference("chen2017online"),
     )
     state_type = QueueState
 

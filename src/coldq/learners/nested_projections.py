@@ -15,19 +15,13 @@ from coldq.contractions import implied
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step.projection import project_on_rows
 
-BIBTEX = """@inproceedings{vaze2025static,
-  author    = {Vaze, Rahul and Sinha, Abhishek},
-  title     = {{$O(\\sqrt{T})$} Static Regret and Instance Dependent Constraint Violation for
-               Constrained Online Convex Optimization},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2025}
-}"""
+BIBTEX = reference("vaze2025static")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -12,7 +12,7 @@ from coldq._values import flag, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import GRADIENT, Card, Claim, Rate
+from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
@@ -51,12 +51,7 @@ class OGD(Learner):
             Claim("strongly convex", "fixed", None, Rate(0, log=1)),
         ),
         certainty="likely",
-        bibtex="""@inproceedings{zinkevich2003online,
-  author    = {Zinkevich, Martin},
-  title     = {Online Convex Programming and Generalized Infinitesimal Gradient Ascent},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2003}
-}""",
+        bibtex=reference("zinkevich2003online"),
     )
 
     domain: Any

@@ -13,7 +13,7 @@ from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, horizon_of, require_finite, worst_row
 from coldq.schedules import Constant, Schedule, as_schedule
@@ -69,12 +69,7 @@ class PolyakFeasibility(Learner):
         ),
         claims=(Claim("convex", "fixed", Rate(0), Rate(0.5)),),
         certainty="likely",
-        bibtex="""@inproceedings{hutchinson2025constrained,
-  author    = {Hutchinson, Spencer and Alizadeh, Mahnoosh},
-  title     = {Constrained Online Convex Optimization with Polyak Feasibility Steps},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2025}
-}""",
+        bibtex=reference("hutchinson2025constrained"),
     )
 
     state_type = PolyakState

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.learner import Learner, QueueState, has_first
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.learner import DualLearner, QueueState, has_first
 from coldq.protocols import require_problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
@@ -24,7 +23,7 @@ ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class RECOO(Learner):
+class RECOO(DualLearner):
     """A per-slot convex step, weighted by a queue with a growing floor and no ceiling.
 
     Q_1 = 0, so that the first step ignores the constraints. At the end of slot t:
@@ -80,13 +79,7 @@ class RECOO(Learner):
             ),
         ),
         certainty="likely",
-        bibtex="""@inproceedings{guo2022online,
-  author    = {Guo, Hengquan and Liu, Xin and Wei, Honghao and Ying, Lei},
-  title     = {Online Convex Optimization with Hard Constraints:
-               Towards the Best of Two Worlds and Beyond},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2022}
-}""",
+        bibtex=reference("guo2022online"),
     )
 
     state_type = QueueState
@@ -143,15 +136,6 @@ class RECOO(Learner):
         """
         require_problem(problem)
         return cls(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> QueueState:
-        """The state before slot 1, with an empty queue."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        queue = np.zeros((*t.shape, rows))
-        return self._state(t, x, queue, queue.copy())
 
     def update(
         self, state: QueueState, feedback: Feedback, center: Array | None = None

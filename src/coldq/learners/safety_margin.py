@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
-from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card
+from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
 from coldq.learners.foresight import (
     CORES,
     TOLERANCE,
@@ -27,12 +27,7 @@ from coldq.learners.tuning_kernels import SATURATED
 LAST = (Last(),)
 INNER = "inner."
 FULL = 1.0 - 1e-9  # of its cap, from which a multiplier counts as being at it
-BIBTEX = """@inproceedings{gibbs2021adaptive,
-  author    = {Gibbs, Isaac and Candes, Emmanuel},
-  title     = {Adaptive Conformal Inference Under Distribution Shift},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2021}
-}"""
+BIBTEX = reference("gibbs2021adaptive")
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.coldq import BIBTEX
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     CORES,
     TOLERANCE,
@@ -140,28 +139,9 @@ class SelfTuning(Learner):
             Claim("convex", "time-varying", Rate(vg=1), Rate(0.5), Rate(0.5, vx=0.5)),
         ),
         certainty="exact",
-        bibtex=BIBTEX
-        + """
-@inproceedings{gibbs2021adaptive,
-  author    = {Gibbs, Isaac and Candes, Emmanuel},
-  title     = {Adaptive Conformal Inference Under Distribution Shift},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2021}
-}
-@inproceedings{zhang2018adaptive,
-  author    = {Zhang, Lijun and Lu, Shiyin and Zhou, Zhi-Hua},
-  title     = {Adaptive Online Learning in Dynamic Environments},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2018}
-}
-@article{derooij2014follow,
-  author    = {de Rooij, Steven and van Erven, Tim and Gr{\\"u}nwald, Peter D. and
-               Koolen, Wouter M.},
-  title     = {Follow the Leader If You Can, Hedge If You Must},
-  journal   = {Journal of Machine Learning Research},
-  volume    = {15},
-  year      = {2014}
-}""",
+        bibtex=reference(
+            "wang2025coldq", "gibbs2021adaptive", "zhang2018adaptive", "derooij2014follow"
+        ),
     )
 
     state_type = SelfTuningState

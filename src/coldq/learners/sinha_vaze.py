@@ -14,7 +14,7 @@ from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import (
     Learner,
@@ -87,12 +87,7 @@ class SinhaVaze(Learner):
             Claim("strongly convex", "time-varying", Rate(0.5, log=0.5), Rate(0, log=1)),
         ),
         certainty="exact",
-        bibtex="""@inproceedings{sinha2024optimal,
-  author    = {Sinha, Abhishek and Vaze, Rahul},
-  title     = {Optimal Algorithms for Online Convex Optimization with Adversarial Constraints},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2024}
-}""",
+        bibtex=reference("sinha2024optimal"),
     )
 
     state_type = SinhaVazeState

@@ -22,6 +22,7 @@ from coldq.learners.card import (
     Claim,
     Largest,
     Rate,
+    reference,
 )
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, QueueState, State, horizon_of
@@ -90,16 +91,7 @@ class Wang2023(Learner):
             ),
         ),
         certainty="uncertain",
-        bibtex="""@article{wang2023delay,
-  author  = {Wang, Juncheng and Dong, Min and Liang, Ben and Boudreau, Gary and Abou-Zeid, Hatem},
-  title   = {Delay-Tolerant {OCO} with Long-Term Constraints: Algorithm and Its Application to
-             Network Resource Allocation},
-  journal = {IEEE/ACM Transactions on Networking},
-  volume  = {31},
-  number  = {1},
-  pages   = {147--163},
-  year    = {2023}
-}""",
+        bibtex=reference("wang2023delay"),
     )
 
     state_type = Wang2023State

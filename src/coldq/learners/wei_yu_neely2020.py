@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of
 from coldq.errors import InvalidInput
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
 
 DIVERGENCES = ("euclidean", "entropy")
@@ -73,14 +73,7 @@ class WeiYuNeely2020(YuNeelyWei2017):
         assumes=("constraints drawn i.i.d.", "bounded Lagrange multipliers", "known horizon"),
         claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
         certainty="uncertain",
-        bibtex="""@article{wei2020online,
-  author  = {Wei, Xiaohan and Yu, Hao and Neely, Michael J.},
-  title   = {Online Primal-Dual Mirror Descent under Stochastic Constraints},
-  journal = {Proceedings of the ACM on Measurement and Analysis of Computing Systems},
-  volume  = {4},
-  number  = {2},
-  year    = {2020}
-}""",
+        bibtex=reference("wei2020online"),
     )
 
     divergence: str

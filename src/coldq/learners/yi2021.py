@@ -6,30 +6,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, QueueState, horizon_of
+from coldq.learners.learner import DualLearner, QueueState, horizon_of
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
 
-BIBTEX = """@inproceedings{yi2021regret,
-  author    = {Yi, Xinlei and Li, Xiuxian and Yang, Tao and Xie, Lihua and Chai, Tianyou
-               and Johansson, Karl H.},
-  title     = {Regret and Cumulative Constraint Violation Analysis for Online Convex Optimization
-               with Long Term Constraints},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2021}
-}"""
+BIBTEX = reference("yi2021regret")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Yi2021(Learner):
+class Yi2021(DualLearner):
     """A per-slot convex step, weighted by the accumulated violation, the latest counted twice.
 
     q_0 = 0. At the end of slot t, with v = gamma_t [g_t(x_t)]_+ :
@@ -146,15 +138,6 @@ class Yi2021(Learner):
             scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
             parameters["gamma0"] = 1.0 / scale
         return cls(problem.domain, problem.horizon, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> QueueState:
-        """The state before slot 1; its queue is q_0 = 0."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        queue = np.zeros((*t.shape, rows))
-        return self._state(t, x, queue, queue.copy())
 
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
         """The state of the next slot."""

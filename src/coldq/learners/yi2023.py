@@ -13,7 +13,7 @@ from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, State, require_finite
 from coldq.schedules import Power, Schedule, as_schedule
@@ -73,14 +73,7 @@ class Yi2023(Learner):
             Claim("strongly convex", "time-varying", Rate(0.75), Rate(0.5)),
         ),
         certainty="likely",
-        bibtex="""@article{yi2023regret,
-  author  = {Yi, Xinlei and Li, Xiuxian and Yang, Tao and Xie, Lihua and Chai, Tianyou
-             and Johansson, Karl H.},
-  title   = {Regret and Cumulative Constraint Violation Analysis for Distributed Online Constrained
-             Convex Optimization},
-  journal = {IEEE Transactions on Automatic Control},
-  year    = {2023}
-}""",
+        bibtex=reference("yi2023regret"),
     )
 
     state_type = Yi2023State

@@ -12,7 +12,7 @@ from coldq._values import positive
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import DualLearner, QueueState, horizon_of
 from coldq.schedules import Constant, Schedule, as_schedule
@@ -60,16 +60,7 @@ class YuNeely2020(DualLearner):
         assumes=("fixed constraints", "a Slater point", "known horizon", "Lipschitz constant of g"),
         claims=(Claim("convex", "fixed", Rate(0), Rate(0.5), measure="soft"),),
         certainty="likely",
-        bibtex="""@article{yu2020low,
-  author  = {Yu, Hao and Neely, Michael J.},
-  title   = {A Low Complexity Algorithm with {$O(\\sqrt{T})$} Regret and {$O(1)$} Constraint
-             Violations for Online Convex Optimization with Long Term Constraints},
-  journal = {Journal of Machine Learning Research},
-  volume  = {21},
-  number  = {1},
-  pages   = {1--24},
-  year    = {2020}
-}""",
+        bibtex=reference("yu2020low"),
     )
     state_type = QueueState
 

@@ -12,7 +12,7 @@ from coldq._values import Array, joint_batch, positive
 from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
 from coldq.protocols import require_problem
 
@@ -54,13 +54,7 @@ class YuNeelyWei2017(DualLearner):
         assumes=("constraints drawn i.i.d.", "a Slater point on average", "known horizon"),
         claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
         certainty="likely",
-        bibtex="""@inproceedings{yu2017online,
-  author    = {Yu, Hao and Neely, Michael J. and Wei, Xiaohan},
-  title     = {Online Convex Optimization with Stochastic Constraints},
-  booktitle = {Advances in Neural Information Processing Systems},
-  pages     = {1428--1438},
-  year      = {2017}
-}""",
+        bibtex=reference("yu2017online"),
     )
 
     domain: Any

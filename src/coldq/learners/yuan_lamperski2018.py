@@ -13,7 +13,7 @@ from coldq.contractions import vecmat
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate
+from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
 
@@ -58,12 +58,7 @@ class YuanLamperski2018(DualLearner):
         assumes=("fixed constraints", "known horizon", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5)),),
         certainty="uncertain",
-        bibtex="""@inproceedings{yuan2018online,
-  author    = {Yuan, Jianjun and Lamperski, Andrew},
-  title     = {Online Convex Optimization for Cumulative Constraints},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2018}
-}""",
+        bibtex=reference("yuan2018online"),
     )
 
     domain: Any
