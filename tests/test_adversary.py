@@ -31,9 +31,41 @@ def test_traffic_in_raw_units_is_solved_without_a_word() -> None:
     assert count.counts == {"right": 60}
 
 
-def drawn(domain: str, seed: int, k: int) -> Drawn:
-    key = [seed, k, *f"affine {domain} {MODERATE}".encode()]
-    return DRAWS["affine", domain](np.random.default_rng(key), MODERATE)
+def test_a_batch_of_traffic_has_the_bits_of_its_members() -> None:
+    steps = [draw_traffic(np.random.default_rng([17, k]), MODERATE).arguments for k in range(4)]
+    center, gradient, alpha, weights = (np.array([s[j] for s in steps]) for j in range(4))
+    rows = coldq.Affine(np.array([s[4].A for s in steps]), np.array([s[4].b for s in steps]))
+    batch = coldq.penalised_step(center, gradient, alpha, weights, rows, DOMAIN)
+    for k, arguments in enumerate(steps):
+        alone = coldq.penalised_step(*arguments)
+        for one, all_ in zip(alone, batch, strict=True):
+            np.testing.assert_array_equal(one, all_[k])
+
+
+def drawn(domain: str, seed: int, k: int, scale: str = MODERATE) -> Drawn:
+    key = [seed, k, *f"affine {domain} {scale}".encode()]
+    return DRAWS["affine", domain](np.random.default_rng(key), scale)
+
+
+@pytest.mark.parametrize(
+    ("domain", "seed", "k", "scale"),
+    [
+        ("product", 21, 1538, MODERATE),  # given up on the way, and near enough by its residual
+        ("capped simplex", 23, 499, EXTREME),  # two bounds left at once, but for the 20th digit
+        ("product", 23, 436, EXTREME),  # multipliers that were 1e12 times as long on the way
+        ("product", 23, 616, EXTREME),  # a row that depends on others, beside one violated more
+        ("product", 23, 3, EXTREME),  # a part of the product 1e27 times as large as another
+        ("product with a ball", 23, 505, EXTREME),  # a ball's multiplier of 1e30
+        ("product with a ball", 24, 1302, EXTREME),  # the same beside another ball
+        ("product with a ball", 24, 1186, EXTREME),  # prices of 1e21 that hide a wrong x
+        ("product with a ball", 25, 554, EXTREME),
+    ],
+)
+def test_steps_that_were_missed_once_are_solved(domain: str, seed: int, k: int, scale: str) -> None:
+    one = drawn(domain, seed, k, scale)
+    step = one.solve()
+    assert step.residual <= 1e-9
+    assert one.judge(step) <= one.allowed
 
 
 @pytest.mark.parametrize(
