@@ -257,22 +257,30 @@ def at_bounds(box: Any, x: np.ndarray) -> np.ndarray:
 
 
 def outside(domain: Any, x: np.ndarray) -> float:
-    """How far x is outside, relative to what bounds it."""
+    """How far x is outside, relative to what bounds it in its part of the domain."""
+    if not ((domain.box.lower <= x) & (x <= domain.box.upper))[~in_balls(domain)].all():
+        return INF
     worst = 0.0
-    for part, y in parts_of(domain, x):
+    reach = np.where(np.isfinite(domain.box.upper), domain.box.upper, np.abs(x))
+    dims = [part.dim for part in getattr(domain, "domains", (domain,))]
+    reach = np.repeat(np.maximum.reduceat(reach, np.cumsum([0, *dims[:-1]])), dims)
+    if hasattr(domain, "rows"):
+        C, limit, low, *_ = domain.rows
+        g, size = C @ x - limit, np.abs(C) @ np.maximum(np.abs(x), 1e-6 * reach) + np.abs(limit)
+        off = np.where((g > 0) | np.isinf(low), np.abs(g), 0) / np.where(size > 0, size, 1)
+        worst = float(off.max(initial=0.0))
+    for part, y in parts_of(domain, x) if in_balls(domain).any() else ():
         if isinstance(part, coldq.Ball):
             away = np.sqrt(np.sum(np.square(y - part.center)))
             size = part.radius + np.abs(part.center).max() * LONG(1e-6)
             worst = max(worst, float((away - part.radius) / size))
-            continue
-        if not ((part.box.lower <= y) & (y <= part.box.upper)).all():
-            return INF
-        C, limit, low, *_ = part.rows
-        reach = np.max(np.where(np.isfinite(part.box.upper), part.box.upper, np.abs(y)))
-        g, size = C @ y - limit, np.abs(C) @ np.maximum(np.abs(y), 1e-6 * reach) + np.abs(limit)
-        off = np.where((g > 0) | np.isinf(low), np.abs(g), 0) / np.where(size > 0, size, 1)
-        worst = max(worst, float(off.max(initial=0.0)))
     return worst
+
+
+def in_balls(domain: Any) -> np.ndarray:
+    """Which coordinates are a ball's."""
+    parts = getattr(domain, "domains", (domain,))
+    return np.repeat([isinstance(part, coldq.Ball) for part in parts], [p.dim for p in parts])
 
 
 def parts_of(domain: Any, x: np.ndarray) -> list[tuple[Any, np.ndarray]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.step.extended_kernels import extended_size, extended_step
+from coldq.step.extended_kernels import NO_END, extended_size, extended_step
 
 Instance = tuple[Any, ...]
 
@@ -60,18 +60,20 @@ def solve_extended(
     if not np.isfinite(center - gradient / alpha).all():
         return best._replace(residual=np.nan)
     for begin in starts:
+        # A guess that leads nowhere soon is a bad one.
+        steps = 100 + (20 if begin is starts[-1] else 2) * (n + p)
         for tolerance in LOOSER:
             x, multipliers = np.empty(p), np.clip(begin, floor, weights)
             rise = solve(
                 center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share,
-                middle, tolerance, 100 + 20 * (n + p), most, memory, x, multipliers,
+                middle, tolerance, steps, most, memory, x, multipliers,
             )  # fmt: skip
             if rise > PROOF:
                 return best._replace(clash=True)
             off = residual_of(instance, x, multipliers, share, middle)
             if off < best.residual:
                 best = Answer(x, multipliers, off, False)
-            if rise == 0.0 or off <= PROOF:
+            if rise == 0.0 or off <= PROOF or (rise == NO_END and begin is not starts[-1]):
                 break
         if best.residual <= PROOF:
             break
