@@ -174,7 +174,9 @@ def unbalanced(
         rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
     for part, _ in problem.domain.hard:
         if not isinstance(part, coldq.Affine):
-            rounding[part.first : part.first + part.center.size] += 4.0 * EPS * np.abs(part.center)
+            # Beside the radius x has twice the digits of a double at most.
+            width = np.abs(part.center) + 4.0 * EPS * part.radius
+            rounding[part.first : part.first + part.center.size] += 4.0 * EPS * width
     bowls = LONG(0.0) if problem.rows.bowl is None else problem.rows.bowl @ mu
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
