@@ -19,6 +19,7 @@ from coldq.protocols import require_learner, require_problem
 
 KEEPABLE = ("decisions", "queue", "multipliers")
 PER_AGENT = ("agent_loss", "agent_violation")
+ALWAYS = ("network_violation", "saturated")  # where there is such a thing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,14 +148,57 @@ def simulate(
     require_problem(problem)
     seeds = seed_tuple(seeds)
     delay = whole_number("delay", delay, 0)
+    agents = getattr(problem, "agents", None)
+    keep = _kept_names(keep, KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT))
+    _require_together(learner, problem, delay, len(seeds))
+    S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
+    state = learner.init(N, start=start, batch=(S,))
+    for name in keep:
+        if name in ("queue", "multipliers") and not hasattr(state, name):
+            raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
+    judged, network = (_alone, ()) if agents is None else (_on_network, (agents,))
+    loss, constraint = np.empty((S, T)), np.empty((S, T, N))
+    cores = {"decisions": (p,), "agent_loss": ()}
+    kept: dict[str, Array] = {
+        name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep
+    }
+    # What another's problem reveals may answer to x without saying so: only its decisions can tell.
+    if not is_ours(problem):
+        kept.setdefault("decisions", np.empty((S, T, *network, p)))
+    if network:
+        kept["network_violation"] = np.empty((S, T, N))
+    elif hasattr(state, "saturated"):
+        kept["saturated"] = np.zeros((S, T), bool)
+    stream = problem.start(seeds)
+    waiting: deque[Any] = deque()
+    for t in _slots(T, progress):
+        x = state.x.view()
+        x.flags.writeable = False
+        revealed = stream.reveal(t, x)
+        _require_fit(t, revealed, problem, (S, *network))
+        loss[:, t - 1], constraint[:, t - 1], seen = judged(t, revealed, x, N)
+        for name, array in kept.items():
+            array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
+        waiting.append(revealed)
+        if len(waiting) > delay:
+            state = learner.update(state, waiting.popleft())
+    other = {name: kept.get(name) for name in (*ALWAYS, *KEEPABLE, *PER_AGENT)}
+    return Trace(learner, problem, seeds, delay, loss, constraint, state=state, **other)
+
+
+def _kept_names(keep: Any, keepable: tuple[str, ...]) -> tuple[str, ...]:
+    """What is to be kept, each a name that is known."""
     if not isinstance(keep, Iterable):
         raise InvalidInput(f"keep must be names such as ['decisions'], but is {keep!r:.200}")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    agents = getattr(problem, "agents", None)
-    keepable = KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT)
     for name in keep:
         if not isinstance(name, str) or name not in keepable:
             raise InvalidInput(f"keep may name {', '.join(keepable)}, but has {name!r:.200}")
+    return keep
+
+
+def _require_together(learner: Any, problem: Any, delay: int, seeds: int) -> None:
+    """Raise unless the learner was made for this problem and delay, and is one for each seed."""
     if learner.domain != problem.domain:
         raise InvalidInput(
             f"the learner's domain is {learner.domain}, but the problem's is {problem.domain}"
@@ -165,8 +209,9 @@ def simulate(
         )
     if getattr(learner, "delay", delay) != delay:
         raise InvalidInput(f"the learner's delay is {learner.delay}, but the run's is {delay}")
-    S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
-    own, network = np.shape(learner.init(N).x)[:-1], () if agents is None else (agents,)
+    agents = getattr(problem, "agents", None)
+    own = np.shape(learner.init(problem.n_constraints).x)[:-1]
+    network = () if agents is None else (agents,)
     if own != network and (network or getattr(learner, "agents", None)):
         raise InvalidInput(
             f"the problem has {agents or 'no'} agents, but the learner has the leading axes {own}: "
@@ -174,65 +219,42 @@ def simulate(
         )
     if own != network:
         raise InvalidInput(
-            f"simulate runs one learner over {S} seeds, but this learner's own parameters make a "
-            f"batch of {own}"
+            f"simulate runs one learner over {seeds} seeds, but this learner's own parameters make "
+            f"a batch of {own}"
         )
-    state = learner.init(N, start=start, batch=(S,))
-    for name in keep:
-        if name in ("queue", "multipliers") and not hasattr(state, name):
-            raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
-    loss, constraint = np.empty((S, T)), np.empty((S, T, N))
-    hard = None if agents is None else np.empty((S, T, N))
-    cores = {"decisions": (p,), "agent_loss": ()}
-    kept: dict[str, Array] = {
-        name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep
-    }
-    # What another's problem reveals may answer to x without saying so: only its decisions can tell.
-    if not is_ours(problem):
-        kept.setdefault("decisions", np.empty((S, T, *network, p)))
-    full = np.zeros((S, T), bool) if agents is None and hasattr(state, "saturated") else None
-    stream = problem.start(seeds)
-    waiting: deque[Any] = deque()
-    for t in _slots(T, progress):
-        x = state.x.view()
-        x.flags.writeable = False
-        revealed = stream.reveal(t, x)
-        _require_fit(t, revealed, problem, (S, *network))
-        # On a network every agent's decision, the first axis, meets every agent's functions.
-        points = x if agents is None else np.moveaxis(x, 1, 0)[:, :, None]
-        lead = (S,) if agents is None else (agents, S, agents)
-        f = _recorded(f"the loss of slot {t}", revealed.loss.value(points), lead)
-        g = _recorded(f"the constraint of slot {t}", revealed.constraint.value(points), (*lead, N))
-        seen: dict[str, Array] = {"decisions": x}
-        if hard is not None:
-            over = np.maximum(g, 0.0)
-            f, g, over = (np.moveaxis(mean_in_order(array, 2), 0, 1) for array in (f, g, over))
-            seen |= {"agent_loss": f, "agent_violation": over}
-            f, g, hard[:, t - 1] = (mean_in_order(array, 1) for array in (f, g, over))
-        loss[:, t - 1], constraint[:, t - 1] = f, g
-        for name, array in kept.items():
-            array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
-        if full is not None:
-            full[:, t - 1] = state.saturated
-        waiting.append(revealed)
-        if len(waiting) > delay:
-            state = learner.update(state, waiting.popleft())
-    return Trace(
-        learner=learner,
-        problem=problem,
-        seeds=seeds,
-        delay=delay,
-        loss=loss,
-        constraint=constraint,
-        decisions=kept.get("decisions"),
-        queue=kept.get("queue"),
-        multipliers=kept.get("multipliers"),
-        state=state,
-        network_violation=hard,
-        agent_loss=kept.get("agent_loss"),
-        agent_violation=kept.get("agent_violation"),
-        saturated=full,
-    )
+
+
+def _alone(
+    t: int, revealed: Feedback, x: Array, n_constraints: int
+) -> tuple[Array, Array, dict[str, Array]]:
+    """The loss and the constraint of a slot's decisions, and what else there is to see of it."""
+    f, g = _values_at(t, revealed, x, x.shape[:-1], n_constraints)
+    return f, g, {"decisions": x}
+
+
+def _on_network(
+    t: int, revealed: Feedback, x: Array, n_constraints: int
+) -> tuple[Array, Array, dict[str, Array]]:
+    """The same on a network: every agent's decision, the first axis, meets every one's functions.
+
+    First the means over whose functions they are, then over the agents.
+    """
+    points, (seeds, agents) = np.moveaxis(x, 1, 0)[:, :, None], x.shape[:2]
+    f, g = _values_at(t, revealed, points, (agents, seeds, agents), n_constraints)
+    over = np.maximum(g, 0.0)
+    f, g, over = (np.moveaxis(mean_in_order(array, 2), 0, 1) for array in (f, g, over))
+    seen = {"decisions": x, "agent_loss": f, "agent_violation": over}
+    f, g, over = (mean_in_order(array, 1) for array in (f, g, over))
+    return f, g, seen | {"network_violation": over}
+
+
+def _values_at(
+    t: int, revealed: Feedback, x: Array, lead: tuple[int, ...], n_constraints: int
+) -> tuple[Array, Array]:
+    """f_t and g_t at these points, of which there are `lead`."""
+    f = _recorded(f"the loss of slot {t}", revealed.loss.value(x), lead)
+    g = revealed.constraint.value(x)
+    return f, _recorded(f"the constraint of slot {t}", g, (*lead, n_constraints))
 
 
 def replay(
