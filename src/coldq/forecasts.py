@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from coldq._tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
 from coldq._values import Array, one_real, whole_number
 from coldq.constraints import Affine, LogCapacity
 from coldq.errors import InvalidInput
-from coldq.learners.tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
 from coldq.quadratic_constraint import DiagonalQuadratic, QuadraticConstraint
 from coldq.sparse_affine import SparseAffine
 from coldq.stacked import Stacked

@@ -9,6 +9,18 @@ import numpy as np
 from numpy import empty
 from numpy.typing import ArrayLike
 
+from coldq._tuning_kernels import (
+    ALIKE,
+    HEAVIEST,
+    HEDGE,
+    SQUARES,
+    STEEPEST,
+    WEIGHT,
+    after_rows,
+    before_rows,
+    play_pool,
+    pool_steps,
+)
 from coldq._values import Array, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
@@ -27,18 +39,6 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.learner import Learner
-from coldq.learners.tuning_kernels import (
-    ALIKE,
-    HEAVIEST,
-    HEDGE,
-    SQUARES,
-    STEEPEST,
-    WEIGHT,
-    after_rows,
-    before_rows,
-    play_pool,
-    pool_steps,
-)
 from coldq.simulate import require_problem
 from coldq.step import solve
 from coldq.step.threads import fill_batch
