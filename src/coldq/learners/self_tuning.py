@@ -236,7 +236,8 @@ class SelfTuning(Learner):
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)
         g = feedback.constraint
-        if type(g) is Affine and feedback.forecast is None and g.b.shape[-1] <= STACK:
+        plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
+        if plain and feedback.forecast is None:
             return self._update_rows(state, gradient, feedback, g)
         return self._update_any(state, gradient, feedback)
 
