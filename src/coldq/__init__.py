@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         WrongState,
     )
     from coldq.feedback import Feedback, Forecast
+    from coldq.headroom import tune_headroom
     from coldq.learners import (
         CLASP,
         COLDQ,
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
         YuNeely2020,
         YuNeelyWei2017,
         citation,
-        tune_headroom,
     )
     from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
     from coldq.metrics import (
@@ -226,12 +226,13 @@ _HOME_OF = homes_of(
             "WorkerLost WrongState"
         ),
         "coldq.feedback": "Feedback Forecast",
+        "coldq.headroom": "tune_headroom",
         "coldq.learners": (
             "CLASP COLDQ MOSP OGD RECOO Ader BestResponse CaoLiu2019 CaoZhangPoor2021 "
             "COLDQDoubling COLDQExpert Decentralised Forecasting Jenatton2016 Liu2022 "
             "Mahdavi2012 NestedProjections PolyakFeasibility RECOOExpert SafetyMargin "
             "SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
-            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation tune_headroom"
+            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
         ),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.metrics": (

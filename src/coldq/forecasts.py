@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
 from coldq._values import Array, one_real, whole_number
 from coldq.constraints import (
     Affine,
@@ -25,9 +26,6 @@ from coldq.constraints import (
     Stacked,
 )
 from coldq.errors import InvalidInput
-
-LAST, AVERAGE, TREND, SEASON = range(4)  # kinds of forecasts, in compiled code
-ROWS = 1.0  # the kind of affine rows
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def warmup(*, everything: bool = True) -> None:
 
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
-    from coldq import contractions
+    from coldq import _tuning_kernels, contractions
     from coldq.step import (
         extended_kernels,
         interior_point_kernels,
@@ -37,7 +37,7 @@ def kernels(everything: bool = True) -> list[Kernel]:
     if everything:
         modules = (
             step, extended_kernels, max_affine_kernels, large_kernels, interior_point_kernels,
-            last_resort_kernels,
+            last_resort_kernels, _tuning_kernels,
         )  # fmt: skip
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
     return list(dict.fromkeys(found))

@@ -56,7 +56,9 @@ def feedback(t: int, network: bool) -> coldq.Feedback:
 def test_every_rule_is_recorded_and_has_a_learner() -> None:
     assert list(CONTENT["runs"]) == list(RULES) == list(LEARNERS)
     everywhere = {*LEARNERS.values(), *test_transcriptions.LEARNERS.values()}
-    assert {type(learner) for learner in everywhere} == {*CATALOGUE, coldq.Decentralised}
+    elsewhere = {coldq.SelfTuning, coldq.BestResponse}  # by hand in tests/tuning
+    found = {type(learner) for learner in everywhere} | elsewhere
+    assert found == {*CATALOGUE, coldq.Decentralised}
 
 
 @pytest.mark.parametrize("name", RULES)

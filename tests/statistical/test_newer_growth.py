@@ -38,6 +38,10 @@ BUILD: dict[str, tuple[tuple[Claim, ...], Callable[[Any, str, float | None], Any
         tuple(claim for claim in coldq.COLDQ.card.claims if claim.losses == "convex"),
         lambda problem, losses, vx: coldq.COLDQ.anytime(problem.domain, path_exponent=vx),
     ),
+    "SelfTuning": (
+        coldq.SelfTuning.card.claims,
+        lambda problem, losses, vx: coldq.SelfTuning(problem.domain),
+    ),
     "COLDQDoubling": (
         coldq.COLDQDoubling.card.claims,
         lambda problem, losses, vx: coldq.COLDQDoubling(problem.domain, path_exponent=vx),

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import coldq
+from coldq import headroom
 
 
 def test_the_best_response_to_affine_rows_is_the_linear_programs() -> None:
@@ -55,7 +56,7 @@ def test_a_capacitys_demand_is_met_with_its_headroom_at_least_cost() -> None:
 
 def test_headrooms_side_by_side_are_what_runs_of_their_own_give() -> None:
     problem = coldq.problems.Dispatch(60)
-    found = coldq.learners.best_response.try_headrooms(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
+    found = headroom.try_headrooms(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
     for one in found:
         learner = coldq.BestResponse.for_problem(problem, headroom=one.headroom)
         trace = coldq.simulate(learner, problem, [0])
@@ -65,13 +66,13 @@ def test_headrooms_side_by_side_are_what_runs_of_their_own_give() -> None:
 
 
 def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
-    Headroom = coldq.learners.best_response.Headroom
+    Headroom = headroom.Headroom
     tried = [
         Headroom(0.0, 1.0, 0.5, 9.0),
         Headroom(0.1, 2.0, 0.1, 1.0),
         Headroom(0.2, 3.0, 0.02, 0),
     ]
-    choose = coldq.learners.best_response.choose_headroom
+    choose = headroom.choose_headroom
     assert choose(tried, 0.1).headroom == 0.1
     assert choose(tried, 0.05).headroom == 0.2
     assert choose(tried, 0.001).headroom == 0.2  # none keeps it: the least share

@@ -317,3 +317,16 @@ def test_the_regret_bound_holds_against_the_best_decision_of_every_slot(problem)
     check = coldq.certify(trace).check("dynamic regret")
     assert np.allclose(check.bound, by_hand, rtol=1e-6)
     assert not check.exceeded.any()
+
+
+def test_a_measured_constraint_serves_where_it_was_measured() -> None:
+    learner = coldq.SelfTuning(coldq.Box(0.0, 4.0, dim=1), 0.1)
+    state = learner.init(1, start=[3.0])
+    for _ in range(30):  # x^2 <= 4, known by its value and slope at x_t
+        x = state.x
+        model = coldq.Affine.from_measurement(x, x * x - 4.0, 2.0 * x[:, None])
+        state = learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), model))
+    assert abs(float(state.x[0]) - 2.0) < 0.05
+    stale = coldq.Affine.from_measurement([1.0], [-3.0], [[2.0]])
+    with pytest.raises(coldq.NotRevealed):
+        learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), stale))

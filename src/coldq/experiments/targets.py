@@ -14,14 +14,14 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
-from coldq.learners.best_response import (
+from coldq.headroom import (
     HEADROOMS,
     Headroom,
     choose_headroom,
     is_violated,
     try_headrooms,
 )
+from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.problems import Autoscale, Dispatch, JobScheduling, TimeVarying
 from coldq.simulate import replay, seed_tuple, simulate

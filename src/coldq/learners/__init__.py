@@ -6,7 +6,7 @@ from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq.learners.ader import Ader
-    from coldq.learners.best_response import BestResponse, tune_headroom
+    from coldq.learners.best_response import BestResponse
     from coldq.learners.cao_liu2019 import CaoLiu2019
     from coldq.learners.cao_zhang_poor2021 import CaoZhangPoor2021
     from coldq.learners.card import citation
@@ -78,7 +78,7 @@ _get = importer(
     homes_of(
         {
             "coldq.learners.ader": "Ader",
-            "coldq.learners.best_response": "BestResponse tune_headroom",
+            "coldq.learners.best_response": "BestResponse",
             "coldq.learners.cao_liu2019": "CaoLiu2019",
             "coldq.learners.cao_zhang_poor2021": "CaoZhangPoor2021",
             "coldq.learners.card": "citation",
@@ -153,5 +153,4 @@ __all__ = [
     "YuNeelyWei2017",
     "YuanLamperski2018",
     "citation",
-    "tune_headroom",
 ]

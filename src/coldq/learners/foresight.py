@@ -19,12 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, Value, one_real
-from coldq.constraints import Convex
-from coldq.errors import InvalidInput
-from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
-from coldq.learners.learner import State
-from coldq.learners.tuning_kernels import (
+from coldq._tuning_kernels import (
     CHOSEN,
     COUNTED,
     EXCLUDED,
@@ -38,6 +33,11 @@ from coldq.learners.tuning_kernels import (
     judge_values,
     remember_data,
 )
+from coldq._values import Array, Value, one_real
+from coldq.constraints import Convex
+from coldq.errors import InvalidInput
+from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
+from coldq.learners.learner import State
 
 TOLERANCE = 1e-8  # times R |grad g^n|: a step lands on the boundary, and rounding must not count
 

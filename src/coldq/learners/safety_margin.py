@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coldq._tuning_kernels import SATURATED
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
@@ -22,7 +23,6 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.learner import Learner, State
-from coldq.learners.tuning_kernels import SATURATED
 
 LAST = (Last(),)
 INNER = "inner."

@@ -9,6 +9,18 @@ import numpy as np
 from numpy import empty
 from numpy.typing import ArrayLike
 
+from coldq._tuning_kernels import (
+    ALIKE,
+    HEAVIEST,
+    HEDGE,
+    SQUARES,
+    STEEPEST,
+    WEIGHT,
+    after_rows,
+    before_rows,
+    play_pool,
+    pool_steps,
+)
 from coldq._values import Array, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
@@ -26,18 +38,6 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.learner import Learner
-from coldq.learners.tuning_kernels import (
-    ALIKE,
-    HEAVIEST,
-    HEDGE,
-    SQUARES,
-    STEEPEST,
-    WEIGHT,
-    after_rows,
-    before_rows,
-    play_pool,
-    pool_steps,
-)
 from coldq.protocols import require_problem
 from coldq.step import solve
 from coldq.step.threads import fill_batch
@@ -216,7 +216,8 @@ class SelfTuning(Learner):
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)
         g = feedback.constraint
-        if type(g) is Affine and feedback.forecast is None and g.b.shape[-1] <= STACK:
+        plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
+        if plain and feedback.forecast is None:
             return self._update_rows(state, gradient, feedback, g)
         return self._update_any(state, gradient, feedback)
 

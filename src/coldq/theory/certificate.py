@@ -221,7 +221,7 @@ def certify(
         counts, saturated = _counted(trace)
         if _steps_on_last(learner) and dynamic is not None and not trace.delay:
             moves = _moves(dynamic, S, trace.horizon)
-            bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+            bound = trace.learner.regret_bound(trace.state, np.sum(moves, axis=-1))
             whole = dynamic.feasible.all(axis=1)
             shown = Check(
                 "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)

@@ -3,15 +3,16 @@
 import math
 
 from coldq.compiled import batch_kernel, exact, matrix, vector
-from coldq.forecasts import AVERAGE, ROWS, SEASON, TREND
 
 # The entries of a tally.
 FACTOR, EFFORT, FIRST_STEP, LAST_STEP, JUDGED, COUNTED, EXCLUDED, SATURATED, CHOSEN, KIND = range(
     10
 )
 TALLY = 10
+ROWS = 1.0  # the kind of affine rows
 GAP, SQUARES, STEEPEST, HEAVIEST = range(4)  # and those of a hedge
 HEDGE = 4
+LAST, AVERAGE, TREND, SEASON = range(4)  # kinds of forecasts
 
 SPREAD = 0.03  # the weight of a surprise in its moving average
 CLIP, CLIP_FROM = 4.0, 10  # surprises count up to 4 times their average, once there are 10

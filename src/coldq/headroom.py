@@ -1,0 +1,118 @@
+"""Headroom tuned on a part of a problem: what is done by hand, to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array, real_array
+from coldq.errors import InvalidInput
+from coldq.learners.best_response import BestResponse
+from coldq.learners.foresight import TOLERANCE, rate_of
+from coldq.protocols import require_problem
+from coldq.simulate import replay, seed_tuple
+
+HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
+
+
+class Headroom(NamedTuple):
+    """What a headroom would have done on a part of a problem: cost and share of violated slots."""
+
+    headroom: float
+    cost: float
+    share: float
+    violation: float
+
+
+def tune_headroom(
+    problem: Any,
+    rate: float,
+    part: tuple[float, float] = (0.0, 1.0),
+    *,
+    seeds: Iterable[int] = (0,),
+    headrooms: Iterable[float] = HEADROOMS,
+) -> Headroom:
+    """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
+
+    `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
+    (1/3, 1) is the best in hindsight for the rest. If none keeps the rate, the one of least share.
+
+    >>> import coldq
+    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
+    >>> found.headroom
+    1.2
+    """
+    _limit(rate)
+    (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+    return choose_headroom(tried, rate)
+
+
+def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
+    """The cheapest that keeps a rate, or the one of least share."""
+    limit, tried = _limit(rate), list(tried)
+    kept = [one for one in tried if one.share <= limit]
+    return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
+
+
+def _limit(rate: Any) -> float:
+    limit = rate_of(rate)
+    if limit is None:
+        raise InvalidInput("a headroom is chosen for a violation_rate, but got none")
+    return limit
+
+
+def try_headrooms(
+    problem: Any,
+    parts: Iterable[tuple[float, float]],
+    seeds: Iterable[int],
+    headrooms: Iterable[float] = HEADROOMS,
+) -> list[list[Headroom]]:
+    """What each headroom does on each part of a problem, all side by side in one run.
+
+    A problem whose rows have demands that are not their limits says how headroom tightens them, by
+    a `tighten` as :class:`~coldq.BestResponse` takes it.
+    """
+    require_problem(problem)
+    if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
+        raise InvalidInput("headroom is tuned on a problem that does not answer to decisions")
+    seeds, T, spans = seed_tuple(seeds), problem.horizon, []
+    for part in parts:
+        begin, end = ends = real_array("part", part, 0) if np.shape(part) == (2,) else (1.0, 0.0)
+        if not 0.0 <= begin < end <= 1.0:
+            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
+        begin, end = map(float, ends)
+        spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
+    h = real_array(
+        "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
+    )
+    if h.ndim != 1 or not h.size:
+        raise InvalidInput(f"headrooms must be some numbers, but has shape {h.shape}")
+    learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
+    state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
+    sums = np.zeros((len(spans), 3, *state.batch))
+    last = max(end for _, end in spans)
+    for t, revealed in replay(problem, seeds):
+        g = revealed.constraint.value(state.x)
+        bad = is_violated(revealed.constraint, g, state.x, problem.domain)
+        now = revealed.loss.value(state.x), bad, np.maximum(g, 0.0).sum(axis=-1)
+        for k, (begin, end) in enumerate(spans):
+            if begin < t <= end:
+                sums[k] += np.broadcast_arrays(*now)
+        if t >= last:
+            break
+        state = learner.update(state, revealed)
+    found = []
+    for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
+        slots = end - begin
+        rows = zip(h, cost / slots, count / slots, total, strict=True)
+        found.append([Headroom(*map(float, row)) for row in rows])
+    return found
+
+
+def is_violated(constraint: Any, g: Array, x: Array, domain: Any) -> np.ndarray:
+    """Whether any row is above ``1e-8 R`` times its slope."""
+    J = constraint.jacobian(x)
+    slopes = np.sqrt(np.square(J).sum(axis=-1))
+    return (g > TOLERANCE * np.asarray(domain.diameter)[..., None] * slopes).any(axis=-1)
