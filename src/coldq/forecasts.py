@@ -112,7 +112,7 @@ def _share(weight: Any) -> float:
     return weight
 
 
-# Chosen on the problems Autoscale, Dispatch, JobScheduling and TimeVarying.
+# Chosen while looking at Autoscale, Dispatch, JobScheduling and TimeVarying.
 DEFAULT = (
     Last(),
     *(MovingAverage(w) for w in (0.5, 0.25, 0.12, 0.06, 0.03)),

@@ -215,7 +215,7 @@ class SelfTuning(Learner):
     def update(self, state: SelfTuningState, feedback: Feedback) -> SelfTuningState:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)
-        g = feedback.constraint
+        g: Any = feedback.constraint
         plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
         if plain and feedback.forecast is None:
             return self._update_rows(state, gradient, feedback, g)
