@@ -119,7 +119,7 @@ def test_the_command_lists_and_cites_every_learner() -> None:
     assert "O(T^(1/2+Vx/2))" in table
     done = subprocess.run([command, "cite", "ABC"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("coldq: there is no learner 'ABC'; there are COLDQ,")
+    assert done.stderr.startswith("coldq: there is no learner 'ABC'; there are SelfTuning, COLDQ,")
 
 
 def test_the_command_refuses_nonsense_with_a_sentence(tmp_path: Path) -> None:

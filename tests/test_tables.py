@@ -45,7 +45,7 @@ def test_the_list_for_programs(capsys) -> None:
     print_json()
     found = json.loads(capsys.readouterr().out)
     assert [tuple(claim.values()) for claim in found] == rows()
-    assert found[0]["learner"] == "COLDQ"
+    assert found[0]["learner"] == "SelfTuning"
 
 
 def test_a_league_is_never_cut(width, capsys) -> None:
