@@ -226,6 +226,10 @@ ONCE_MISSED = [
     ("convex without hessian", "polytope", MODERATE, 61, 37),
     ("convex without hessian", "simplex", EXTREME, 51, 11),
     ("kinked stack", "simplex", EXTREME, 51, 7),
+    ("quadratic", "ball", MODERATE, 202, 3484),
+    ("sparse", "product", MODERATE, 205, 83),
+    ("sparse", "product", MODERATE, 205, 671),
+    ("kinked stack", "polytope", MODERATE, 204, 79),
 ]
 
 

@@ -619,10 +619,14 @@ def draw(rows: str, domain: str, rng: Rng, scales: str) -> Drawn:
         unmet = clashing(rng, problem, X)
         if unmet is not None:
             problem, feasible = unmet, False
-    promise = max(kind.promise, CURVED if domain == "ball product" else 0.0)
+    # A stack that happens to have hessians promises a residual, not a gap.
+    judge, promise = kind.judge, kind.promise
+    if judge is gap and g.constraint.has_hessian:
+        judge, promise = residual, CURVED
+    promise = max(promise, CURVED if domain == "ball product" else 0.0)
     return Drawn(
         rows, domain, category, problem.arguments(), problem.floor,
-        lambda step: kind.judge(problem, step, promise), promise, feasible,
+        lambda step: judge(problem, step, promise), promise, feasible,
     )  # fmt: skip
 
 

@@ -169,9 +169,11 @@ def unbalanced(
     pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
     scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    rounding = np.zeros(x.size, LONG)  # of x, in the slopes, and beside a ball's center
+    # Of x, in the slopes, and beside a ball's center. A coordinate that is far smaller than others
+    # is known to their last digit.
+    rounding = np.full(x.size, EPS * np.abs(x).max(initial=0.0), LONG)
     if problem.rows.wobble is not None:
-        rounding = 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+        rounding += 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
     for part, _ in problem.domain.hard:
         if not isinstance(part, coldq.Affine):
             # Beside the radius x has twice the digits of a double at most.

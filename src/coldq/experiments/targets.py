@@ -6,6 +6,7 @@ moving-block bootstrap over the scored slots, because slots that follow each oth
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, WeakPrice
 from coldq.headroom import (
     HEADROOMS,
     Headroom,
@@ -170,10 +171,8 @@ def measure_target(
 
 
 def _quiet_scaled(problem: Any) -> Any:
-    import warnings
-
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a weak price is what is to be seen
+        warnings.simplefilter("ignore", WeakPrice)  # what it does is to be seen
         return COLDQ.for_problem(problem, scaled=True)
 
 

@@ -14,6 +14,7 @@ is though the step before was saturated, so that no margin would have helped;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from coldq._tuning_kernels import (
     KIND,
     LAST_STEP,
     SATURATED,
+    SPREAD,
     TALLY,
     judge_values,
     remember_data,
@@ -220,17 +222,22 @@ class Foresight(Value):
             "tally": (TALLY,), "predicted": (J, n), "moments": (J, n), "errors": (J,),
             "past": (self.rows, state.past.shape[-1]),
         }  # fmt: skip
-        for name, core in expected.items():
-            shape = getattr(state, name).shape
-            if shape[len(shape) - len(core) :] != core:
-                raise InvalidInput(
-                    f"{name} must have the shape {(*state.batch, *core)}, but has {shape}"
-                )
+        require_cores(state, expected)
         chosen, tally = state.tally[..., CHOSEN], state.tally
         if not ((chosen >= 0.0) & (chosen < J) & (chosen == np.floor(chosen))).all():
             raise InvalidInput(f"tally must name one of {J} forecasts, but has {chosen}")
         if (tally[..., :KIND] < 0.0).any() or (state.moments < 0.0).any():
             raise InvalidInput("tally and moments must not be negative")
+
+
+def require_cores(state: Any, expected: Mapping[str, tuple[int, ...]]) -> None:
+    """That some arrays of a state have these core axes."""
+    for name, core in expected.items():
+        shape = getattr(state, name).shape
+        if shape[len(shape) - len(core) :] != core:
+            raise InvalidInput(
+                f"{name} must have the shape {(*state.batch, *core)}, but has {shape}"
+            )
 
 
 def whole(constraint: Any, n: int) -> Any:
@@ -252,8 +259,17 @@ def _margins(tally: Array, moments: Array, t: Array) -> Array:
     """lambda sigma of the chosen forecast."""
     chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
     moment = np.take_along_axis(moments, chosen, axis=-2)[..., 0, :]
-    share = 1.0 - np.exp(np.maximum(t - 1.0, 1.0) * np.log(0.97))
-    return tally[..., FACTOR, None] * moment / np.asarray(share)[..., None]
+    unbiased = 1.0 - np.exp(np.maximum(t - 1.0, 1.0) * np.log(1.0 - SPREAD))
+    return tally[..., FACTOR, None] * moment / np.asarray(unbiased)[..., None]
+
+
+def certificate_of(state: Any, rate: float | None) -> dict[str, Any]:
+    """The counted violations of a run so far beside the most that there can have been."""
+    bound = np.nan if rate is None else pathwise_bound(state, rate)
+    return {
+        "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
+        "bound": bound,
+    }  # fmt: skip
 
 
 def pathwise_bound(state: Any, rate: float) -> Array:

@@ -19,10 +19,11 @@ from coldq.learners.foresight import (
     TOLERANCE,
     Foresight,
     ForesightState,
-    pathwise_bound,
+    certificate_of,
     whole,
 )
 from coldq.learners.learner import Learner, State
+from coldq.learners.maker import KEY
 
 LAST = (Last(),)
 INNER = "inner."
@@ -61,11 +62,8 @@ class AheadState(ForesightState):
         """Copies of all arrays by name, the inner learner's own as ``inner.<name>``."""
         arrays = {name: np.array(getattr(self, name)) for name in self.own()}
         inside = self.inner.to_arrays()
-        return (
-            arrays
-            | {INNER + n: a for n, a in inside.items() if n != "learner"}
-            | (self._signature())
-        )
+        inside.pop(KEY, None)
+        return arrays | {INNER + n: a for n, a in inside.items()} | self._signature()
 
     def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> AheadState:
         arrays = {name: act(getattr(self, name), axis) for name in self.own()}
@@ -276,10 +274,7 @@ class SafetyMargin(Forecasting):
 
     def certificate(self, state: AheadState) -> dict[str, Any]:
         """As :meth:`coldq.SelfTuning.certificate`."""
-        return {
-            "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
-            "bound": pathwise_bound(state, self.violation_rate),
-        }  # fmt: skip
+        return certificate_of(state, self.violation_rate)
 
 
 def _both(bibtex: str) -> str:

@@ -27,14 +27,15 @@ from coldq.constraints import Affine
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.forecasts import DEFAULT
+from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     CORES,
     TOLERANCE,
     Foresight,
     ForesightState,
-    pathwise_bound,
+    certificate_of,
+    require_cores,
     whole,
 )
 from coldq.learners.learner import Learner
@@ -133,7 +134,7 @@ class SelfTuning(Learner):
 
     card: ClassVar[Card] = Card(
         needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
-        assumes=("bounded domain", "regret: against what holds with the margin, a sketch"),
+        assumes=("bounded domain", "regret: against decisions that keep the margin too"),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5), Rate(0.5, vx=0.5)),
             Claim("convex", "time-varying", Rate(vg=1), Rate(0.5), Rate(0.5, vx=0.5)),
@@ -327,11 +328,7 @@ class SelfTuning(Learner):
         >>> sorted(learner.certificate(learner.init(1)))
         ['bound', 'excluded', 'judged', 'violated']
         """
-        bound = pathwise_bound(state, self.violation_rate) if self.violation_rate else np.nan
-        return {
-            "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
-            "bound": bound,
-        }  # fmt: skip
+        return certificate_of(state, self.violation_rate)
 
     def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
         """The most that the losses so far can be above those of decisions with such a path.
@@ -353,18 +350,21 @@ class SelfTuning(Learner):
         root = R * np.sqrt(squares) * (spans.min(axis=-1) + np.sqrt(log))
         return np.asarray(root + R * steepest * (4.0 / 3.0 * log + 2.0) + rounding)
 
+    @property
+    def tracks_slots(self) -> bool:
+        """Whether the best decision of every slot is one that :meth:`regret_bound` is about.
+
+        It is where rows are stepped on as they were last, without a margin.
+        """
+        return self.violation_rate is None and self.forecasts == (Last(),)
+
     def _require_sound(self, state: SelfTuningState) -> None:
         self._ahead.require_sound(state)
         K, n, p = self.pool.size, state.margin.shape[-1], self.domain.dim
         cores = {
             "slopes": (n,), "points": (K, p), "hedge": (HEDGE,), "losses": (K,), "weights": (K,),
         }  # fmt: skip
-        for name, core in cores.items():
-            shape = getattr(state, name).shape
-            if shape[len(shape) - len(core) :] != core:
-                raise InvalidInput(
-                    f"{name} must have the shape {(*state.batch, *core)}, but has {shape}"
-                )
+        require_cores(state, cores)
         if not self.domain.contains(state.points).all():
             raise InvalidInput("points must lie in the domain")
         if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():

@@ -29,7 +29,7 @@ HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative
 # How many systems the kernel may solve before others take over. Where hard rows of a domain hold
 # blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
 # creeps; on a box every answer comes from the kernel that can.
-FAST, HASTY = np.array(np.inf), np.array(24.0)
+PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 HALF = np.array(0.5)  # alpha of a projection
 FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
 HINGE = 0.0  # the floor that needs no array
@@ -74,7 +74,7 @@ def solve_affine(
     floor: Any,
     constraint: Affine,
     domain: Box,
-    rounds: Array = FAST,
+    rounds: Array = PATIENT,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
     A, b = constraint.A, constraint.b
@@ -239,7 +239,7 @@ def misfit(
     )
 
 
-def run_affine(problem: tuple[Any, ...], rounds: Array = FAST) -> Step:
+def run_affine(problem: tuple[Any, ...], rounds: Array = PATIENT) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
     common point) or NaN. `problem` holds the kernel's arguments up to the bounds of the box."""
     n, p = problem[6].shape[-2:]

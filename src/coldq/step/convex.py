@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity, Unconstrained
+from coldq.constraints import Affine, Unconstrained
 from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import QuadraticConstraint
-from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.domains import ORIGIN_SIZE, ROUNDING
 from coldq.errors import InvalidInput
@@ -118,36 +117,8 @@ class Moved(NamedTuple):
     def jacobian(self, x: Array) -> Array:
         return self.rows.jacobian(self.at(x))
 
-
-def has_hessian(constraint: Any) -> bool:
-    """Whether every row has a hessian."""
-    if isinstance(constraint, Stacked):
-        return all(has_hessian(part) for part in constraint.parts)
-    if isinstance(constraint, Affine | SparseAffine | LogCapacity | QuadraticConstraint):
-        return True
-    return bool(getattr(constraint, "has_hessian", False))
-
-
-def is_affine(constraint: Any) -> np.ndarray:
-    """Which rows are affine, so that their multipliers may be negative."""
-    if isinstance(constraint, Stacked):
-        return np.concatenate([is_affine(part) for part in constraint.parts])
-    return np.full(constraint.n_constraints, isinstance(constraint, Affine | SparseAffine))
-
-
-def hessian_at(constraint: Any, x: Array) -> Array:
-    """The hessians (N, p, p) of all rows at a point."""
-    p = x.size
-    if isinstance(constraint, Moved):
-        return hessian_at(constraint.rows, constraint.at(x))
-    if isinstance(constraint, Stacked):
-        return np.concatenate([hessian_at(part, x) for part in constraint.parts])
-    if isinstance(constraint, Affine | SparseAffine):
-        return np.zeros((constraint.n_constraints, p, p))
-    if isinstance(constraint, LogCapacity):
-        slope = constraint.rate / (1.0 + constraint.rate * x)
-        return np.diag(constraint.scale * slope * slope)[None]
-    return np.asarray(constraint.hessian(x), np.float64)
+    def hessian(self, x: Array) -> Array:
+        return self.rows.hessian(self.at(x))
 
 
 def differences(constraint: Any, x: Array, box: Any) -> Array:
@@ -179,7 +150,7 @@ def solve_convex(
     """The answers of a batch, one by one; raises if any instance has none."""
     batch, p, n = center.shape[:-1], domain.dim, constraint.n_constraints
     low = np.zeros(n) if floor is HINGE else np.asarray(floor)
-    if ((low < 0.0) & ~is_affine(constraint)).any():
+    if ((low < 0.0) & ~constraint.is_affine).any():
         raise one_way("convex", low)
     box, hard, shift = box_and_hard(domain)
     if shift is not None:
@@ -195,7 +166,7 @@ def solve_convex(
         ]  # fmt: skip
     except ValueError:
         raise misfit(center, gradient, weights, constraint, domain) from None
-    exact = has_hessian(constraint)
+    exact = constraint.has_hessian
     tolerance = CURVED_TOLERANCE if exact else GAP_TOLERANCE
     x, multipliers, worst = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
     for where in np.ndindex(*batch):
@@ -341,7 +312,7 @@ def models(
     best, answer = np.inf, (x, lam, np.inf)
     g, J = values_at(g_of, x)
     for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
-        H = hessian_at(g_of, x) if exact else differences(g_of, x, box)
+        H = g_of.hessian(x) if exact else differences(g_of, x, box)
         if exact:
             require_convex(H, x)
         Hx = H @ x

@@ -25,8 +25,8 @@ from coldq._values import Array
 from coldq.constraints.max_affine import MaxAffine
 from coldq.errors import InvalidInput
 from coldq.step.affine import (
-    FAST,
     HINGE,
+    PATIENT,
     TOLERANCE,
     is_large,
     misfit,
@@ -268,7 +268,7 @@ def solve_rows(instance: tuple[Any, ...], slowly: bool) -> tuple[Array, Array] |
 
             x, multipliers, off = _solve_member(instance)
             return None if not off <= TOLERANCE and hard_rows_clash(instance) else (x, multipliers)
-        answer = run_affine(instance, FAST)
+        answer = run_affine(instance, PATIENT)
         if not answer.residual <= TOLERANCE:
             if not slowly:
                 return None

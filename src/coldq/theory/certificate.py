@@ -10,7 +10,6 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import Error, InvalidInput
-from coldq.forecasts import Last
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
 from coldq.simulate import Trace, require_same_again, require_trace
 from coldq.theory.known import Known, one_number
@@ -219,7 +218,7 @@ def certify(
         none = np.full(S, np.nan)
         checks = tuple(Check(name, "", values, none) for name, values in realised.items())
         counts, saturated = _counted(trace)
-        if _steps_on_last(learner) and dynamic is not None and not trace.delay:
+        if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
             moves = _moves(dynamic, S, trace.horizon)
             bound = trace.learner.regret_bound(trace.state, np.sum(moves, axis=-1))
             whole = dynamic.feasible.all(axis=1)
@@ -273,12 +272,6 @@ def certify(
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
-
-
-def _steps_on_last(learner: Any) -> bool:
-    """Whether a learner steps on the last constraint as it is, with a bound on its regret."""
-    plain = getattr(learner, "violation_rate", 0.0) is None and hasattr(learner, "regret_bound")
-    return plain and learner.forecasts == (Last(),)
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
