@@ -46,6 +46,7 @@ from coldq.step.max_affine import (
     with_more_digits,
 )  # fmt: skip
 
+UNCLEAR = 100.0  # times rounding: a fall that values need not show
 GAP_TOLERANCE = 1e-6  # between value and cutting model, relative to the value, without hessians
 NEWTON_STEPS = 60
 ATTEMPTS = 8  # with ever greater weights for hard rows
@@ -339,6 +340,10 @@ def models(
             reached = member.objective(trial, g_there)
             noise = 1e-14 * (abs(value) + abs(reached) + high @ (np.abs(g) + np.abs(J) @ np.abs(x)))
             if reached <= value + 0.1 * t * fall + noise + entry or t < 1e-12:
+                break
+            # Functions may have more rounding than their values show. Slopes tell then.
+            near = t == 1.0 and -fall <= UNCLEAR * noise
+            if near and smooth_residual(member, trial, both, g_there, J_there, H, False) < best:
                 break
             t *= 0.5
         inside = True
