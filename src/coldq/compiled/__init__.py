@@ -7,6 +7,7 @@ until one is first called and no object code of it is found in the cache.
 - :mod:`~coldq.compiled.cache`: object code on disk, whole and of this build, or absent
 - :mod:`~coldq.compiled.machine`: the processor, and object code made callable; needs only llvmlite
 - :mod:`~coldq.compiled.calls`: how a kernel reads its arguments, and the loop over a batch
+- :mod:`~coldq.compiled.memory`: how compiled code sees the numbers it works on
 - :mod:`~coldq.compiled.compiler`: from marked functions to object code, by Numba
 """
 
@@ -21,6 +22,7 @@ from coldq.compiled.kernel import (
     inlined,
     kernel,
     matrix,
+    pairs,
     vector,
 )
 
@@ -35,5 +37,6 @@ __all__ = [
     "inlined",
     "kernel",
     "matrix",
+    "pairs",
     "vector",
 ]

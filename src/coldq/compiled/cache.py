@@ -79,7 +79,7 @@ def build() -> str:
         *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k in SWITCHES),
     ]
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8)
-    for name in ("calls.py", "compiler.py", "machine.py"):
+    for name in ("calls.py", "compiler.py", "machine.py", "memory.py"):
         digest.update((here / name).read_bytes())
     return digest.hexdigest()
 

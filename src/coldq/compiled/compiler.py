@@ -23,16 +23,15 @@ from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from coldq.compiled import calls, machine
 from coldq.compiled.kernel import Kernel, Special, names_of
+from coldq.compiled.memory import WORD, address_of, memory_at
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
 SPARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 ENTRY = "coldq_kernel"
-WORD = ir.IntType(64)
 WAY_IN = types.intp(types.intp, types.intp, types.intp)  # (self, arguments, count) to an object
 RUN = types.float64(types.intp, types.intp)  # (sizes, at) to a number
 CALL = types.intp(types.intp)  # table to an object
@@ -190,40 +189,7 @@ ARGUMENTS = {
 }
 
 
-# Pointers and arrays
-
-
-def _array_at(number: Any, axes: int) -> Any:
-    """How to see memory at an address as an array; it belongs to somebody else."""
-
-    def codegen(context, builder, signature, args):
-        kind = signature.return_type
-        array = context.make_array(kind)(context, builder)
-        data = builder.inttoptr(args[0], context.get_data_type(number).as_pointer())
-        steps = [ir.Constant(WORD, 8)]
-        for length in args[:1:-1]:
-            steps.insert(0, builder.mul(steps[0], length))
-        populate_array(array, data, args[1:], steps, ir.Constant(WORD, 8), None)
-        return array._getvalue()
-
-    kind = types.Array(number, axes, "C")
-    lengths = (types.intp,) * axes
-    if axes == 1:
-        return intrinsic(lambda context, address, n: (kind(types.intp, *lengths), codegen))
-    if axes == 2:
-        return intrinsic(lambda context, address, n, p: (kind(types.intp, *lengths), codegen))
-    return intrinsic(lambda context, address, m, n, p: (kind(types.intp, *lengths), codegen))
-
-
-@intrinsic
-def address_of(typingctx, array, offset):
-    """The address of an array's entry: passing descriptors of arrays by value costs far more."""
-
-    def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.ptrtoint(builder.gep(data, [args[1]]), WORD)
-
-    return types.intp(array, types.intp), codegen
+# Code and memory by their addresses
 
 
 @intrinsic
@@ -311,11 +277,12 @@ def restore(typingctx, state):
 
 
 SPECIALS = {
-    "vector": _array_at(types.float64, 1),
-    "matrix": _array_at(types.float64, 2),
-    "cube": _array_at(types.float64, 3),
-    "words": _array_at(types.int64, 1),
-    "table_at": _array_at(types.int64, 2),
+    "vector": memory_at(types.float64, 1),
+    "matrix": memory_at(types.float64, 2),
+    "cube": memory_at(types.float64, 3),
+    "pairs": memory_at(types.complex128, 2),
+    "words": memory_at(types.int64, 1),
+    "table_at": memory_at(types.int64, 2),
     "address_of": address_of,
     "stack": stack,
     "run_at": _code_at(RUN, 2),

@@ -63,6 +63,7 @@ class Special:
 vector: Any = Special("vector")  # vector(address, n)
 matrix: Any = Special("matrix")  # matrix(address, n, p)
 cube: Any = Special("cube")  # cube(address, m, n, p)
+pairs: Any = Special("pairs")  # pairs(address, n, p): a matrix of complex numbers
 address_of: Any = Special("address_of")  # address_of(array, offset)
 
 _building = threading.RLock()

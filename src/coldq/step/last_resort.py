@@ -8,7 +8,7 @@ a group sum up to its cost at most. The other methods decide by signs which rows
 and where numbers of many magnitudes meet, rounding decides for them. Here nothing is decided: every
 step is Newton's on all conditions at once. It runs in doubles as far as they go and then on pairs
 of doubles, until products of multipliers and the rooms they have are so small that no row is in
-doubt. Pairs are NumPy arrays: no compiler, and no kind of float that only some machines have.
+doubt. No kind of float is needed that only some machines have.
 """
 
 from __future__ import annotations
@@ -259,28 +259,26 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
     the gap or residual that is left."""
     y, P, A, b, group, lean, cost, free, E, e, lower, upper = problem
     (n, p), m = A.shape, len(E)
-    columns, rows = np.zeros((kernels.COLUMNS, p)), np.zeros((kernels.ROWS, n))
-    groups, equal = np.zeros((kernels.GROUPS, cost.size)), np.zeros((kernels.EQUALITIES, m))
+    columns, rows, groups, equal = (
+        np.zeros(shape, complex)
+        for shape in (
+            (kernels.COLUMNS, p), (kernels.ROWS, n), (kernels.GROUPS, cost.size),
+            (kernels.EQUALITIES, m),
+        )
+    )  # fmt: skip
     places = (
-        (columns, 0),
-        (groups, 0),
-        (rows, 0),
-        (rows, 2),
-        (groups, 2),
-        (columns, 2),
-        (columns, 4),
-    )
-    for (lines, line), part in zip((*places, (equal, 0)), point, strict=True):
-        lines[line], lines[line + 1] = parts(part)
-    for lines, line, part in (
-        (columns, kernels.Y, y), (rows, kernels.B, b), (equal, kernels.LIMIT, e)
-    ):  # fmt: skip
-        lines[line], lines[line + 1] = parts(part)
+        (columns, kernels.X), (groups, kernels.S), (rows, kernels.T), (rows, kernels.MU),
+        (groups, kernels.NU), (columns, kernels.LOW), (columns, kernels.UP), (equal, kernels.EQUAL),
+        (columns, kernels.Y), (rows, kernels.B), (equal, kernels.LIMIT),
+    )  # fmt: skip
+    for (lines, line), part in zip(places, (*point, y, b, e), strict=True):
+        lines[line].real, lines[line].imag = parts(part)
     dead = (cost == 0.0) & ~free
     kind = np.where(np.isinf(cost), kernels.HARD, np.where(free, kernels.FREE, kernels.HINGE))
     left = kernels.walk()(
         P.reshape(-1, p), np.ascontiguousarray(A), lean, cost, np.where(dead, kernels.DEAD, kind),
-        group, np.ascontiguousarray(E), lower, upper, columns, rows, groups, equal, STEPS,
+        group, np.ascontiguousarray(E), lower, upper, columns.view(float), rows.view(float),
+        groups.view(float), equal.view(float), STEPS,
         np.empty(kernels.walk_size(n, p, m)),
     )  # fmt: skip
     best = (
@@ -288,7 +286,7 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
         rows[kernels.BEST_MU], groups[kernels.BEST_NU], columns[kernels.BEST_LOW],
         columns[kernels.BEST_UP], equal[kernels.BEST_EQUAL],
     )  # fmt: skip
-    return Point(*best), left
+    return Point(*(line.real for line in best)), left
 
 
 def settle(problem: Problem, point: Point) -> Guess:

@@ -1,30 +1,31 @@
 """The compiled part of :mod:`coldq.step.last_resort`: an interior-point method on pairs of doubles.
 
 What it has for every coordinate, row, group and equality are the lines of four matrices, which have
-names. A number is the sum of two floats: a name is the line of the first, and the line after it has
-what is below the last digit of that. Nothing here may be compiled with fast mathematics, which
-would take the second for zero.
+names. A number is the sum of two floats, and they are the two parts of a complex one: its real part
+is the number but for what is below its last digit, and that is the imaginary part. Nothing here may
+be compiled with fast mathematics, which would take the second for zero.
 """
 
 import math
 
-from coldq.compiled import address_of, cube, exact, exact_inlined, kernel, matrix
+from coldq.compiled import address_of, exact, kernel, pairs
 from coldq.step.extended_kernels import add as sum_of
 from coldq.step.extended_kernels import divide as quotient_of
 from coldq.step.extended_kernels import multiply as product_of
 from coldq.step.extended_kernels import times as times_one
 
 # Coordinates: x, the multipliers of its bounds and the rooms they have; a step, and one before it.
-X, LOW, UP, D_X, D_LOW, D_UP, BEST_X, BEST_LOW, BEST_UP = range(0, 18, 2)
-Y, DOWN, OVER, LEFT_X, F_X, F_LOW, F_UP, RIGHT, SIZE, COLUMNS = range(18, 38, 2)
+X, LOW, UP, D_X, D_LOW, D_UP, BEST_X, BEST_LOW, BEST_UP = range(9)
+Y, DOWN, OVER, LEFT_X, F_X, F_LOW, F_UP, RIGHT, SIZE, COLUMNS = range(9, 19)
 # Rows: the room of each, its multiplier, and how stiff the two make it.
-T, MU, D_T, D_MU, BEST_T, BEST_MU = range(0, 12, 2)
-B, LEFT_T, Q, STIFF, TOTAL, F_T, F_MU, ROWS = range(12, 28, 2)
+T, MU, D_T, D_MU, BEST_T, BEST_MU = range(6)
+B, LEFT_T, Q, STIFF, TOTAL, F_T, F_MU, ROWS = range(6, 14)
 # Groups: what rows may rise to, and its multiplier.
-S, NU, D_S, D_NU, BEST_S, BEST_NU = range(0, 12, 2)
-LEFT_S, SUM, GIVE, SOFT, RISE, F_S, F_NU, GROUPS = range(12, 28, 2)
-EQUAL, D_EQUAL, BEST_EQUAL, LEFT_E, LIMIT, OWN_SIZE, EQUALITIES = range(0, 14, 2)
+S, NU, D_S, D_NU, BEST_S, BEST_NU = range(6)
+LEFT_S, SUM, GIVE, SOFT, RISE, F_S, F_NU, GROUPS = range(6, 14)
+EQUAL, D_EQUAL, BEST_EQUAL, LEFT_E, LIMIT, OWN_SIZE, EQUALITIES = range(7)
 HINGE, FREE, HARD, DEAD = 0, 1, 2, 3  # kinds of groups
+ZERO, ONE = 0j, 1.0 + 0j
 
 SHORT = 0.995  # of the way to the boundary
 CARE = 1e-6  # the least share of the gap that a step aims at
@@ -36,35 +37,64 @@ ROUGH = 1e-8  # of the first gap: as far as doubles do
 
 # Not put into what calls them, which would take long to compile.
 @exact
-def add(a, a_low, b, b_low):
-    return sum_of(a, a_low, b, b_low)
+def add(a, b):
+    high, low = sum_of(a.real, a.imag, b.real, b.imag)
+    return complex(high, low)
 
 
 @exact
-def times(a, a_low, b):
-    return times_one(a, a_low, b)
+def times(a, b):
+    """A pair times a float."""
+    high, low = times_one(a.real, a.imag, b)
+    return complex(high, low)
 
 
 @exact
-def multiply(a, a_low, b, b_low):
-    return product_of(a, a_low, b, b_low)
+def multiply(a, b):
+    high, low = product_of(a.real, a.imag, b.real, b.imag)
+    return complex(high, low)
 
 
 @exact
-def divide(a, a_low, b, b_low):
-    return quotient_of(a, a_low, b, b_low)
+def divide(a, b):
+    high, low = quotient_of(a.real, a.imag, b.real, b.imag)
+    return complex(high, low)
 
 
 @exact
-def plus(s, s_low, a, a_low, b, b_low):
-    """s + a b."""
-    t, t_low = product_of(a, a_low, b, b_low)
-    return sum_of(s, s_low, t, t_low)
+def plus(s, a, b):
+    """s + a b; a is what may have many zeros."""
+    if a.real == 0.0:
+        return s
+    t, t_low = product_of(a.real, a.imag, b.real, b.imag)
+    high, low = sum_of(s.real, s.imag, t, t_low)
+    return complex(high, low)
 
 
 @exact
-def put(lines, line, i, value):
-    lines[line, i], lines[line + 1, i] = value
+def plus_float(s, a, b):
+    """s + a b of a float b, which may be zero often."""
+    if b == 0.0:
+        return s
+    t, t_low = times_one(a.real, a.imag, b)
+    high, low = sum_of(s.real, s.imag, t, t_low)
+    return complex(high, low)
+
+
+@exact
+def scaled(a, size):
+    """A pair times a power of two."""
+    return complex(a.real * size, a.imag * size)
+
+
+@exact
+def pair(a):
+    return complex(a, 0.0)
+
+
+@exact
+def ratio(lines, over, under, i):
+    return divide(lines[over, i], lines[under, i])
 
 
 @exact
@@ -78,148 +108,140 @@ def set_state(
     total = 0.0
     off = 0.0
     for i in range(p):
-        x, x_low = columns[X, i], columns[X + 1, i]
-        v, e = add(x, x_low, -columns[Y, i], -columns[Y + 1, i])
-        v, e = add(v, e, -columns[LOW, i], -columns[LOW + 1, i])
-        put(columns, LEFT_X, i, add(v, e, columns[UP, i], columns[UP + 1, i]))
-        columns[SIZE, i] = 1.0 + abs(x)
-        put(columns, DOWN, i, (1.0, 0.0))
-        put(columns, OVER, i, (1.0, 0.0))
+        x = columns[X, i]
+        v = add(add(x, -columns[Y, i]), -columns[LOW, i])
+        columns[LEFT_X, i] = add(v, columns[UP, i])
+        columns[SIZE, i] = pair(1.0 + abs(x.real))
+        columns[DOWN, i] = ONE
+        columns[OVER, i] = ONE
         if lower[i] < upper[i]:
             if lower[i] > -math.inf:
-                put(columns, DOWN, i, add(x, x_low, -lower[i], 0.0))
-                total += columns[DOWN, i] * columns[LOW, i]
+                v = add(x, pair(-lower[i]))
+                columns[DOWN, i] = v
+                total += v.real * columns[LOW, i].real
             if upper[i] < math.inf:
-                put(columns, OVER, i, add(-x, -x_low, upper[i], 0.0))
-                total += columns[OVER, i] * columns[UP, i]
+                v = add(-x, pair(upper[i]))
+                columns[OVER, i] = v
+                total += v.real * columns[UP, i].real
     for k in range(cost.size):
         if kind[k] == HINGE:
-            total += groups[S, k] * groups[NU, k]
-        v = 0.0 if kind[k] == HARD else cost[k]
-        put(groups, LEFT_S, k, add(v, 0.0, -groups[NU, k], -groups[NU + 1, k]))
+            total += groups[S, k].real * groups[NU, k].real
+        worth = 0.0 if kind[k] == HARD else cost[k]
+        groups[LEFT_S, k] = add(pair(worth), -groups[NU, k])
     for r in range(n):
         k = group[r]
-        g, g_low = -rows[B, r], -rows[B + 1, r]
-        mu, mu_low = add(rows[MU, r], rows[MU + 1, r], lean[r], 0.0)
-        rows[TOTAL, r], rows[TOTAL + 1, r] = mu, mu_low
+        g = -rows[B, r]
+        mu = add(rows[MU, r], pair(lean[r]))
+        rows[TOTAL, r] = mu
         for i in range(p):
-            a, a_low = A[r, i], 0.0
-            x, x_low = columns[X, i], columns[X + 1, i]
-            if a != 0.0:
-                t, t_low = times(x, x_low, a)
-                g, g_low = add(g, g_low, t, t_low)
+            a = pair(A[r, i])
+            x = columns[X, i]
+            g = plus_float(g, x, A[r, i])
             if r < curved:
-                v, e = 0.0, 0.0
-                for j in range(p):
-                    c = P[r * p + i, j]
-                    if rough:
-                        v += c * columns[X, j]
-                    elif c != 0.0:
-                        t, t_low = times(columns[X, j], columns[X + 1, j], c)
-                        v, e = add(v, e, t, t_low)
-                a, a_low = add(v, e, a, 0.0)
-                g, g_low = plus(g, g_low, x, x_low, 0.5 * v, 0.5 * e)
-            J[0, r, i], J[1, r, i] = a, a_low
-            if a != 0.0:
-                t, t_low = multiply(a, a_low, mu, mu_low)
-                v, e = columns[LEFT_X, i], columns[LEFT_X + 1, i]
-                put(columns, LEFT_X, i, add(v, e, t, t_low))
-                columns[SIZE, i] += abs(t)
-        v, e = add(g, g_low, -groups[S, k], -groups[S + 1, k])
-        v, e = add(v, e, rows[T, r], rows[T + 1, r])
-        put(rows, LEFT_T, r, (v, e))
-        v, e = groups[LEFT_S, k], groups[LEFT_S + 1, k]
-        put(groups, LEFT_S, k, add(v, e, -rows[MU, r], -rows[MU + 1, r]))
+                v = along(rough, P, r * p + i, columns)
+                a = add(v, a)
+                g = plus(g, x, times(v, 0.5))
+            J[r, i] = a
+            t = multiply(a, mu)
+            columns[LEFT_X, i] = add(columns[LEFT_X, i], t)
+            columns[SIZE, i] += abs(t.real)
+        v = add(add(g, -groups[S, k]), rows[T, r])
+        rows[LEFT_T, r] = v
+        groups[LEFT_S, k] = add(groups[LEFT_S, k], -rows[MU, r])
         if kind[k] != DEAD:
-            total += rows[MU, r] * rows[T, r]
-            off = max(off, abs(rows[LEFT_T, r]))
+            total += rows[MU, r].real * rows[T, r].real
+            off = max(off, abs(v.real))
     for r in range(E.shape[0]):
-        v, e = -equal[LIMIT, r], -equal[LIMIT + 1, r]
+        v = -equal[LIMIT, r]
         for i in range(p):
-            if E[r, i] != 0.0:
-                t, t_low = times(columns[X, i], columns[X + 1, i], E[r, i])
-                v, e = add(v, e, t, t_low)
-                t, t_low = times(equal[EQUAL, r], equal[EQUAL + 1, r], E[r, i])
-                x, x_low = columns[LEFT_X, i], columns[LEFT_X + 1, i]
-                put(columns, LEFT_X, i, add(x, x_low, t, t_low))
-        put(equal, LEFT_E, r, (v, e))
-        off = max(off, abs(v))
+            v = plus_float(v, columns[X, i], E[r, i])
+            columns[LEFT_X, i] = plus_float(columns[LEFT_X, i], equal[EQUAL, r], E[r, i])
+        equal[LEFT_E, r] = v
+        off = max(off, abs(v.real))
     broken = 0.0
     for i in range(p):
         if lower[i] < upper[i]:
-            off = max(off, abs(columns[LEFT_X, i]) / columns[SIZE, i])
-            broken += 0.0 * columns[LEFT_X, i]
+            left = columns[LEFT_X, i].real
+            off = max(off, abs(left) / columns[SIZE, i].real)
+            broken += 0.0 * left
     return total, off + broken
+
+
+@exact
+def along(rough, P, line, columns):
+    """A line of the matrices times x."""
+    v = ZERO
+    high = 0.0
+    for j in range(P.shape[1]):
+        if rough:
+            high += P[line, j] * columns[X, j].real
+        else:
+            v = plus_float(v, columns[X, j], P[line, j])
+    return pair(high) if rough else v
 
 
 @exact
 def factor(rough, L, sizes, line, p):
     """Cholesky's factor in place, of the matrix brought to a diagonal of ones; whether there is
-    one. Powers of two do it, so that nothing is rounded."""
+    one. Powers of two do it, so that nothing is rounded. The diagonal gets the inverses."""
     for i in range(p):
-        d = L[0, i, i]
+        d = L[i, i].real
         if not (d > 0.0 and d < math.inf):
             return False
-        sizes[line, i] = 2.0 ** -math.floor(0.5 * math.log2(d))
+        sizes[line, i] = pair(2.0 ** -math.floor(0.5 * math.log2(d)))
+    least = NO_DIGIT if rough else NO_PIVOT
     for j in range(p):
         for i in range(j, p):
-            size = sizes[line, i] * sizes[line, j]
-            v, e = L[0, i, j] * size, L[1, i, j] * size
+            v = scaled(L[i, j], sizes[line, i].real * sizes[line, j].real)
             if rough:
+                high = v.real
                 for k in range(j):
-                    v -= L[0, i, k] * L[0, j, k]
+                    high -= L[i, k].real * L[j, k].real
+                v = complex(high, v.imag)
             else:
                 for k in range(j):
-                    if L[0, j, k] != 0.0:
-                        v, e = plus(v, e, -L[0, i, k], -L[1, i, k], L[0, j, k], L[1, j, k])
-            if i == j:
-                if not v > (NO_DIGIT if rough else NO_PIVOT):
-                    v, e = NO_DIGIT if rough else NO_PIVOT, 0.0
-                root = math.sqrt(v)
-                t, _ = plus(v, e, -root, 0.0, root, 0.0)
-                more = t / (2.0 * root)
-                high = root + more
-                L[0, j, j], L[1, j, j] = divide(1.0, 0.0, high, more - (high - root))
-            else:
-                L[0, i, j], L[1, i, j] = multiply(v, e, L[0, j, j], L[1, j, j])
+                    v = plus(v, -L[i, k], L[j, k])
+            if i > j:
+                L[i, j] = multiply(v, L[j, j])
+                continue
+            if not v.real > least:
+                v = pair(least)
+            root = math.sqrt(v.real)
+            more = plus(v, pair(-root), pair(root)).real / (2.0 * root)
+            high = root + more
+            L[j, j] = divide(ONE, complex(high, more - (high - root)))
     return True
 
 
 @exact
 def back(L, sizes, at, z, line, p):
-    """Solve with a factor in place; its diagonal holds the inverses."""
+    """Solve with a factor in place."""
     for i in range(p):
-        v, e = z[line, i] * sizes[at, i], z[line + 1, i] * sizes[at, i]
+        v = scaled(z[line, i], sizes[at, i].real)
         for j in range(i):
-            if L[0, i, j] != 0.0:
-                v, e = plus(v, e, -L[0, i, j], -L[1, i, j], z[line, j], z[line + 1, j])
-        put(z, line, i, multiply(v, e, L[0, i, i], L[1, i, i]))
+            v = plus(v, -L[i, j], z[line, j])
+        z[line, i] = multiply(v, L[i, i])
     for i in range(p - 1, -1, -1):
-        v, e = z[line, i], z[line + 1, i]
+        v = z[line, i]
         for j in range(i + 1, p):
-            if L[0, j, i] != 0.0:
-                v, e = plus(v, e, -L[0, j, i], -L[1, j, i], z[line, j], z[line + 1, j])
-        put(z, line, i, multiply(v, e, L[0, i, i], L[1, i, i]))
+            v = plus(v, -L[j, i], z[line, j])
+        z[line, i] = multiply(v, L[i, i])
     for i in range(p):
-        z[line, i] *= sizes[at, i]
-        z[line + 1, i] *= sizes[at, i]
+        z[line, i] = scaled(z[line, i], sizes[at, i].real)
 
 
 @exact
-def add_square(rough, L, c, line, s, s_low, p):
+def add_square(rough, L, c, line, s, p):
     """Add ``s c c'`` to the matrix, in its lower half."""
     for i in range(p):
         if rough:
-            v = s * c[line, i]
+            high = s.real * c[line, i].real
             for j in range(i + 1):
-                L[0, i, j] += v * c[line, j]
-        elif c[line, i] != 0.0:
-            v, e = multiply(c[line, i], c[line + 1, i], s, s_low)
+                L[i, j] += high * c[line, j].real
+        elif c[line, i].real != 0.0:
+            v = multiply(c[line, i], s)
             for j in range(i + 1):
-                if c[line, j] != 0.0:
-                    L[0, i, j], L[1, i, j] = plus(
-                        L[0, i, j], L[1, i, j], v, e, c[line, j], c[line + 1, j]
-                    )
+                L[i, j] = plus(L[i, j], v, c[line, j])
 
 
 @exact
@@ -228,84 +250,65 @@ def set_system(
 ):  # fmt: skip
     """Newton's equations with all but x and the multipliers of equalities put in: curvature,
     bounds, and rows through the rooms that they have. False if rounding leaves nothing of it."""
-    n, p = J.shape[1], J.shape[2]
+    n, p = J.shape
     curved, m = P.shape[0] // p, E.shape[0]
     for i in range(p):
         for j in range(i + 1):
-            L[0, i, j] = L[1, i, j] = 0.0
+            L[i, j] = ZERO
     for k in range(kind.size):
-        put(groups, SUM, k, (0.0, 0.0))
-        groups[RISE, k] = 0.0  # here, the members
+        groups[SUM, k] = ZERO
+        groups[RISE, k] = ZERO  # here, the members
     for r in range(n):
         k = group[r]
-        put(rows, STIFF, r, (0.0, 0.0))
+        rows[STIFF, r] = ZERO
         if kind[k] != DEAD:
-            v, e = divide(rows[MU, r], rows[MU + 1, r], rows[T, r], rows[T + 1, r])
-            put(rows, STIFF, r, (v, e))
-            put(groups, SUM, k, add(groups[SUM, k], groups[SUM + 1, k], v, e))
+            v = ratio(rows, MU, T, r)
+            rows[STIFF, r] = v
+            groups[SUM, k] = add(groups[SUM, k], v)
             groups[RISE, k] += 1.0
     # Rows around the mean of their group, and the mean: s takes from its rise only.
     for k in range(kind.size):
         if kind[k] == DEAD:
             continue
-        several = groups[RISE, k] > 1.0
-        w, w_low = groups[SUM, k], groups[SUM + 1, k]
+        several = groups[RISE, k].real > 1.0
+        w = groups[SUM, k]
         for i in range(p):
-            put(columns, RIGHT, i, (0.0, 0.0))
+            columns[RIGHT, i] = ZERO
         for r in range(n):
             if group[r] == k:
-                share, share_low = 1.0, 0.0
-                if several:
-                    share, share_low = divide(rows[STIFF, r], rows[STIFF + 1, r], w, w_low)
+                share = divide(rows[STIFF, r], w) if several else ONE
                 for i in range(p):
-                    if J[0, r, i] != 0.0:
-                        v, e = columns[RIGHT, i], columns[RIGHT + 1, i]
-                        v, e = plus(v, e, J[0, r, i], J[1, r, i], share, share_low)
-                        put(columns, RIGHT, i, (v, e))
-        give, give_low = 0.0, 0.0
+                    columns[RIGHT, i] = plus(columns[RIGHT, i], J[r, i], share)
+        rise, give = w, w
         if kind[k] == HINGE:
-            give, give_low = divide(groups[NU, k], groups[NU + 1, k], groups[S, k],
-                                    groups[S + 1, k])  # fmt: skip
-        give, give_low = add(give, give_low, w, w_low)  # of s
-        put(groups, GIVE, k, (give, give_low))
-        rise, rise_low = w, w_low
-        if kind[k] == HINGE:
-            v, e = divide(groups[NU, k], groups[NU + 1, k], groups[S, k], groups[S + 1, k])
-            v, e = divide(v, e, give, give_low)
-            rise, rise_low = multiply(v, e, w, w_low)
+            v = ratio(groups, NU, S, k)
+            give = add(v, w)  # of s
+            rise = multiply(divide(v, give), w)
+        groups[GIVE, k] = give
         if kind[k] != FREE:
-            add_square(rough, L, columns, RIGHT, rise, rise_low, p)
+            add_square(rough, L, columns, RIGHT, rise, p)
         if several:
             for r in range(n):
                 if group[r] == k:
                     for i in range(p):
-                        v, e = -columns[RIGHT, i], -columns[RIGHT + 1, i]
-                        put(columns, D_X, i, add(v, e, J[0, r, i], J[1, r, i]))
-                    add_square(rough, L, columns, D_X, rows[STIFF, r], rows[STIFF + 1, r], p)
+                        columns[D_X, i] = add(J[r, i], -columns[RIGHT, i])
+                    add_square(rough, L, columns, D_X, rows[STIFF, r], p)
     for r in range(curved):
-        v, e = rows[TOTAL, r], rows[TOTAL + 1, r]
+        v = rows[TOTAL, r]
         for i in range(p):
             for j in range(i + 1):
-                c = P[r * p + i, j]
                 if rough:
-                    L[0, i, j] += c * v
-                elif c != 0.0:
-                    t, t_low = times(v, e, c)
-                    L[0, i, j], L[1, i, j] = add(L[0, i, j], L[1, i, j], t, t_low)
+                    L[i, j] += P[r * p + i, j] * v.real
+                else:
+                    L[i, j] = plus_float(L[i, j], v, P[r * p + i, j])
     for i in range(p):
-        v, e = add(L[0, i, i], L[1, i, i], 1.0, 0.0)
         if lower[i] < upper[i]:
-            for pull, room in ((LOW, DOWN), (UP, OVER)):
-                t, t_low = divide(
-                    columns[pull, i], columns[pull + 1, i], columns[room, i], columns[room + 1, i]
-                )
-                v, e = add(v, e, t, t_low)
-            L[0, i, i], L[1, i, i] = v, e
+            v = add(add(L[i, i], ONE), ratio(columns, LOW, DOWN, i))
+            L[i, i] = add(v, ratio(columns, UP, OVER, i))
         else:
             for j in range(p):
-                a, c = max(i, j), min(i, j)
-                L[0, a, c] = L[1, a, c] = 0.0
-            L[0, i, i] = 1.0
+                L[max(i, j), min(i, j)] = ZERO
+            L[i, i] = ONE
     if not factor(rough, L, columns, SIZE, p):
         return False
     if m == 0:
@@ -313,27 +316,33 @@ def set_system(
     # What the multipliers of equalities do to x, and to the equalities.
     for a in range(m):
         for i in range(p):
-            put(ways, 2 * a, i, (E[a, i] if lower[i] < upper[i] else 0.0, 0.0))
-        back(L, columns, SIZE, ways, 2 * a, p)
+            ways[a, i] = pair(E[a, i] if lower[i] < upper[i] else 0.0)
+        back(L, columns, SIZE, ways, a, p)
         for c in range(a + 1):
-            v, e = 0.0, 0.0
-            for i in range(p):
-                if E[c, i] != 0.0 and lower[i] < upper[i]:
-                    t, t_low = times(ways[2 * a, i], ways[2 * a + 1, i], E[c, i])
-                    v, e = add(v, e, t, t_low)
-            inner[0, a, c], inner[1, a, c] = v, e
+            inner[a, c] = across(E, c, lower, upper, ways, a, ZERO)
     return factor(rough, inner, equal, OWN_SIZE, m)
 
 
-@exact_inlined
-def towards(tau, lines, price, room, other, i, second, f_price, f_room):
+@exact
+def across(E, r, lower, upper, lines, line, start):
+    """An equality's row times a line, over the coordinates that are not fixed."""
+    v = start
+    for i in range(E.shape[1]):
+        if lower[i] < upper[i]:
+            v = plus_float(v, lines[line, i], E[r, i])
+    return v
+
+
+@exact
+def towards(tau, lines, price, room, i, bend):
     """What a product is off tau, with what the first step says of its bend."""
-    v, e = multiply(-lines[price, i], -lines[price + 1, i], other[room, i], other[room + 1, i])
-    v, e = add(v, e, tau, 0.0)
-    if second:
-        v, e = plus(v, e, -lines[f_price, i], -lines[f_price + 1, i], lines[f_room, i],
-                    lines[f_room + 1, i])  # fmt: skip
-    return v, e
+    v = add(multiply(-lines[price, i], lines[room, i]), pair(tau))
+    return add(v, bend)
+
+
+@exact
+def bend_of(second, lines, price, room, i):
+    return multiply(-lines[price, i], lines[room, i]) if second else ZERO
 
 
 @exact
@@ -341,138 +350,114 @@ def set_direction(
     tau, second, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways, inner
 ):  # fmt: skip
     """Newton's step towards products of tau."""
-    n, p = J.shape[1], J.shape[2]
-    m = E.shape[0]
+    set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J)
+    solve(E, lower, upper, columns, equal, L, ways, inner)
+    set_rest(kind, group, lower, upper, columns, rows, groups, J)
+
+
+@exact
+def set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J):
+    """The right side of Newton's equations for x; what they need later of the others."""
+    n, p = J.shape
     for k in range(kind.size):
-        put(groups, SOFT, k, (0.0, 0.0))
-        put(groups, RISE, k, (0.0, 0.0))
+        groups[SOFT, k] = ZERO
         if kind[k] == HINGE or kind[k] == FREE:
-            v, e = -groups[LEFT_S, k], -groups[LEFT_S + 1, k]
+            v = -groups[LEFT_S, k]
             if kind[k] == HINGE:
-                t, t_low = towards(tau, groups, NU, S, groups, k, second, F_NU, F_S)
-                put(groups, D_NU, k, (t, t_low))  # for later
-                t, t_low = divide(t, t_low, groups[S, k], groups[S + 1, k])
-                v, e = add(v, e, t, t_low)
-            put(groups, SOFT, k, (v, e))
+                t = towards(tau, groups, NU, S, k, bend_of(second, groups, F_NU, F_S, k))
+                groups[D_NU, k] = t  # for later
+                v = add(v, divide(t, groups[S, k]))
+            groups[SOFT, k] = v
     for r in range(n):
         k = group[r]
-        put(rows, Q, r, (0.0, 0.0))
+        rows[Q, r] = ZERO
         if kind[k] != DEAD:
-            v, e = towards(tau, rows, MU, T, rows, r, second, F_MU, F_T)
-            v, e = plus(v, e, rows[MU, r], rows[MU + 1, r], rows[LEFT_T, r], rows[LEFT_T + 1, r])
-            v, e = divide(v, e, rows[T, r], rows[T + 1, r])
-            put(rows, Q, r, (v, e))
+            v = towards(tau, rows, MU, T, r, bend_of(second, rows, F_MU, F_T, r))
+            v = divide(plus(v, rows[MU, r], rows[LEFT_T, r]), rows[T, r])
+            rows[Q, r] = v
             if kind[k] != HARD:
-                put(groups, SOFT, k, add(groups[SOFT, k], groups[SOFT + 1, k], v, e))
+                groups[SOFT, k] = add(groups[SOFT, k], v)
     for k in range(kind.size):
         if kind[k] == HINGE or kind[k] == FREE:
-            put(groups, SOFT, k, divide(groups[SOFT, k], groups[SOFT + 1, k], groups[GIVE, k],
-                                        groups[GIVE + 1, k]))  # fmt: skip
+            groups[SOFT, k] = ratio(groups, SOFT, GIVE, k)
     for i in range(p):
-        v, e = 0.0, 0.0
-        if lower[i] < upper[i]:
-            v, e = -columns[LEFT_X, i], -columns[LEFT_X + 1, i]
-            for r in range(n):
-                if J[0, r, i] != 0.0:
-                    v, e = plus(v, e, -J[0, r, i], -J[1, r, i], rows[Q, r], rows[Q + 1, r])
-        put(columns, D_X, i, (v, e))
+        columns[D_X, i] = -columns[LEFT_X, i]
     for r in range(n):
-        k = group[r]
-        if groups[SOFT, k] != 0.0:
-            t, t_low = multiply(rows[STIFF, r], rows[STIFF + 1, r], groups[SOFT, k],
-                                groups[SOFT + 1, k])  # fmt: skip
-            for i in range(p):
-                if lower[i] < upper[i] and J[0, r, i] != 0.0:
-                    v, e = columns[D_X, i], columns[D_X + 1, i]
-                    put(columns, D_X, i, plus(v, e, J[0, r, i], J[1, r, i], t, t_low))
+        t = -rows[Q, r]
+        if groups[SOFT, group[r]].real != 0.0:
+            t = plus(t, rows[STIFF, r], groups[SOFT, group[r]])
+        for i in range(p):
+            columns[D_X, i] = plus(columns[D_X, i], J[r, i], t)
     for i in range(p):
-        v, e = columns[D_X, i], columns[D_X + 1, i]
-        put(columns, D_LOW, i, (0.0, 0.0))
-        put(columns, D_UP, i, (0.0, 0.0))
+        v = columns[D_X, i]
+        columns[D_LOW, i] = ZERO
+        columns[D_UP, i] = ZERO
         if lower[i] < upper[i]:
             if lower[i] > -math.inf:
-                c, c_low = towards(tau, columns, LOW, DOWN, columns, i, second, F_LOW, F_X)
-                put(columns, D_LOW, i, (c, c_low))
-                t, t_low = divide(c, c_low, columns[DOWN, i], columns[DOWN + 1, i])
-                v, e = add(v, e, t, t_low)
+                t = towards(tau, columns, LOW, DOWN, i, bend_of(second, columns, F_LOW, F_X, i))
+                columns[D_LOW, i] = t
+                v = add(v, divide(t, columns[DOWN, i]))
             if upper[i] < math.inf:
-                c, c_low = towards(tau, columns, UP, OVER, columns, i, False, F_UP, F_X)
-                if second:
-                    c, c_low = plus(c, c_low, columns[F_UP, i], columns[F_UP + 1, i],
-                                    columns[F_X, i], columns[F_X + 1, i])  # fmt: skip
-                put(columns, D_UP, i, (c, c_low))
-                t, t_low = divide(c, c_low, columns[OVER, i], columns[OVER + 1, i])
-                v, e = add(v, e, -t, -t_low)
-            put(columns, D_X, i, (v, e))
+                t = towards(tau, columns, UP, OVER, i, -bend_of(second, columns, F_UP, F_X, i))
+                columns[D_UP, i] = t
+                v = add(v, -divide(t, columns[OVER, i]))
+        else:
+            v = ZERO
+        columns[D_X, i] = v
+
+
+@exact
+def solve(E, lower, upper, columns, equal, L, ways, inner):
+    """The step of x and of the multipliers of equalities."""
+    p, m = L.shape[0], E.shape[0]
     back(L, columns, SIZE, columns, D_X, p)
-    if m:
-        for r in range(m):
-            v, e = equal[LEFT_E, r], equal[LEFT_E + 1, r]
-            for i in range(p):
-                if E[r, i] != 0.0 and lower[i] < upper[i]:
-                    t, t_low = times(columns[D_X, i], columns[D_X + 1, i], E[r, i])
-                    v, e = add(v, e, t, t_low)
-            put(equal, D_EQUAL, r, (v, e))
-        back(inner, equal, OWN_SIZE, equal, D_EQUAL, m)
-        for r in range(m):
-            t, t_low = equal[D_EQUAL, r], equal[D_EQUAL + 1, r]
-            for i in range(p):
-                v, e = columns[D_X, i], columns[D_X + 1, i]
-                put(columns, D_X, i,
-                    plus(v, e, -ways[2 * r, i], -ways[2 * r + 1, i], t, t_low))  # fmt: skip
-    for k in range(kind.size):
-        put(groups, D_S, k, (0.0, 0.0))
-    for r in range(n):
-        v, e = 0.0, 0.0
+    for r in range(m):
+        equal[D_EQUAL, r] = across(E, r, lower, upper, columns, D_X, equal[LEFT_E, r])
+    back(inner, equal, OWN_SIZE, equal, D_EQUAL, m)
+    for r in range(m):
         for i in range(p):
-            if J[0, r, i] != 0.0:
-                v, e = plus(v, e, J[0, r, i], J[1, r, i], columns[D_X, i], columns[D_X + 1, i])
-        put(rows, D_T, r, (v, e))
+            columns[D_X, i] = plus(columns[D_X, i], -ways[r, i], equal[D_EQUAL, r])
+
+
+@exact
+def set_rest(kind, group, lower, upper, columns, rows, groups, J):
+    """The step of all others, from that of x."""
+    n, p = J.shape
+    for k in range(kind.size):
+        groups[D_S, k] = ZERO
+    for r in range(n):
+        v = ZERO
+        for i in range(p):
+            v = plus(v, J[r, i], columns[D_X, i])
+        rows[D_T, r] = v
         k = group[r]
         if kind[k] != HARD and kind[k] != DEAD:
-            t, t_low = groups[D_S, k], groups[D_S + 1, k]
-            t, t_low = plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, e)
-            put(groups, D_S, k, (t, t_low))
+            groups[D_S, k] = plus(groups[D_S, k], rows[STIFF, r], v)
     for k in range(kind.size):
+        t = ZERO
         if kind[k] == HINGE or kind[k] == FREE:
-            v, e = divide(groups[D_S, k], groups[D_S + 1, k], groups[GIVE, k], groups[GIVE + 1, k])
-            v, e = add(v, e, groups[SOFT, k], groups[SOFT + 1, k])
-            put(groups, D_S, k, (v, e))
+            v = add(ratio(groups, D_S, GIVE, k), groups[SOFT, k])
+            groups[D_S, k] = v
             if kind[k] == HINGE:
-                t, t_low = groups[D_NU, k], groups[D_NU + 1, k]
-                t, t_low = plus(t, t_low, -groups[NU, k], -groups[NU + 1, k], v, e)
-                put(groups, D_NU, k, divide(t, t_low, groups[S, k], groups[S + 1, k]))
-            else:
-                put(groups, D_NU, k, (0.0, 0.0))
-        else:
-            put(groups, D_NU, k, (0.0, 0.0))
+                t = divide(plus(groups[D_NU, k], -groups[NU, k], v), groups[S, k])
+        groups[D_NU, k] = t
     for r in range(n):
         k = group[r]
-        v, e = rows[D_T, r], rows[D_T + 1, r]
-        v, e = add(v, e, -groups[D_S, k], -groups[D_S + 1, k])
-        put(rows, D_T, r, add(-v, -e, -rows[LEFT_T, r], -rows[LEFT_T + 1, r]))
-        put(rows, D_MU, r, (0.0, 0.0))
-        if kind[k] != DEAD:
-            t, t_low = rows[Q, r], rows[Q + 1, r]
-            put(rows, D_MU, r, plus(t, t_low, rows[STIFF, r], rows[STIFF + 1, r], v, e))
+        v = add(rows[D_T, r], -groups[D_S, k])
+        rows[D_T, r] = add(-v, -rows[LEFT_T, r])
+        rows[D_MU, r] = plus(rows[Q, r], rows[STIFF, r], v) if kind[k] != DEAD else ZERO
     for i in range(p):
         if lower[i] < upper[i]:
-            v, e = columns[D_X, i], columns[D_X + 1, i]
-            if lower[i] > -math.inf:
-                t, t_low = columns[D_LOW, i], columns[D_LOW + 1, i]
-                t, t_low = plus(t, t_low, -columns[LOW, i], -columns[LOW + 1, i], v, e)
-                put(columns, D_LOW, i,
-                    divide(t, t_low, columns[DOWN, i], columns[DOWN + 1, i]))  # fmt: skip
-            if upper[i] < math.inf:
-                t, t_low = columns[D_UP, i], columns[D_UP + 1, i]
-                t, t_low = plus(t, t_low, columns[UP, i], columns[UP + 1, i], v, e)
-                put(columns, D_UP, i,
-                    divide(t, t_low, columns[OVER, i], columns[OVER + 1, i]))  # fmt: skip
+            v = columns[D_X, i]
+            low = plus(columns[D_LOW, i], -columns[LOW, i], v)
+            up = plus(columns[D_UP, i], columns[UP, i], v)
+            columns[D_LOW, i] = divide(low, columns[DOWN, i])
+            columns[D_UP, i] = divide(up, columns[OVER, i])
 
 
-@exact_inlined
+@exact
 def within(length, room, d_room):
-    return min(length, -room / d_room) if d_room < 0.0 else length
+    return min(length, -room.real / d_room.real) if d_room.real < 0.0 else length
 
 
 @exact
@@ -499,26 +484,31 @@ def farthest(kind, group, lower, upper, columns, rows, groups):
 
 
 @exact
+def product_at(t, a, d_a, b, d_b):
+    return (a.real + t * d_a.real) * (b.real + t * d_b.real)
+
+
+@exact
 def products(t, kind, group, lower, upper, columns, rows, groups):
     """The sum of all products of a multiplier and its room, t along the step; and their count."""
     total = 0.0
     count = 0
     for r in range(group.size):
         if kind[group[r]] != DEAD:
-            total += (rows[MU, r] + t * rows[D_MU, r]) * (rows[T, r] + t * rows[D_T, r])
+            total += product_at(t, rows[MU, r], rows[D_MU, r], rows[T, r], rows[D_T, r])
             count += 1
     for k in range(kind.size):
         if kind[k] == HINGE:
-            total += (groups[S, k] + t * groups[D_S, k]) * (groups[NU, k] + t * groups[D_NU, k])
+            total += product_at(t, groups[S, k], groups[D_S, k], groups[NU, k], groups[D_NU, k])
             count += 1
     for i in range(lower.size):
         if lower[i] < upper[i]:
             d = columns[D_X, i]
             if lower[i] > -math.inf:
-                total += (columns[LOW, i] + t * columns[D_LOW, i]) * (columns[DOWN, i] + t * d)
+                total += product_at(t, columns[LOW, i], columns[D_LOW, i], columns[DOWN, i], d)
                 count += 1
             if upper[i] < math.inf:
-                total += (columns[UP, i] + t * columns[D_UP, i]) * (columns[OVER, i] - t * d)
+                total += product_at(t, columns[UP, i], columns[D_UP, i], columns[OVER, i], -d)
                 count += 1
     return total, count
 
@@ -531,18 +521,19 @@ def curvature_takes(P, kind, group, columns, rows, length, p):
     for r in range(curved):
         bend = 0.0
         for i in range(p):
-            along = 0.0
+            rise = 0.0
             for j in range(p):
-                along += P[r * p + i, j] * columns[D_X, j]
-            bend += 0.5 * along * columns[D_X, i]
-        rows[Q, r] = bend
+                rise += P[r * p + i, j] * columns[D_X, j].real
+            bend += 0.5 * rise * columns[D_X, i].real
+        rows[Q, r] = pair(bend)
         if kind[group[r]] != DEAD:
+            room, d_room = rows[T, r].real, rows[D_T, r].real
             for _ in range(60):
-                if length * length * bend <= 0.5 * (rows[T, r] + length * rows[D_T, r]):
+                if length * length * bend <= 0.5 * (room + length * d_room):
                     break
                 length *= 0.7
     for r in range(curved):
-        put(rows, D_T, r, add(rows[D_T, r], rows[D_T + 1, r], -length * rows[Q, r], 0.0))
+        rows[D_T, r] = add(rows[D_T, r], pair(-length * rows[Q, r].real))
     return length
 
 
@@ -556,17 +547,19 @@ def copy_lines(lines, source, target, count):
 @exact
 def keep(columns, rows, groups, equal):
     """Remember the point."""
-    copy_lines(columns, X, BEST_X, 6)
-    copy_lines(rows, T, BEST_T, 4)
-    copy_lines(groups, S, BEST_S, 4)
-    copy_lines(equal, EQUAL, BEST_EQUAL, 2)
+    copy_lines(columns, X, BEST_X, 3)
+    copy_lines(rows, T, BEST_T, 2)
+    copy_lines(groups, S, BEST_S, 2)
+    copy_lines(equal, EQUAL, BEST_EQUAL, 1)
 
 
 @exact
-def move(lines, value, step, length):
-    for i in range(lines.shape[1]):
-        t, t_low = times(lines[step, i], lines[step + 1, i], length)
-        put(lines, value, i, add(lines[value, i], lines[value + 1, i], t, t_low))
+def move(lines, value, step, count, length):
+    """Move some lines along the step, of which the lines lie in the same order."""
+    for line in range(count):
+        for i in range(lines.shape[1]):
+            place = lines[value + line, i]
+            lines[value + line, i] = plus_float(place, lines[step + line, i], length)
 
 
 def walk_size(n: int, p: int, m: int) -> int:
@@ -576,19 +569,23 @@ def walk_size(n: int, p: int, m: int) -> int:
 
 @kernel("MMVVIIMVVMMMMiV")
 def walk(
-    P, A, lean, cost, kind, group, E, lower, upper, columns, rows, groups, equal, steps, memory
+    P, A, lean, cost, kind, group, E, lower, upper, of_columns, of_rows, of_groups, of_equal, steps,
+    memory,
 ):  # fmt: skip
     """Newton's method from the point in the first lines, until the gap is small enough or no longer
     falls; the best point is in the lines for it. P has the matrices of the first rows one below the
-    other. Return the larger of the gap left and the residual."""
+    other, `of_columns` and so on the pairs. Return the larger of the gap left and the residual."""
     n, p = A.shape
     m = E.shape[0]
-    end = 2 * n * p
-    J = cube(address_of(memory, 0), 2, n, p)
-    L = cube(address_of(memory, end), 2, p, p)
-    end += 2 * p * p
-    ways = matrix(address_of(memory, end), 2 * m, p)
-    inner = cube(address_of(memory, end + 2 * m * p), 2, m, m)
+    columns = pairs(address_of(of_columns, 0), COLUMNS, p)
+    rows = pairs(address_of(of_rows, 0), ROWS, n)
+    groups = pairs(address_of(of_groups, 0), GROUPS, cost.size)
+    equal = pairs(address_of(of_equal, 0), EQUALITIES, m)
+    J = pairs(address_of(memory, 0), n, p)
+    L = pairs(address_of(memory, 2 * n * p), p, p)
+    end = 2 * (n * p + p * p)
+    ways = pairs(address_of(memory, end), m, p)
+    inner = pairs(address_of(memory, end + 2 * m * p), m, m)
     best = math.inf
     stuck = 0
     care = CARE
@@ -624,9 +621,9 @@ def walk(
         left, _ = products(length, kind, group, lower, upper, columns, rows, groups)
         share = max(left / count / max(gap, 1e-300), 0.0)
         tau = gap * min(max(share * share * share, care), 1.0)
-        copy_lines(columns, D_X, F_X, 6)
-        copy_lines(rows, D_T, F_T, 4)
-        copy_lines(groups, D_S, F_S, 4)
+        copy_lines(columns, D_X, F_X, 3)
+        copy_lines(rows, D_T, F_T, 2)
+        copy_lines(groups, D_S, F_S, 2)
         set_direction(tau, True, kind, group, E, lower, upper, columns, rows, groups, equal, J, L,
                       ways, inner)  # fmt: skip
         length = farthest(kind, group, lower, upper, columns, rows, groups)
@@ -636,11 +633,8 @@ def walk(
         if length < 0.1 or gap <= ROUGH * first or gap <= FIRST:
             rough = False
         care = max(0.9 * (1.0 - length) * (1.0 - length), CARE)
-        for value, step in ((X, D_X), (LOW, D_LOW), (UP, D_UP)):
-            move(columns, value, step, length)
-        for value, step in ((T, D_T), (MU, D_MU)):
-            move(rows, value, step, length)
-        for value, step in ((S, D_S), (NU, D_NU)):
-            move(groups, value, step, length)
-        move(equal, EQUAL, D_EQUAL, length)
+        move(columns, X, D_X, 3, length)
+        move(rows, T, D_T, 2, length)
+        move(groups, S, D_S, 2, length)
+        move(equal, EQUAL, D_EQUAL, 1, length)
     return best

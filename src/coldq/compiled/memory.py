@@ -1,0 +1,156 @@
+"""Numba's view of memory that belongs to somebody else: a pointer and lengths, and nothing besides.
+
+Numba's own arrays carry owners, steps and counts of references. Kernels need none of these, and are
+compiled in a third of the time without them. Indices mean what they mean there, which also keeps
+the order in which loops over them add up.
+"""
+
+# pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
+# (Numba gives an intrinsic another signature than its definition has.)
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import (
+    intrinsic,
+    lower_builtin,
+    make_attribute_wrapper,
+    models,
+    overload_attribute,
+    register_model,
+)
+
+WORD = ir.IntType(64)
+
+
+class Memory(types.Type):
+    """Numbers one after another, along `axes` axes."""
+
+    def __init__(self, number: Any, axes: int) -> None:
+        self.number, self.axes = number, axes
+        super().__init__(f"memory({number}, {axes})")
+
+
+@register_model(Memory)
+class _Model(models.StructModel):
+    def __init__(self, manager: Any, kind: Memory) -> None:
+        lengths = types.UniTuple(types.intp, kind.axes)
+        super().__init__(
+            manager, kind, [("data", types.CPointer(kind.number)), ("lengths", lengths)]
+        )
+
+
+make_attribute_wrapper(Memory, "lengths", "shape")
+
+
+@overload_attribute(Memory, "size", inline="always")
+def _size(memory):
+    if memory.axes == 1:
+        return lambda memory: memory.shape[0]
+    if memory.axes == 2:
+        return lambda memory: memory.shape[0] * memory.shape[1]
+    return None
+
+
+def _is_place(index: Any, axes: int) -> bool:
+    """Whether an index has a whole number for each axis."""
+    if isinstance(index, (types.UniTuple, types.Tuple)):
+        return len(index) == axes and all(isinstance(i, types.Integer) for i in index.types)
+    return axes == 1 and isinstance(index, types.Integer)
+
+
+@infer_global(operator.getitem)
+class _Get(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        memory, index = args
+        if isinstance(memory, Memory):
+            if _is_place(index, memory.axes):
+                return signature(memory.number, memory, index)
+            if memory.axes == 2 and isinstance(index, types.Integer):
+                return signature(Memory(memory.number, 1), memory, index)
+        return None
+
+
+@infer_global(operator.setitem)
+class _Set(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        memory, index, _ = args
+        if isinstance(memory, Memory) and _is_place(index, memory.axes):
+            return signature(types.none, memory, index, memory.number)
+        return None
+
+
+def _entry(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """The pointer to an entry, or to the first of a row."""
+    memory, index = sig.args[:2]
+    data, lengths = builder.extract_value(args[0], 0), builder.extract_value(args[0], 1)
+    kinds, steps = [index], [args[1]]
+    if isinstance(index, (types.UniTuple, types.Tuple)):
+        kinds, steps = list(index.types), cgutils.unpack_tuple(builder, args[1])
+    for axis, kind in enumerate(kinds):
+        step = context.cast(builder, steps[axis], kind, types.intp)
+        length = builder.extract_value(lengths, axis)
+        below = builder.icmp_signed("<", step, step.type(0))
+        steps[axis] = builder.select(below, builder.add(step, length), step)
+    place = steps[0]
+    for axis in range(1, memory.axes):
+        place = builder.mul(place, builder.extract_value(lengths, axis))
+        if axis < len(steps):
+            place = builder.add(place, steps[axis])
+    return builder.gep(data, [place])
+
+
+@lower_builtin(operator.getitem, Memory, types.Any)
+def _get(context, builder, sig, args):
+    entry = _entry(context, builder, sig, args)
+    if isinstance(sig.return_type, Memory):
+        length = builder.extract_value(builder.extract_value(args[0], 1), 1)
+        return _pack(context, builder, sig.return_type, entry, [length])
+    return context.unpack_value(builder, sig.return_type, entry)
+
+
+@lower_builtin(operator.setitem, Memory, types.Any, types.Any)
+def _set(context, builder, sig, args):
+    memory, value = sig.args[0], context.cast(builder, args[2], sig.args[2], sig.args[0].number)
+    context.pack_value(builder, memory.number, value, _entry(context, builder, sig, args))
+    return context.get_dummy_value()
+
+
+def _pack(context: Any, builder: Any, kind: Memory, data: Any, lengths: Any) -> Any:
+    made = cgutils.create_struct_proxy(kind)(context, builder)
+    made.data = data
+    made.lengths = context.make_tuple(builder, types.UniTuple(types.intp, kind.axes), list(lengths))
+    return made._getvalue()
+
+
+def memory_at(number: Any, axes: int) -> Any:
+    """How to see memory at an address, given its lengths."""
+    kind = Memory(number, axes)
+
+    def codegen(context, builder, sig, args):
+        data = builder.inttoptr(args[0], context.get_data_type(number).as_pointer())
+        return _pack(context, builder, kind, data, args[1:])
+
+    whole = kind(types.intp, *(types.intp,) * axes)
+    if axes == 1:
+        return intrinsic(lambda context, address, n: (whole, codegen))
+    if axes == 2:
+        return intrinsic(lambda context, address, n, p: (whole, codegen))
+    return intrinsic(lambda context, address, m, n, p: (whole, codegen))
+
+
+@intrinsic
+def address_of(typingctx, memory, offset):
+    """The address of an entry: passing addresses costs far less than passing memory."""
+
+    def codegen(context, builder, sig, args):
+        data = builder.extract_value(args[0], 0)
+        return builder.ptrtoint(builder.gep(data, [args[1]]), WORD)
+
+    return types.intp(memory, types.intp), codegen
