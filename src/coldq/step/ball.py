@@ -17,6 +17,7 @@ from coldq.constraints import Affine
 from coldq.contractions import affine_value, matvec
 from coldq.domains import Ball, Domain
 from coldq.errors import InvalidInput
+from coldq.step import last_resort
 from coldq.step.affine import (
     HASTY,
     HINGE,
@@ -48,6 +49,7 @@ FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ba
 MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
 NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
 LOOSE = 1e12  # the share of coordinates that cost nothing
+LITTLE = 1e-10  # of the terms of a hard row: what it may give way for a guess
 LONG = 1e5  # times y: multipliers that cost x five digits
 
 
@@ -263,12 +265,46 @@ def solve_in_balls(
         return free._replace(residual=np.inf if free.clash else np.nan)
     if all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
-    answer = along_tangents(instance, balls, free.x, np.zeros(len(balls)), free.multipliers)
+    none = np.zeros(len(balls))
+    answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
+    if answer.residual <= CLOSE:
+        return answer
+    guess = from_inside(boxed, balls, free)
+    answer = along_tangents(instance, balls, *guess)
     if answer.residual <= CLOSE:
         return answer
     if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)
     return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+
+
+def from_inside(
+    instance: Instance, balls: list[InBall], free: Answer
+) -> tuple[Array, Array, Array]:
+    """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
+    quadratic rows around the origin. Hard rows give way a little, as it needs some room."""
+    center, gradient, alpha, low, high, _, A, b, lower, upper = instance
+    p, m = center.size, len(balls)
+    shift, radius = np.zeros(p), np.array([ball.radius for ball in balls])
+    P = np.zeros((m, p, p))
+    for k, ball in enumerate(balls):
+        shift[ball.inside] = ball.center
+        P[k, ball.inside, ball.inside] = 2.0 / ball.radius
+    some = np.abs(A).max(axis=1, initial=0.0) > 0.0
+    one = (
+        center - shift, gradient, alpha, np.append(np.zeros(m), low[some]),
+        np.append(np.full(m, np.inf), high[some]), P, np.concatenate([np.zeros((m, p)), A[some]]),
+        np.append(radius, (b - A @ shift)[some]), lower - shift, upper - shift,
+    )  # fmt: skip
+    inside = np.minimum(np.maximum(free.x, lower), upper)
+    x, found = inside - shift, np.append(np.zeros(m), free.multipliers[some])
+    begin, multipliers = (float(radius.max()), x, found, False, LITTLE), free.multipliers.copy()
+    for answer in last_resort.on_quadratic_rows(one, *begin):
+        x, found, left = answer
+        if left <= ROUGH:
+            break
+    multipliers[some] = found[m:]
+    return x + shift, found[:m] / (alpha * radius), multipliers
 
 
 def along_tangents(

@@ -15,6 +15,7 @@ from coldq.errors import InvalidInput
 from coldq.step.affine import HINGE, HUGE, members, misfit, raise_if_failed
 from coldq.step.answer import Step
 from coldq.step.kernels import curved_scratch_size, curved_step
+from coldq.step.last_resort import CERTAIN, on_quadratic_rows
 from coldq.step.threads import run_batch
 
 CURVED_TOLERANCE = 1e-8  # the relative KKT residual above which no answer passes silently
@@ -367,29 +368,30 @@ def better(
             return *best, True
     else:
         best = np.clip(one[0], one[-2], one[-1]), np.clip(0.0, one[3], one[4]), np.inf
-    for x, lam, certain in from_inside(one, *best):
-        answer = x, lam, residual_of(one, x, lam, rounded=certain)
+    for k, (x, lam, left) in enumerate(from_inside(one, *best)):
+        answer = x, lam, residual_of(one, x, lam, rounded=left <= CERTAIN)
         if answer[2] <= NEAR and not is_sharp(one, *answer):
             other = newton(one, x, lam)
             answer = other if other[2] < answer[2] else answer
         best = answer if answer[2] < best[2] else best
         if is_sharp(one, *best):
             return *best, False
-        if clash_is_proven(one, x, lam):
+        far = k == 0 and not best[2] <= NEAR
+        if clash_is_proven(one, x, lam) or (far and hard_rows_clash(one)):
             return *best, True
+    if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
+        return *best, True
     for answer in other_answers(one, best):
         best = answer if answer[2] < best[2] else best
         if best[2] <= CURVED_TOLERANCE:
-            return *best, False
-    return *best, not best[2] <= CURVED_TOLERANCE and hard_rows_clash(one)
+            break
+    return *best, False
 
 
 def from_inside(
     one: tuple[Any, ...], x: Array, lam: Array, worst: float
-) -> Iterator[tuple[Array, Array, bool]]:
+) -> Iterator[tuple[Array, Array, float]]:
     """Answers of the last resort, in units of an answer that is near, or of the bounds."""
-    from coldq.step.last_resort import on_quadratic_rows
-
     near, ends = worst <= NEAR, np.abs(np.concatenate([*one[-2:], x]))
     units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=1e-300))
     for unit in units if near else units[::-1]:

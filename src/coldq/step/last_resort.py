@@ -23,7 +23,7 @@ from coldq.step import last_resort_kernels as kernels
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
-CERTAIN = 1e-12  # of the conditions, on pairs: what is left of them after that is rounding
+CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -140,16 +140,19 @@ class Point(NamedTuple):
     equal: Any
 
 
-def answers(problem: Problem, guess: Guess, known: bool = True) -> Iterator[tuple[Guess, float]]:
+def answers(
+    problem: Problem, guess: Guess, known: bool = True, give: float = GIVE
+) -> Iterator[tuple[Guess, float]]:
     """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
     each what pairs of doubles leave of the conditions.
 
-    A guess of the same that is `known` to be near is where the first one begins.
+    A guess of the same that is `known` to be near is where the first one begins. Hard rows give way
+    by so much of their terms.
     """
-    problem = relaxed(problem, guess[0])
+    problem = relaxed(problem, guess[0], give)
     fixed = problem.lower >= problem.upper
-    costs = np.concatenate([problem.cost[np.isfinite(problem.cost)], np.abs(problem.lean), [1.0]])
-    dear = float(costs.max())
+    costs = problem.cost[np.isfinite(problem.cost)], problem.lean, rounded(problem.y), [1.0]
+    dear = float(np.abs(np.concatenate(costs)).max())
     afresh = (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear))
     for start, tau in ((near, 1e-7), *afresh, (near, 1e-2)) if known else (*afresh, (near, 1e-2)):
         with np.errstate(all="ignore"):
@@ -159,13 +162,13 @@ def answers(problem: Problem, guess: Guess, known: bool = True) -> Iterator[tupl
         yield answer, left
 
 
-def relaxed(problem: Problem, x: Array) -> Problem:
+def relaxed(problem: Problem, x: Array, give: float) -> Problem:
     """The same with hard rows that give way by their rounding: hard rows that meet without room may
     miss each other by that, which more digits would see."""
     hard = np.isinf(problem.cost)[problem.group]
     size = np.abs(problem.A) @ np.abs(x) + np.abs(rounded(problem.b))
     size[: len(problem.P)] += 0.5 * (np.abs(problem.P) @ np.abs(x)) @ np.abs(x)
-    return problem._replace(b=problem.b + np.where(hard, GIVE * size, 0.0))
+    return problem._replace(b=problem.b + np.where(hard, give * size, 0.0))
 
 
 def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -239,14 +242,15 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     y, n, hard = rounded(y), cost.size, np.isinf(cost)
     low, high = np.isfinite(lower) & ~fixed, np.isfinite(upper) & ~fixed
     room = 0.1 * np.minimum(np.where(low & high, upper - lower, 2.0), 2.0)
-    x = np.clip(y, -1e3, 1e3)
+    x = np.clip(y, -2.0, 2.0)
     x = np.where(low, np.maximum(x, lower + room), x)
     x = np.where(high, np.minimum(x, upper - room), x)
     x = np.where(fixed, lower, x)
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, group, rows_at(problem, x))
+    g, top = rows_at(problem, x), np.full(n, -np.inf)
+    np.maximum.at(top, group, g)
     share = np.where(hard, np.inf, cost / np.maximum(np.bincount(group, minlength=n), 1))[group]
-    mu = np.maximum(np.where(free[group], share, np.minimum(0.5 * share, tau)), 1e-100)
+    mu = np.minimum(0.5 * share, tau / np.where(hard[group], np.maximum(np.abs(g), 1.0), 1.0))
+    mu = np.maximum(np.where(free[group], share, mu), 1e-100)
     nu = np.where(hard | free, 0.0, np.maximum(cost - np.bincount(group, mu, n), 1e-100))
     s = np.where(hard, 0.0, np.where(free, 1.0 + top, tau / np.where(nu > 0.0, nu, 1.0)))
     lows = np.where(low, tau / np.where(low, x - lower, 1.0), 0.0)
@@ -319,10 +323,15 @@ def power(size: Any) -> Any:
 
 
 def on_quadratic_rows(
-    one: tuple[Any, ...], unit: float, guess: Array, multipliers: Array, known: bool
-) -> Iterator[tuple[Array, Array, bool]]:
+    one: tuple[Any, ...],
+    unit: float,
+    guess: Array,
+    multipliers: Array,
+    known: bool,
+    give: float = GIVE,
+) -> Iterator[tuple[Array, Array, float]]:
     """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess; and
-    whether they are right but for their rounding to doubles.
+    what is left of the conditions, before they are rounded to doubles.
 
     `unit` is the size of x.
     """
@@ -349,13 +358,13 @@ def on_quadratic_rows(
         )  # fmt: skip
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
         begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
-        for (x, mu, nu), left in answers(problem, begun, known):
+        for (x, mu, nu), left in answers(problem, begun, known, give):
             lam = np.empty(b.size)
             lam[rows] = np.where(
                 mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
-            yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left <= CERTAIN
+            yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left
 
 
 def on_pieces(

@@ -613,7 +613,10 @@ def walk(
             break
         if not set_system(rough, P, kind, group, E, lower, upper, columns, rows, groups, equal, J,
                           L, ways, inner):  # fmt: skip
-            break
+            if not rough:
+                break
+            rough = False
+            continue
         # First aim at zero, to see how far that leads; then at what it would leave.
         set_direction(0.0, False, kind, group, E, lower, upper, columns, rows, groups, equal, J, L,
                       ways, inner)  # fmt: skip

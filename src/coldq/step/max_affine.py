@@ -39,6 +39,7 @@ from coldq.step.curved import box_and_hard
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
 ROUNDS = 60
+PATIENCE = 12  # rounds in which no piece joins and s does not settle
 CLEAR = 1e-11  # the residual at which the set of pieces was the right one
 SETTLED = 1e-12  # of a cap: what the proximal term may still add to it
 
@@ -170,16 +171,19 @@ def solve_unit_pieces(
     steep = np.where(largest > 0.0, largest, 1.0)
     way = steep * (1.0 + np.abs(x).max(initial=0.0))
     eps = np.where(cost > 0.0, np.minimum(1.0 / (steep * steep), cost / way), 1.0)
-    softness = SOFTEST
+    softness, waits = SOFTEST, 0
     for _ in range(ROUNDS):
         excess = A @ x - b - s[group]
-        worst = largest_of(excess, group, n, -np.inf)
         wrong = (excess > 1e-12 * size * (1.0 + np.abs(x).max(initial=0.0))) & ~chosen[:m]
         wrong &= paid[group]
         if settled and not wrong.any():
             break
         if not wrong.any():  # only s is left to settle
             softness = max(STIFFER * softness, LEAST_SOFT)
+            waits += 1
+            if waits > PATIENCE:
+                break
+        worst = largest_of(np.where(wrong, excess, -np.inf), group, n, -np.inf)
         chosen[:m] |= wrong & (excess >= worst[group])
         root = np.sqrt(softness * eps)
         rows[np.arange(m), p + group] = -1.0 / root[group]
