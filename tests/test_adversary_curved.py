@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.step.last_resort import Long
+from coldq.solver.last_resort import Long
 from tests.adversary.curved_rows import DRAWS, KINDS
 from tests.adversary.drawn import EXTREME, MODERATE
 

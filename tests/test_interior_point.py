@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.step.affine import TOLERANCE
-from coldq.step.interior_point import factored, from_inside
-from coldq.step.large import Problem, row_norms
-from coldq.step.large_kernels import SparseRows
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.interior_point import factored, from_inside
+from coldq.solver.large import row_norms
+from coldq.solver.problem import Divided
+from coldq.solver.sparse import SparseRows
 from coldq.step.reference import reference_step
 from tests import pairs
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
@@ -113,13 +114,10 @@ def test_the_answer_is_the_oracles(kind: str) -> None:
         assert one.objective(step.x) <= value + 1e-7 * (1.0 + abs(value))
 
 
-def scaled(instance: Instance, A=None) -> Problem:
+def scaled(instance: Instance, A=None) -> Divided:
     """The instance as the large methods take it."""
-    half = 0.5 / instance.alpha
-    return Problem(
-        instance.center - half * instance.gradient, instance.A if A is None else A, instance.b,
-        half * instance.floor, half * instance.weights, instance.lower, instance.upper,
-    )  # fmt: skip
+    divided = instance.problem().divided()
+    return divided if A is None else divided._replace(A=A)
 
 
 @pytest.mark.parametrize("kind", ["hinges", "equality penalties", "fixed coordinates", "unbounded"])

@@ -9,10 +9,12 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.step.affine import TOLERANCE, is_large
-from coldq.step.large import Problem, _solve_member, multipliers_method, row_norms, solve_large
-from coldq.step.large import residual as large_residual
-from coldq.step.large_kernels import SparseRows
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import is_large, solve_large, solve_large_one
+from coldq.solver.large import multipliers_method, row_norms
+from coldq.solver.large import residual as large_residual
+from coldq.solver.problem import Divided
+from coldq.solver.sparse import SparseRows
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
 
@@ -38,7 +40,7 @@ def test_every_one_of_many_degenerate_steps_is_solved() -> None:
     rng = np.random.default_rng(0)
     for k in range(len(CATEGORIES) * 20):
         category, instance = draw_instance(rng, k, most=30)
-        x, multipliers, _ = _solve_member(instance.kernel_arguments())
+        x, multipliers, _ = solve_large_one(instance.problem())
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
 
 
@@ -49,10 +51,7 @@ def test_the_method_of_multipliers_alone_solves_more_rows_than_coordinates() -> 
         p = int(rng.integers(1, 10))
         instance = make_instance(rng, category, p + int(rng.integers(1, 20)), p)
         half = 0.5 / instance.alpha
-        problem = Problem(
-            instance.center - instance.gradient * half, instance.A, instance.b,
-            instance.floor * half, instance.weights * half, instance.lower, instance.upper,
-        )  # fmt: skip
+        problem = instance.problem().divided()
         norms = row_norms(problem)
         if (norms == 0.0).any():  # constant rows are settled before
             continue
@@ -75,11 +74,8 @@ def test_every_one_of_many_degenerate_sparse_steps_is_solved(least, most, rows) 
         inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
         hard = np.isinf(instance.weights) | np.isinf(instance.floor)
         instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
-        thin = coldq.SparseAffine(sparse.csr_array(A), instance.b)
-        step = solve_large(
-            instance.center, instance.gradient, np.array(instance.alpha), instance.weights,
-            instance.floor, thin, coldq.Box(instance.lower, instance.upper),
-        )  # fmt: skip
+        thin = SparseRows.of(sparse.csr_array(A))
+        step = solve_large(instance.problem()._replace(A=thin))
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
 
 
@@ -103,7 +99,7 @@ def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
 @pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
 @pytest.mark.parametrize("bad", [np.nan, INF])
 def test_a_multiplier_that_is_no_number_has_no_residual(kind, bad: float) -> None:
-    hard = Problem(np.ones(2), kind(np.zeros((1, 2))), -np.ones(1), np.zeros(1), np.full(1, INF),
+    hard = Divided(np.ones(2), kind(np.zeros((1, 2))), -np.ones(1), np.zeros(1), np.full(1, INF),
                    np.zeros(2), np.ones(2))  # fmt: skip
     assert np.isnan(large_residual(hard, np.ones(2), np.full(1, bad)))
 

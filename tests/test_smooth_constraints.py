@@ -9,10 +9,11 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.step.affine import HINGE
-from coldq.step.curved import box_and_hard, solve_quadratic
+from coldq.solver.problem import HINGE, BallRow
 from coldq.step.max_affine import solve_max_affine
+from coldq.step.quadratic import solve_quadratic
 from coldq.step.reference import reference_step
+from coldq.step.slot import Slot, bounds_of
 from tests.convex_functions import KINKED, SMOOTH, make_functions
 from tests.curved_instances import CURVED_CATEGORIES, make_curved
 from tests.max_affine_instances import PIECEWISE_CATEGORIES, make_piecewise
@@ -168,12 +169,6 @@ def test_a_batch_gives_the_bits_of_one_by_one() -> None:
             assert own.value(i.center).tobytes() == constraint.value(joined["center"])[k].tobytes()
 
 
-class InBall(NamedTuple):
-    center: np.ndarray
-    radius: np.ndarray
-    first: int = 0
-
-
 class Shaped(NamedTuple):
     """A domain by its parts, as the step reads it."""
 
@@ -184,23 +179,23 @@ class Shaped(NamedTuple):
 
 
 def test_a_domain_is_a_box_and_hard_rows() -> None:
-    ball = Shaped(coldq.Box(-INF, INF, dim=2), ((InBall(np.zeros(2), np.array(2.0)), 0.0),))
+    ball = Shaped(coldq.Box(-INF, INF, dim=2), ((BallRow(np.zeros(2), np.array(2.0)), 0.0),))
     simplex = Shaped(coldq.Box(0.0, 1.0, dim=2), ((coldq.Affine([[1.0, 1.0]], [1.0]), -INF),))
     zero, one, weight = np.zeros(2), np.array(1.0), np.array([99.0])
     cut = coldq.QuadraticConstraint(np.diag([2.0, 0.0])[None], np.zeros((1, 2)), [0.25])
     # |x_1| <= 1/2 in the ball of radius 2, and on the simplex; both from (3, 4).
-    step = solve_quadratic(np.array([3.0, 4.0]), zero, one, weight, HINGE, cut, ball)
+    step = solve_quadratic(Slot(np.array([3.0, 4.0]), zero, one, weight, HINGE, cut, ball))
     np.testing.assert_allclose(step.x, [0.5, np.sqrt(3.75)], atol=1e-8)
     assert step.multipliers.shape == (1,)
-    step = solve_quadratic(np.array([3.0, 1.0]), zero, one, weight, HINGE, cut, simplex)
+    step = solve_quadratic(Slot(np.array([3.0, 1.0]), zero, one, weight, HINGE, cut, simplex))
     np.testing.assert_allclose(step.x, [0.5, 0.5], atol=1e-8)
     sharp = coldq.MaxAffine([[[1.0, 0.0], [-1.0, 0.0]]], [[0.5, 0.5]])
-    step = solve_max_affine(np.array([3.0, 1.0]), zero, one, weight, HINGE, sharp, simplex)
+    step = solve_max_affine(Slot(np.array([3.0, 1.0]), zero, one, weight, HINGE, sharp, simplex))
     np.testing.assert_allclose(step.x, [0.5, 0.5], atol=1e-8)
     with pytest.raises(coldq.InvalidInput, match="curved boundary"):
-        solve_max_affine(np.array([3.0, 1.0]), zero, one, weight, HINGE, sharp, ball)
+        solve_max_affine(Slot(np.array([3.0, 1.0]), zero, one, weight, HINGE, sharp, ball))
     with pytest.raises(coldq.InvalidInput, match="learner that only projects"):
-        box_and_hard(Shaped(coldq.Box(0.0, 1.0, dim=2), None))
+        bounds_of(Shaped(coldq.Box(0.0, 1.0, dim=2), None))
 
 
 def test_hard_rows_without_a_common_point_are_infeasible() -> None:

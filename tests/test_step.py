@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.step.affine import TOLERANCE, raise_if_failed
-from coldq.step.extended import hard_rows_clash, solve_extended
+from coldq.solver.answer import TOLERANCE, raise_if_failed
+from coldq.solver.clarabel import clarabel_answers
+from coldq.solver.extended import hard_rows_clash, solve_extended
+from coldq.solver.threads import run_batch, thread_count
 from coldq.step.reference import reference_step
-from coldq.step.rescue import clarabel_answers
-from coldq.step.threads import run_batch, thread_count
 from tests.instances import CATEGORIES, draw_instance, make_instance, residual_of
 from tests.stress import stress
 
@@ -196,7 +196,7 @@ def test_the_slow_path_solves_ordinary_and_degenerate_steps() -> None:
     rng = np.random.default_rng(9)
     for k in range(150):
         category, instance = draw_instance(rng, k, most=12)
-        arguments = instance.kernel_arguments()
+        arguments = instance.problem()
         x, multipliers, residual, _ = solve_extended(arguments)
         assert residual <= TOLERANCE, category
         assert residual_of(instance, x, multipliers) <= TOLERANCE
@@ -209,7 +209,7 @@ def test_clarabel_polished_on_its_active_set_is_exact() -> None:
     for _ in range(60):
         N, p = (int(k) for k in rng.integers(1, 9, 2))
         instance = make_instance(rng, "regular", N, p)
-        answers = clarabel_answers(instance.kernel_arguments())
+        answers = clarabel_answers(instance.problem())
         best.append(min(residual_of(instance, *answer) for answer in answers))
     assert np.max(best) <= TOLERANCE
 

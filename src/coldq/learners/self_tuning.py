@@ -40,8 +40,8 @@ from coldq.learners.foresight import (
 )
 from coldq.learners.learner import Learner
 from coldq.protocols import require_problem
+from coldq.solver.threads import fill_batch
 from coldq.step import solve
-from coldq.step.threads import fill_batch
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
 BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1)  # core axes of inputs

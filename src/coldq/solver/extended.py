@@ -1,28 +1,26 @@
 """What the kernels do not solve to the promised residual, in double-double arithmetic.
 
-One instance at a time, in the form of the kernel's arguments up to the bounds of the box. It is
-exact on any rows, so that it also decides whether hard rows have a common point: they have none
-where a combination of them says so, by more than a row may be off.
+One instance at a time. It is exact on any rows, so that it also decides whether hard rows have a
+common point: they have none where a combination of them says so, by more than a row may be off.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from coldq._values import Array
-from coldq.step.extended_kernels import NO_END, extended_size, extended_step
-
-Instance = tuple[Any, ...]
+from coldq.solver.constants import LEAST_SIZE
+from coldq.solver.kernels.extended import NO_END, extended_size, extended_step
+from coldq.solver.linear_programs import no_point
+from coldq.solver.problem import AffineProblem
 
 SHARP = 1e-13  # what a row may be off by, relative to its terms
 LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
 PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
 MANY = 400  # independent rows: beyond, double-double takes minutes
-HALF = np.array(0.5)  # alpha of a projection
 FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
-LEAST_SIZE = 1e-6  # of the largest coordinate (of a row): as what each counts
 
 
 class Answer(NamedTuple):
@@ -35,7 +33,7 @@ class Answer(NamedTuple):
 
 
 def solve_extended(
-    instance: Instance,
+    problem: AffineProblem,
     start: Array | None = None,
     share: Array | None = None,
     middle: Array | None = None,
@@ -45,7 +43,7 @@ def solve_extended(
     With a `share` and a `middle` x moves by this share of what it would, from there: what a ball's
     multiplier does to the coordinates of the ball.
     """
-    whole = [np.asarray(array, np.float64, order="C") for array in instance]
+    whole = [np.asarray(array, np.float64, order="C") for array in problem]
     center, gradient, alpha, floor, weights, soft, A, b, lower, upper = whole
     (n, p), solve = A.shape, extended_step()
     # No more rows are independent than there are coordinates, but for those with compliance.
@@ -70,7 +68,7 @@ def solve_extended(
             )  # fmt: skip
             if rise > PROOF:
                 return best._replace(clash=True)
-            off = residual_of(instance, x, multipliers, share, middle)
+            off = residual_of(problem, x, multipliers, share, middle)
             if off < best.residual:
                 best = Answer(x, multipliers, off, False)
             if rise == 0.0 or off <= PROOF or (rise == NO_END and begin is not starts[-1]):
@@ -81,14 +79,14 @@ def solve_extended(
 
 
 def residual_of(
-    instance: Instance,
+    problem: AffineProblem,
     x: Array,
     multipliers: Array,
     share: Array | None = None,
     middle: Array | None = None,
 ) -> float:
     """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
-    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = instance
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = problem
     half = 0.5 / float(alpha)
     mu = multipliers * half
     z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
@@ -111,39 +109,11 @@ def residual_of(
     return float(np.concatenate([off, rows]).max(initial=0.0))
 
 
-def hard_rows_clash(instance: Instance) -> bool:
+def hard_rows_clash(problem: AffineProblem) -> bool:
     """Whether a combination of the hard rows proves that no point of the box satisfies them all."""
-    center, gradient, _, floor, weights, _, A, b, lower, upper = instance
-    hard = np.isinf(floor) | np.isinf(weights)
-    if not hard.any():
+    hard = problem.hard_rows()
+    if hard is None:
         return False
-    inside, none = np.clip(center, lower, upper), np.zeros(int(hard.sum()))
-    floor = np.where(np.isinf(floor[hard]), floor[hard], 0.0)
-    weights = np.where(np.isinf(weights[hard]), weights[hard], 0.0)
-    rows = (A[hard], b[hard], lower, upper)
-    if min(rows[0].shape) > MANY:
-        return no_point(*rows, floor, weights)
-    return solve_extended((inside, 0.0 * gradient, HALF, floor, weights, none, *rows)).clash
-
-
-def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:
-    """The same of very many rows, as a linear program finds it.
-
-    It minimises the largest violation relative to each row's size.
-    """
-    from scipy.optimize import linprog
-
-    at_most, at_least = weights == np.inf, floor == -np.inf
-    size = np.abs(b) + np.abs(A).sum(axis=1)
-    size = np.where(size > 0.0, size, 1.0)
-    G = np.concatenate([(A / size[:, None])[at_most], (-A / size[:, None])[at_least]])
-    h = np.concatenate([(b / size)[at_most], (-b / size)[at_least]])
-    p = A.shape[1]
-    result = linprog(
-        np.concatenate([np.zeros(p), [1.0]]),
-        A_ub=np.hstack([G, -np.ones((len(h), 1))]),
-        b_ub=h,
-        bounds=[*zip(lower, upper, strict=True), (0.0, None)],
-        method="highs",
-    )
-    return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
+    if min(hard.A.shape) > MANY:
+        return no_point(hard.A, hard.b, hard.lower, hard.upper, hard.floor, hard.weights)
+    return solve_extended(hard).clash

@@ -18,6 +18,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.errors import InvalidInput
+from coldq.solver.problem import DoNotFit
 
 LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
 
@@ -87,7 +88,7 @@ def run_batch(
 
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
     batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
-    Raises ValueError if the inputs do not fit together.
+    Raises DoNotFit if the inputs do not fit together.
     """
     *batch, p = inputs[0].shape
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
@@ -102,7 +103,7 @@ def run_batch(
             _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
     except TypeError:
         shapes = " and ".join(str(np.shape(array)) for array in inputs)
-        raise ValueError(f"arrays of shapes {shapes} do not fit together") from None
+        raise DoNotFit(f"arrays of shapes {shapes} do not fit together") from None
     return outputs
 
 

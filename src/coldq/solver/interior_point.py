@@ -14,21 +14,21 @@ for rows of unit length, so that they, u, v and x have the same units.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from coldq._values import Array
-from coldq.step import interior_point_kernels as kernels
-from coldq.step.interior_point_kernels import (
+from coldq.solver.constants import TINY
+from coldq.solver.kernels import interior_point as kernels
+from coldq.solver.kernels.interior_point import (
     HI,
     LO,
     MU,
     PULL,
     RIGHT,
     STIFF,
-    TINY,
     WEIGHT,
     G,
     U,
@@ -36,9 +36,7 @@ from coldq.step.interior_point_kernels import (
     X,
     Y,
 )
-
-if TYPE_CHECKING:
-    from coldq.step.large import Problem
+from coldq.solver.problem import Divided
 
 STEPS = 40
 SHORT = 0.995  # of the way to the boundary
@@ -46,7 +44,7 @@ SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and 
 CLEAR = (1e-8, 1e-11, 1e-14, 1e-17, 1e-20)  # of the first gap: where what decides may be known
 
 
-def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
+def from_inside(problem: Divided, norms: Array) -> Iterator[Array]:
     """Multipliers that get ever nearer; those that are at a bound are so exactly."""
     y, A, b, lo, hi, lower, upper = problem
     gap, weigh, aim = kernels.gap(), kernels.weigh(), kernels.aim()
@@ -83,7 +81,7 @@ def from_inside(problem: Problem, norms: Array) -> Iterator[Array]:
         rows[G] = (A @ columns[X] - b) / length
 
 
-def factored(problem: Problem, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array], Array]:
     """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
     A = problem.A
     if stiff.size <= weight.size:

@@ -14,31 +14,23 @@ each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows bet
 Once these are clear, the first method finishes what the second would only approach.
 
 Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
-many multipliers are at their weights, :mod:`coldq.step.interior_point` finds which, and the first
+many multipliers are at their weights, :mod:`coldq.solver.interior_point` finds which, and the first
 method finishes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
-from coldq.constraints import Affine
-from coldq.constraints.sparse_affine import SparseAffine
-from coldq.domains import Box
-from coldq.step.affine import TOLERANCE, misfit, raise_if_failed
-from coldq.step.answer import Step
-from coldq.step.extended import MANY, Instance, hard_rows_clash, solve_extended
-from coldq.step.interior_point import curvature, from_inside
-from coldq.step.kernels import COLUMNS, FREE, W, Z, dual_search
-from coldq.step.large_kernels import (
-    ROW_TOLERANCE,
-    X_FLOOR,
-    SparseRows,
+from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
+from coldq.solver.interior_point import curvature, from_inside
+from coldq.solver.kernels.affine import dual_search
+from coldq.solver.kernels.large import (
     advance,
     corrected,
     dense_residual,
@@ -50,9 +42,9 @@ from coldq.step.large_kernels import (
     sparse_residual,
     to_move,
 )
-from coldq.step.rescue import clarabel_answers
+from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
+from coldq.solver.problem import Divided
 
-REGULARISATION = 1e-11  # of a row's squared norm: duplicate rows have one answer
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
@@ -66,35 +58,7 @@ START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits
 Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
-class Problem(NamedTuple):
-    """One instance, divided by 2 alpha: y = center - gradient / (2 alpha), bounds of mu."""
-
-    y: Array
-    A: Any  # an array, or SparseRows
-    b: Array
-    lo: Array
-    hi: Array
-    lower: Array
-    upper: Array
-
-    @property
-    def sparse(self) -> bool:
-        return not isinstance(self.A, np.ndarray)
-
-    def only(self, chosen: np.ndarray, mu: Array) -> Problem:
-        """The instance of the chosen rows, the others held at mu."""
-        if chosen.all():
-            return self
-        others = np.where(chosen, 0.0, mu)
-        y = self.y - others @ self.A if others.any() else self.y
-        bounds = self.b[chosen], self.lo[chosen], self.hi[chosen], self.lower, self.upper
-        return Problem(y, self.A[chosen], *bounds)
-
-    def clip(self, z: Array) -> Array:
-        return np.minimum(np.maximum(z, self.lower), self.upper)
-
-
-def solve_one(problem: Problem, at_once: bool = True) -> tuple[Array, Array]:
+def solve_one(problem: Divided, at_once: bool = True) -> tuple[Array, Array]:
     """x and mu of an instance; whether they are the answer is for the residual to say.
 
     Of many rows few hold x back. So the rows most violated at the start are solved for first, then
@@ -142,7 +106,7 @@ class DoesNotEnd(Exception):
     """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
 
 
-def solve_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array] | None:
     """x and mu from the methods that go from piece to piece; None if they do not end soon."""
     try:
         if problem.b.size <= 2 * problem.y.size:
@@ -157,7 +121,7 @@ def solve_soon(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]
     return None if wrong.any() else (x, mu)
 
 
-def solve_surely(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Array]:
+def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]:
     """The same from inside; only if that fails, from piece to piece as long as it takes."""
     for guess in from_inside(problem, norms):
         # Multipliers of duplicate rows share what one would have: more are between their bounds.
@@ -168,14 +132,14 @@ def solve_surely(problem: Problem, norms: Array, mu: Array) -> tuple[Array, Arra
     return solve(problem, norms, mu)
 
 
-def wrong_rows(problem: Problem, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+def wrong_rows(problem: Divided, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
     """Where a multiplier has room to go where g pushes it."""
     # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
     tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
     return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
 
 
-def residual(problem: Problem, x: Array, mu: Array) -> float:
+def residual(problem: Divided, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
     y, A, b, lo, hi, lower, upper = problem
     rest = [np.ascontiguousarray(a) for a in (y, b, lo, hi, lower, upper, x, mu)]
@@ -186,7 +150,7 @@ def residual(problem: Problem, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Problem,
+    problem: Divided,
     norms: Array,
     mu: Array,
     steps: int = 300,
@@ -229,7 +193,7 @@ def newton_in_rows(
     return x, mu
 
 
-def row_norms(problem: Problem) -> Array:
+def row_norms(problem: Divided) -> Array:
     """The squared length of every row over the coordinates that can move."""
     A, can_move = problem.A, (problem.lower < problem.upper).astype(float)
     if problem.sparse:
@@ -331,7 +295,7 @@ def solve_definite(H: Array, right: Array) -> Array:
 
 
 def multipliers_method(
-    problem: Problem, norms: Array, mu: Array, maximise: Maximiser | None = None
+    problem: Divided, norms: Array, mu: Array, maximise: Maximiser | None = None
 ) -> tuple[Array, Array]:
     """The method of multipliers, for more rows than coordinates."""
     maximise = maximise or maximise_piece
@@ -364,7 +328,7 @@ def multipliers_method(
     return polish(problem, x, mu), mu
 
 
-def finish(problem: Problem, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
+def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
     """Newton's method for the rows between their bounds at mu; None if not these decide."""
     A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
     for _ in range(4):
@@ -382,7 +346,7 @@ def finish(problem: Problem, norms: Array, mu: Array, most: int) -> tuple[Array,
 
 
 def minimise_envelope(
-    problem: Problem, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
+    problem: Divided, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
 ) -> tuple[Array, Array]:
     """x, and g(x), that minimise ``|x - y|^2 / 2 + envelope(g(x))`` over the box.
 
@@ -407,7 +371,7 @@ def minimise_envelope(
     return x, A @ x - b
 
 
-def polish(problem: Problem, x: Array, mu: Array) -> Array:
+def polish(problem: Divided, x: Array, mu: Array) -> Array:
     """x moved by the least that puts it on the rows whose multiplier is between its bounds.
 
     With a huge y the stationarity of x is accurate only relative to y; the rows are not.
@@ -424,89 +388,3 @@ def polish(problem: Problem, x: Array, mu: Array) -> Array:
         x[free] -= np.linalg.lstsq(part, error, rcond=1e-12)[0]
         x = problem.clip(x)
     return x
-
-
-def solve_large(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: Affine | SparseAffine,
-    domain: Box,
-) -> Step:
-    """The answers of a batch, one by one; raises if any instance has none."""
-    n = constraint.n_constraints
-    try:
-        instances = _members(center, gradient, alpha, weights, floor, constraint, domain)
-    except ValueError:
-        raise misfit(center, gradient, weights, constraint, domain) from None
-    batch = center.shape[:-1]
-    x, multipliers, worst = np.empty(center.shape), np.empty((*batch, n)), np.empty(batch)
-    clash = np.zeros(batch, bool)
-    for where, instance in instances:
-        x[where], multipliers[where], worst[where] = _solve_member(instance)
-        if worst[where] > TOLERANCE:
-            clash[where] = hard_rows_clash(_dense(instance))
-    answer = Step(x, multipliers, worst)
-    if not (worst <= TOLERANCE).all():
-        raise_if_failed(answer, clash)
-    return answer
-
-
-def _members(
-    center: Array, gradient: Array, alpha: Array, weights: Array, floor: Any, g: Any, domain: Box
-) -> Iterator[tuple[tuple[int, ...], Instance]]:
-    """Every instance of a batch, as the kernel would take it."""
-    batch, n, p = center.shape[:-1], g.n_constraints, g.dim
-    parts = [
-        np.broadcast_to(array, batch + core)
-        for array, core in (
-            (center, (p,)), (gradient, (p,)), (alpha, ()), (floor, (n,)), (weights, (n,)),
-            (0.0, (n,)), (g.b, (n,)), (domain.lower, (p,)), (domain.upper, (p,)),
-        )
-    ]  # fmt: skip
-    sparse = isinstance(g, SparseAffine)
-    A: Any = SparseRows.of(g.A) if sparse else np.broadcast_to(g.A, (*batch, n, p))
-    for where in np.ndindex(*batch):
-        *first, b, lower, upper = (part[where] for part in parts)
-        yield where, (*first, A if sparse else A[where], b, lower, upper)
-
-
-def _solve_member(instance: Instance) -> tuple[Array, Array, float]:
-    center, gradient, alpha, floor, weights, _, A, b, lower, upper = instance
-    half = 0.5 / float(alpha)
-    y = center - gradient * half
-    if not np.isfinite(y).all():
-        return y, np.zeros_like(b), np.nan
-    problem = Problem(y, A, b, floor * half, weights * half, lower, upper)
-    x, mu = solve_one(problem)
-    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
-        x, mu = solve_one(problem, at_once=False)
-    multipliers = np.where(
-        mu >= problem.hi, weights, np.where(mu <= problem.lo, floor, mu * (2.0 * float(alpha)))
-    )
-    multipliers = np.minimum(np.maximum(multipliers, floor), weights)
-    found = residual(problem, x, mu)
-    if not found <= TOLERANCE:
-        found = np.inf if np.isnan(found) else found
-        for x_slow, slow in slow_answers(_dense(instance), multipliers):
-            again = residual(problem, x_slow, slow * half)
-            if again < found:
-                x, multipliers, found = x_slow, slow, again
-            if found <= TOLERANCE:
-                break
-    return x, multipliers, found
-
-
-def slow_answers(instance: Instance, found: Array) -> Iterator[tuple[Array, Array]]:
-    """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
-    if min(instance[6].shape) <= MANY:
-        yield solve_extended(instance, found)[:2]
-    yield from clarabel_answers(instance)
-
-
-def _dense(instance: Instance) -> Instance:
-    """The instance for the slow methods, which take a dense A."""
-    A = instance[6]
-    return instance if isinstance(A, np.ndarray) else (*instance[:6], A.toarray(), *instance[7:])

@@ -1,4 +1,4 @@
-"""Compiled parts of the interior-point method, for :mod:`coldq.step.interior_point`.
+"""Compiled parts of the interior-point method, for :mod:`coldq.solver.interior_point`.
 
 What it has for every row and every coordinate are the lines of two matrices, which have names. Rows
 have unit length here. A pair is a room and its price: u and ``hi - mu``, v and ``mu - lo``, and for
@@ -9,11 +9,11 @@ have rows and coordinates without any room.
 import math
 
 from coldq.compiled import compiled, kernel
+from coldq.solver.constants import TINY
 
 LO, HI, MU, U, V, D_MU, D_U, D_V, G, WEIGHT, PULL, ROWS = range(12)
 LOWER, UPPER, Y, X, LOW, HIGH, D_X, D_LOW, D_HIGH, STIFF, RIGHT, COLUMNS = range(12)
 FIXED = 1e200  # the stiffness of a coordinate that cannot move
-TINY = 1e-300  # guards divisions
 
 
 @kernel("MM")

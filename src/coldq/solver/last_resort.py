@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.step import last_resort_kernels as kernels
+from coldq.solver.kernels import last_resort as kernels
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row

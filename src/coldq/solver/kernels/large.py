@@ -1,91 +1,12 @@
-"""Compiled passes over large matrices, for :mod:`coldq.step.large`.
+"""Compiled passes over the rows, coordinates and pieces of large problems, and their residual.
 
-SciPy would build new matrices for every choice of rows and columns, and NumPy a matrix of absolute
-values for the residual, which cost more than the passes themselves.
+NumPy would build a matrix of absolute values for the residual, which costs more than the pass.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
-import numpy as np
-
-from coldq._values import Array
 from coldq.compiled import compiled, kernel
-
-ROW_TOLERANCE = 1e-13  # of a row's scale: when its multiplier no longer moves
-X_FLOOR = 1e-3  # keeps a row's scale positive where x = 0 and b = 0, as in the affine kernel
-SEARCH_TOLERANCE = 0.02  # of the slope at the start, as there
-TINY = 1e-300  # guards divisions
-
-
-@kernel("VIIVV")
-def times(data, indices, indptr, x, out):
-    """Set `out` to A x."""
-    for k in range(out.size):
-        value = 0.0
-        for e in range(indptr[k], indptr[k + 1]):
-            value += data[e] * x[indices[e]]
-        out[k] = value
-
-
-@kernel("VIIVV")
-def add_back(data, indices, indptr, mu, out):
-    """Add A'mu to `out`."""
-    for k in range(mu.size):
-        if mu[k] != 0.0:
-            for e in range(indptr[k], indptr[k + 1]):
-                out[indices[e]] += data[e] * mu[k]
-
-
-@kernel("VIIIVII")
-def copy_lines(data, indices, indptr, chosen, data_to, indices_to, indptr_to):
-    """Fill the arrays of a matrix, of which the pointers are set, with the chosen lines."""
-    for a in range(chosen.size):
-        shift = indptr_to[a] - indptr[chosen[a]]
-        for e in range(indptr[chosen[a]], indptr[chosen[a] + 1]):
-            data_to[e + shift] = data[e]
-            indices_to[e + shift] = indices[e]
-
-
-@kernel("VIIVII")
-def turn(data, indices, indptr, data_to, indices_to, indptr_to):
-    """Fill the arrays of the transposed matrix; its pointers come as zeros."""
-    for e in range(data.size):
-        indptr_to[indices[e] + 1] += 1
-    for i in range(indptr_to.size - 1):
-        indptr_to[i + 1] += indptr_to[i]
-    for k in range(indptr.size - 1):
-        for e in range(indptr[k], indptr[k + 1]):
-            to = indptr_to[indices[e]]
-            data_to[to] = data[e]
-            indices_to[to] = k
-            indptr_to[indices[e]] = to + 1
-    for i in range(indptr_to.size - 1, 0, -1):
-        indptr_to[i] = indptr_to[i - 1]
-    indptr_to[0] = 0
-
-
-@kernel("VIIIVM")
-def add_squares(data, indices, indptr, place, weight, H):
-    """Add to H, which is zero, each line's outer product with itself, times the line's weight.
-
-    `place` gives every entry's position in H, or -1, and rises along a line.
-    """
-    for i in range(weight.size):
-        if weight[i] != 0.0:
-            for e in range(indptr[i], indptr[i + 1]):
-                a = place[indices[e]]
-                if a >= 0:
-                    entry = weight[i] * data[e]
-                    for f in range(e, indptr[i + 1]):
-                        c = place[indices[f]]
-                        if c >= 0:
-                            H[a, c] += entry * data[f]
-    for a in range(len(H)):
-        for c in range(a):
-            H[a, c] = H[c, a]
+from coldq.solver.constants import ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR
 
 
 @compiled
@@ -325,62 +246,3 @@ def corrected(H, gain, down, up, answer, side, d):
             settled = 0
             side[k] = guess
     return settled
-
-
-class SparseRows:
-    """A sparse matrix by rows, with what an array has: ``A @ x``, ``mu @ A``, ``A[rows]``."""
-
-    __array_ufunc__ = None  # so that ``mu @ A`` comes here
-
-    def __init__(self, parts: tuple[Array, np.ndarray, np.ndarray], width: int) -> None:
-        self.parts = parts
-        self.shape = parts[2].size - 1, width
-
-    @classmethod
-    def of(cls, A: Any) -> SparseRows:
-        """That of a SciPy matrix."""
-        return cls((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape[1])
-
-    def __matmul__(self, x: Array) -> Array:
-        out = np.empty(self.shape[0])
-        times()(*self.parts, x, out)
-        return out
-
-    def __rmatmul__(self, mu: Array) -> Array:
-        out = np.zeros(self.shape[1])
-        add_back()(*self.parts, mu, out)
-        return out
-
-    def __getitem__(self, rows: np.ndarray) -> SparseRows:
-        chosen = np.flatnonzero(rows) if rows.dtype == bool else rows
-        indptr = np.zeros(chosen.size + 1, np.int64)
-        np.cumsum(np.diff(self.parts[2])[chosen], out=indptr[1:])
-        parts = np.empty(indptr[-1]), np.empty(indptr[-1], np.int64), indptr
-        copy_lines()(*self.parts, chosen, *parts)
-        return SparseRows(parts, self.shape[1])
-
-    @property
-    def T(self) -> SparseRows:
-        data, indices, _ = self.parts
-        pointers = np.zeros(self.shape[1] + 1, np.int64)
-        parts = np.empty_like(data), np.empty_like(indices), pointers
-        turn()(*self.parts, *parts)
-        return SparseRows(parts, self.shape[0])
-
-    def square_lengths(self, weight: Array) -> Array:
-        """The sum of squares of each row, weighted."""
-        data, indices, indptr = self.parts
-        return SparseRows((np.square(data), indices, indptr), self.shape[1]) @ weight
-
-    def squares(self, place: np.ndarray, size: int, weight: Array) -> Array:
-        """The sum of the rows' outer products; see :func:`add_squares`."""
-        H = np.zeros((size, size))
-        add_squares()(*self.parts, place, weight, H)
-        return H
-
-    def toarray(self) -> Array:
-        out = np.zeros(self.shape)
-        out[np.repeat(np.arange(self.shape[0]), np.diff(self.parts[2])), self.parts[1]] = (
-            self.parts[0]
-        )
-        return out

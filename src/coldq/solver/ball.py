@@ -13,33 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import Affine
 from coldq.contractions import affine_value, matvec
-from coldq.domains import Ball, Domain
-from coldq.errors import InvalidInput
-from coldq.step.affine import (
-    HASTY,
-    HINGE,
-    ROUGH,
-    TOLERANCE,
+from coldq.solver.answer import ROUGH, TOLERANCE, Step
+from coldq.solver.cascade import HASTY
+from coldq.solver.constants import LEAST_SIZE
+from coldq.solver.curved import run_curved
+from coldq.solver.extended import Answer, hard_rows_clash, residual_of, solve_extended
+from coldq.solver.kernels.ball import ball_scratch_size, ball_step
+from coldq.solver.problem import (
+    AffineProblem,
+    BallProblem,
+    QuadraticProblem,
     append,
+    member,
     members,
-    misfit,
-    raise_if_failed,
 )
-from coldq.step.answer import Step
-from coldq.step.extended import (
-    LEAST_SIZE,
-    Answer,
-    Instance,
-    hard_rows_clash,
-    residual_of,
-    solve_extended,
-)
-from coldq.step.kernels import ball_scratch_size, ball_step
-from coldq.step.threads import run_batch
+from coldq.solver.threads import run_batch
 
-CORES = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0, 0)
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
 LATE = 12  # steps of Newton's method, after which tangents are tried from there
@@ -69,109 +59,51 @@ class InBall(NamedTuple):
         return self.radius + 1e-3 * float(np.abs(self.center).max(initial=0.0))
 
 
-def solve_ball(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: Affine,
-    domain: Ball,
-) -> Step:
-    """The answers of a batch; raises if any instance has none."""
-    zeros = np.zeros(constraint.n_constraints)
-    problem = (
-        center, gradient, np.asarray(alpha), zeros if floor is HINGE else floor, weights, zeros,
-        constraint.A, constraint.b, domain.center, domain.radius,
-    )  # fmt: skip
-    try:
-        answer = run_ball(problem)
-    except InvalidInput:
-        raise
-    except ValueError:
-        raise misfit(center, gradient, weights, constraint, domain) from None
-    if not (answer.residual <= TOLERANCE).all():
-        raise_if_failed(answer, np.isinf(answer.residual))
-    return answer
-
-
-def run_ball(problem: tuple[Any, ...]) -> Step:
-    """The kernel, and where it fails double-double arithmetic; an infinite residual means a clash.
-
-    `problem` holds the kernel's arguments up to the ball's center and radius.
-    """
+def run_ball(problem: BallProblem) -> Step:
+    """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
     answer = _run(problem)
     if (answer.residual <= TOLERANCE).all():
         return answer
     x, multipliers, residual = (np.array(a) for a in answer)
-    for where, one in members(problem, CORES, ~(residual <= TOLERANCE)):
+    for where, one in members(problem, ~(residual <= TOLERANCE)):
         *first, middle, radius = one
         ball = InBall(np.ones(middle.size, bool), middle, float(radius))
         bounds = np.full(middle.size, np.inf)
-        again = solve_in_balls((*first, -bounds, bounds), [ball])
+        again = solve_in_balls(AffineProblem(*first, -bounds, bounds), [ball])
         x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual)
 
 
-def _run(problem: tuple[Any, ...]) -> Step:
-    n, p = problem[6].shape[-2:]
-    cores, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    return Step(*run_batch(ball_step(), (*problem, HASTY), CORES, cores, size))
+def _run(problem: BallProblem) -> Step:
+    n, p = problem.A.shape[-2:]
+    shapes, size = ((p,), (n,), ()), ball_scratch_size(n, p)
+    return Step(*run_batch(ball_step(), (*problem, HASTY), (*problem.cores, 0), shapes, size))
 
 
-def solve_ball_product(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: Affine,
-    domain: Domain,
-) -> Step:
-    """The same in a product with balls in it."""
-    from coldq.step.curved import run_curved
-
-    n, p = constraint.A.shape[-2:]
-    if p != domain.dim or weights.shape[-1:] != (n,):
-        raise misfit(center, gradient, weights, constraint, domain)
-    own, box = domain.rows, domain.box
-    balls = [part for part, _ in domain.hard if hasattr(part, "radius")]
-    low = append(np.zeros(n) if floor is HINGE else np.asarray(floor), own.floor, 1)
-    try:
-        high = append(weights, own.weights, 1)
-        A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
-        zeros, alpha = np.zeros(b.shape[-1]), np.asarray(alpha)
-        plain = (center, gradient, alpha, low, high, zeros, A, b, box.lower, box.upper)
-        spheres = tuple(part for ball in balls for part in (ball.center, ball.radius))
-        begin = np.zeros(len(balls) + b.shape[-1])
-        x, found, residual = run_curved(as_curved(plain, balls), begin)
-        x, multipliers, residual = accepted(plain, balls, (x, found, residual))
-        cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1, *(1, 0) * len(balls))
-        wanted = ~(residual <= TOLERANCE)
-        for where, one in members((*plain, *spheres), cores, wanted) if wanted.any() else ():
-            held = []
-            for ball, middle, radius in zip(balls, one[10::2], one[11::2], strict=True):
-                inside = np.arange(p) - ball.first
-                inside = (inside >= 0) & (inside < middle.size)
-                held.append(InBall(inside, middle, float(radius)))
-            guess = None
-            if residual[where] <= ROUGH:
-                radius = np.array([ball.radius for ball in held])
-                guess = x[where], found[where][: len(held)] / (one[2] * radius), multipliers[where]
-            again = solve_in_balls(one[:10], held, guess)
-            x[where] = np.minimum(np.maximum(again.x, one[8]), one[9])
-            multipliers[where], residual[where] = again[1:3]
-    except InvalidInput:
-        raise
-    except ValueError:
-        raise misfit(center, gradient, weights, constraint, domain) from None
-    answer = Step(x, np.ascontiguousarray(multipliers[..., :n]), residual)
-    if residual.size and not residual.max() <= TOLERANCE:
-        raise_if_failed(answer, np.isinf(residual))
-    return answer
+def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
+    """The same with several balls, each of some coordinates, beside bounds of the others."""
+    x, found, residual = run_curved(
+        as_curved(plain, balls), np.zeros(len(balls) + plain.b.shape[-1])
+    )
+    x, multipliers, residual = accepted(plain, balls, (x, found, residual))
+    for where, one in members(plain, ~(residual <= TOLERANCE)):
+        held = []
+        for ball in balls:
+            middle, radius, _ = member(ball, where, residual.shape)
+            inside = np.arange(x.shape[-1]) - ball.first
+            inside = (inside >= 0) & (inside < middle.size)
+            held.append(InBall(inside, middle, float(radius)))
+        guess = None
+        if residual[where] <= ROUGH:
+            radius = np.array([ball.radius for ball in held])
+            guess = x[where], found[where][: len(held)] / (one.alpha * radius), multipliers[where]
+        again = solve_in_balls(one, held, guess)
+        x[where] = np.minimum(np.maximum(again.x, one.lower), one.upper)
+        multipliers[where], residual[where] = again[1:3]
+    return Step(x, multipliers, residual)
 
 
-def as_curved(plain: tuple[Any, ...], balls: list[Any]) -> tuple[Any, ...]:
+def as_curved(plain: AffineProblem, balls: list[Any]) -> QuadraticProblem:
     """The problem with quadratic rows for the balls, and their centers for the origin."""
     center, gradient, alpha, low, high, _, A, b, lower, upper = plain
     p, shift = center.shape[-1], origin(center.shape[-1], balls)
@@ -186,7 +118,7 @@ def as_curved(plain: tuple[Any, ...], balls: list[Any]) -> tuple[Any, ...]:
     P = np.stack([np.broadcast_to(array, (*batch, p, p)) for array in P], axis=-3)
     r = np.stack([np.broadcast_to(array, shape) for array in limits], axis=-1)
     m = len(balls)
-    return (
+    return QuadraticProblem(
         center - shift, gradient, alpha, append(np.zeros(m), low, 1),
         append(np.full(m, np.inf), high, 1), np.ascontiguousarray(P),
         append(np.zeros((m, p)), A, 2), append(r, -affine_value(A, shift, b), 1),
@@ -204,7 +136,7 @@ def origin(p: int, balls: list[Any]) -> Array:
 
 
 def accepted(
-    plain: tuple[Any, ...], balls: list[Any], answer: tuple[Array, Array, Array]
+    plain: AffineProblem, balls: list[Any], answer: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
     """Answers of the quadratic rows' solver in the coordinates given, judged more strictly.
 
@@ -238,7 +170,7 @@ def accepted(
 
 
 def solve_in_balls(
-    instance: Instance, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
+    instance: AffineProblem, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
 ) -> Answer:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
@@ -246,14 +178,14 @@ def solve_in_balls(
     coordinates have the share ``1 / (1 + nu)``. Newton's method on ``1 / |x - c| = 1 / r``, which
     is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
     """
-    lower, upper = (np.array(bound) for bound in instance[8:])
+    lower, upper = np.array(instance.lower), np.array(instance.upper)
     for ball in balls:
         lower[ball.inside] = ball.center - ball.radius
         upper[ball.inside] = ball.center + ball.radius
-    boxed = (*instance[:8], lower.copy(), upper.copy())
+    boxed = instance._replace(lower=lower.copy(), upper=upper.copy())
     for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
-    instance = (*instance[:8], lower, upper)
+    instance = instance._replace(lower=lower, upper=upper)
     if guess is not None and all(np.isfinite(part).all() for part in guess):
         answer = along_tangents(instance, balls, *guess)
         if answer.residual <= CLOSE:
@@ -272,7 +204,7 @@ def solve_in_balls(
 
 
 def along_tangents(
-    instance: Instance,
+    instance: AffineProblem,
     balls: list[InBall],
     x: Array,
     nu: Array,
@@ -311,7 +243,9 @@ def along_tangents(
             tangent = ball.center + ball.radius * away
             there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
             share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
-        rows = (center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
+        rows = AffineProblem(
+            center, gradient, alpha, floor, weights, soft, A, b, lower, upper
+        )  # fmt: skip
         answer = solve_extended(rows, start, share, there)
         if not np.isfinite(answer.residual):
             break
@@ -335,11 +269,11 @@ def along_tangents(
 class Search:
     """The balls' multipliers, by Newton's method; that of a single one is kept in a bracket."""
 
-    def __init__(self, instance: Instance, balls: list[InBall]) -> None:
+    def __init__(self, instance: AffineProblem, balls: list[InBall]) -> None:
         self.instance, self.balls = instance, balls
         self.best: Answer | None = None
         self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
-        p = instance[8].size
+        p = instance.lower.size
         self.share, self.middle = np.ones(p), np.zeros(p)
         for ball in balls:
             self.middle[ball.inside] = ball.center
@@ -465,21 +399,16 @@ class Search:
         return np.minimum(np.maximum(wish, least), FAR * (1.0 + nu))
 
 
-def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -> bool:
+def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Array) -> bool:
     """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding."""
-    center, gradient, _, floor, high, _, A, b, lower, upper = instance
-    hard = np.isinf(floor) | np.isinf(high)
-    if not hard.any():
+    hard = instance.hard_rows()
+    if hard is None:
         return False
-    aim, share = np.clip(center, lower, upper), np.full(center.size, LOOSE)
+    aim, share = hard.center, np.full(hard.center.size, LOOSE)
     for ball, weight in zip(balls, weights, strict=True):
         aim[ball.inside] = ball.center
         share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
-    low = np.where(np.isinf(floor[hard]), floor[hard], 0.0)
-    top = np.where(np.isinf(high[hard]), high[hard], 0.0)
-    none = np.zeros(int(hard.sum()))
-    one = (aim, 0.0 * gradient, np.array(0.5), low, top, none, A[hard], b[hard], lower, upper)
-    found = solve_extended(one, None, share, aim)
+    found = solve_extended(hard, None, share, aim)
     if found.clash:  # shares that differ so much may hide a point
         return False
     # If x were in all balls the weighted sum would not exceed this.
@@ -488,7 +417,7 @@ def no_point_in_balls(instance: Instance, balls: list[InBall], weights: Array) -
     for ball, weight in zip(balls, weights, strict=True):
         total += weight * (ball.reach(found.x) ** 2 - ball.radius**2)
         size += weight * ball.size * max(ball.reach(found.x), ball.radius)
-    outside = np.ones(center.size, bool)
+    outside = np.ones(aim.size, bool)
     for ball in balls:
         outside &= ~ball.inside
     return bool(

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.step.extended import Instance, hard_rows_clash
-
-__all__ = ["Instance", "hard_rows_clash"]
+from coldq.solver.problem import AffineProblem
 
 
-def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
+def clarabel_answers(instance: AffineProblem) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answer, and its polished versions.
 
     Polishing fixes what sits at a bound, solves the equations that remain, and lets the sets
     correct themselves a few times.
     """
-    center, gradient, alpha = instance[:3]
-    y = center - gradient / (2.0 * alpha)
+    y = instance.center - instance.gradient / (2.0 * instance.alpha)
     for x, lam in clarabel_points(instance):
         yield x, lam
         for slack in (1e-6, 1e-4, 1e-8):
@@ -30,7 +27,9 @@ def clarabel_answers(instance: Instance) -> Iterator[tuple[Array, Array]]:
             yield explain(instance, y, x, slack)
 
 
-def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tuple[Array, Array]]:
+def clarabel_points(
+    instance: AffineProblem, P: Sequence[Array] = ()
+) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
 
     Each row is split as ``g = up - down`` with up, down >= 0 priced at the row's bounds; an
@@ -86,8 +85,8 @@ def clarabel_points(instance: Instance, P: Sequence[Array] = ()) -> Iterator[tup
 
 
 def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None:
-    """Clarabel's answer to a :class:`~coldq.step.max_affine.Pieces`, or None: x, the multipliers of
-    pieces and plain rows, and s."""
+    """Clarabel's answer to a :class:`~coldq.solver.max_affine.Pieces`, or None: x, the multipliers
+    of pieces and plain rows, and s."""
     from scipy import sparse
 
     clarabel: Any = import_module("clarabel")
@@ -135,7 +134,7 @@ def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None
 
 
 def polish(
-    instance: Instance, y: Array, x: Array, lam: Array, slack: float
+    instance: AffineProblem, y: Array, x: Array, lam: Array, slack: float
 ) -> Iterator[tuple[Array, Array]]:
     """Newton's method on the active set that an approximate answer suggests."""
     _, _, alpha, floor, weights, compliance, A, b, lower, upper = instance
@@ -161,7 +160,7 @@ def polish(
         yield x, lam
 
 
-def explain(instance: Instance, y: Array, x: Array, slack: float) -> tuple[Array, Array]:
+def explain(instance: AffineProblem, y: Array, x: Array, slack: float) -> tuple[Array, Array]:
     """x moved onto the rows it nearly meets, and the multipliers that make it an optimum, if any.
 
     Rows that leave a domain without an inside have no bound on their multipliers, so that those of
@@ -202,26 +201,3 @@ def explain(instance: Instance, y: Array, x: Array, slack: float) -> tuple[Array
         found[loose] = fit.x
     lam[near] = np.clip(found[: near.sum()] * (2.0 * alpha), floor[near], weights[near])
     return x, lam
-
-
-def smallest_box(
-    A: Array, b: Array, lower: Array, upper: Array, floor: Array
-) -> tuple[Array, Array]:
-    """Bounds on every coordinate of a polytope, not inside it; infinite where there are none."""
-    from scipy.optimize import linprog
-
-    p, equal = A.shape[1], floor == -np.inf
-    ends = np.array([lower, upper])
-    for i in range(p):
-        for side, sign in ((0, 1.0), (1, -1.0)):
-            c = np.zeros(p)
-            c[i] = sign
-            result = linprog(
-                c, A[~equal], b[~equal], A[equal], b[equal],
-                bounds=list(zip(lower, upper, strict=True)), method="highs",
-            )  # fmt: skip
-            if result.status == 0:
-                # The program meets its rows up to 1e-7, so its answer may lie that far inside.
-                bound = sign * (result.fun - 1e-6 * (1.0 + abs(result.fun)))
-                ends[side, i] = min(bound, upper[i]) if side else max(bound, lower[i])
-    return ends[0], ends[1]

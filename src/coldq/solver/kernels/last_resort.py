@@ -1,4 +1,4 @@
-"""The compiled part of :mod:`coldq.step.last_resort`: an interior-point method on pairs of doubles.
+"""The compiled part of :mod:`coldq.solver.last_resort`, an interior-point method on pairs.
 
 What it has for every coordinate, row, group and equality are the lines of four matrices, which have
 names. A number is the sum of two floats: a name is the line of the first, and the line after it has
@@ -9,10 +9,10 @@ would take the second for zero.
 import math
 
 from coldq.compiled import address_of, cube, exact, exact_inlined, kernel, matrix
-from coldq.step.extended_kernels import add as sum_of
-from coldq.step.extended_kernels import divide as quotient_of
-from coldq.step.extended_kernels import multiply as product_of
-from coldq.step.extended_kernels import times as times_one
+from coldq.solver.kernels.pairs import add as sum_of
+from coldq.solver.kernels.pairs import divide as quotient_of
+from coldq.solver.kernels.pairs import multiply as product_of
+from coldq.solver.kernels.pairs import times as times_one
 
 # Coordinates: x, the multipliers of its bounds and the rooms they have; a step, and one before it.
 X, LOW, UP, D_X, D_LOW, D_UP, BEST_X, BEST_LOW, BEST_UP = range(0, 18, 2)

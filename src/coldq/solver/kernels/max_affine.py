@@ -9,40 +9,14 @@ hold x. Fifteen Newton steps from inside find which they are, and nearly how muc
 import math
 
 from coldq.compiled import compiled, kernel
+from coldq.solver.constants import DOUBT, TINY, X_FLOOR
+from coldq.solver.kernels.factors import cholesky, cholesky_solve
 
 STEPS = 40
 LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leave
 SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
-X_FLOOR = 1e-3  # of a coordinate in the size of a row's terms, as in the affine kernel
 ENOUGH = 1e-12  # the complementarity left, relative to the multipliers, at which the set is clear
-DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
-TINY = 1e-300
-
-
-@compiled
-def cholesky_solve(M, right):
-    """Overwrite `right` with ``M^-1 right``, and M with its factor; M is positive definite."""
-    p = right.size
-    for a in range(p):
-        for c in range(a):
-            s = M[a, c]
-            for e in range(c):
-                s -= M[a, e] * M[c, e]
-            M[a, c] = s / M[c, c]
-        s = M[a, a]
-        for e in range(a):
-            s -= M[a, e] * M[a, e]
-        M[a, a] = math.sqrt(max(s, 1e-300))
-        s = right[a]
-        for e in range(a):
-            s -= M[a, e] * right[e]
-        right[a] = s / M[a, a]
-    for a in range(p - 1, -1, -1):
-        s = right[a]
-        for e in range(a + 1, p):
-            s -= M[e, a] * right[e]
-        right[a] = s / M[a, a]
 
 
 @compiled
@@ -64,12 +38,12 @@ def add_squares(A, weight, M):
 
 
 @compiled
-def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+def begin_inside(y, A, b, group, cost, lower, upper, lines, groups, x, s, mu, t):
+    """Set a point well inside, and return how many products of a multiplier and its room it has."""
     m, p = A.shape
     n = cost.size
-    zl, zu, dx, right = lines[0], lines[1], lines[2], lines[3]
-    weight, pull = rows[0], rows[1]
-    nu, ds, S, push = groups[0], groups[1], groups[2], groups[3]
+    zl, zu = lines[0], lines[1]
+    nu, S = groups[0], groups[2]
     for i in range(p):
         low, high = lower[i], upper[i]
         if low > -math.inf and high < math.inf:
@@ -100,23 +74,140 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
         zl[i] = tau / (x[i] - lower[i]) if lower[i] > -math.inf else 0.0
         zu[i] = tau / (upper[i] - x[i]) if upper[i] < math.inf else 0.0
         size += (1 if lower[i] > -math.inf else 0) + (1 if upper[i] < math.inf else 0)
+    return size
+
+
+@compiled
+def gap_inside(lower, upper, lines, groups, x, s, mu, t):
+    """The sum of all products of a multiplier and its room."""
+    zl, zu, nu = lines[0], lines[1], groups[0]
+    gap = 0.0
+    for r in range(mu.size):
+        gap += mu[r] * t[r]
+    for k in range(s.size):
+        gap += nu[k] * s[k]
+    for i in range(x.size):
+        if lower[i] > -math.inf:
+            gap += zl[i] * (x[i] - lower[i])
+        if upper[i] < math.inf:
+            gap += zu[i] * (upper[i] - x[i])
+    return gap
+
+
+@compiled
+def newton_inside(tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+    """Set the step of x and of s towards products of tau, and what each row is off by."""
+    m, p = A.shape
+    n = cost.size
+    zl, zu, dx, right, order = lines[0], lines[1], lines[2], lines[3], lines[4]
+    weight, pull = rows[0], rows[1]
+    nu, ds, S, push = groups[0], groups[1], groups[2], groups[3]
+    for k in range(n):
+        S[k] = nu[k] / s[k]
+        push[k] = -cost[k] + tau / s[k]  # minus the residual, and the centring
+    for i in range(p):
+        right[i] = y[i] - x[i]
+        for j in range(p):
+            M[i, j] = 0.0
+        M[i, i] = 1.0
+        if lower[i] > -math.inf:
+            M[i, i] += zl[i] / (x[i] - lower[i])
+            right[i] += tau / (x[i] - lower[i])
+        if upper[i] < math.inf:
+            M[i, i] += zu[i] / (upper[i] - x[i])
+            right[i] -= tau / (upper[i] - x[i])
+        for k in range(n):
+            V[k, i] = 0.0
+    for r in range(m):
+        k = group[r]
+        off = t[r] - s[k] - b[r]
+        for i in range(p):
+            off += A[r, i] * x[i]
+        weight[r] = mu[r] / t[r]
+        pull[r] = tau / t[r] + weight[r] * off
+        S[k] += weight[r]
+        push[k] += pull[r]
+        rows[2, r] = off
+        for i in range(p):
+            right[i] -= pull[r] * A[r, i]
+            V[k, i] += weight[r] * A[r, i]
+    add_squares(A, weight, M)
+    # Eliminate s: S ds = V dx + push.
+    for k in range(n):
+        for i in range(p):
+            d = V[k, i] / S[k]
+            right[i] += d * push[k]
+            for j in range(i + 1):
+                M[i, j] -= d * V[k, j]
+    for i in range(p):
+        dx[i] = right[i]
+        order[i] = i
+    cholesky(M, M, order, p, 0.0)
+    cholesky_solve(M, dx, p)
+    for k in range(n):
+        move = push[k]
+        for i in range(p):
+            move += V[k, i] * dx[i]
+        ds[k] = move / S[k]
+
+
+@compiled
+def room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t):
+    """How far all may go; sets the steps of the rows' multipliers and rooms."""
+    m, p = A.shape
+    zl, zu, dx = lines[0], lines[1], lines[2]
+    weight, pull = rows[0], rows[1]
+    nu, ds = groups[0], groups[1]
+    primal = 1.0
+    dual = 1.0
+    for i in range(p):
+        if lower[i] > -math.inf:
+            room = x[i] - lower[i]
+            if dx[i] < 0.0:
+                primal = min(primal, -SHORT * room / dx[i])
+            move = (tau - zl[i] * dx[i]) / room - zl[i]
+            if move < 0.0:
+                dual = min(dual, -SHORT * zl[i] / move)
+        if upper[i] < math.inf:
+            room = upper[i] - x[i]
+            if dx[i] > 0.0:
+                primal = min(primal, SHORT * room / dx[i])
+            move = (tau + zu[i] * dx[i]) / room - zu[i]
+            if move < 0.0:
+                dual = min(dual, -SHORT * zu[i] / move)
+    for k in range(s.size):
+        if ds[k] < 0.0:
+            primal = min(primal, -SHORT * s[k] / ds[k])
+        move = (tau - nu[k] * ds[k]) / s[k] - nu[k]
+        if move < 0.0:
+            dual = min(dual, -SHORT * nu[k] / move)
+    for r in range(m):
+        along = -ds[group[r]]
+        for i in range(p):
+            along += A[r, i] * dx[i]
+        pull[r] = tau / t[r] - mu[r] + weight[r] * (rows[2, r] + along)  # of mu
+        weight[r] = -rows[2, r] - along  # of t
+        if weight[r] < 0.0:
+            primal = min(primal, -SHORT * t[r] / weight[r])
+        if pull[r] < 0.0:
+            dual = min(dual, -SHORT * mu[r] / pull[r])
+    return min(primal, dual)
+
+
+@compiled
+def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+    m, p = A.shape
+    n = cost.size
+    zl, zu, dx = lines[0], lines[1], lines[2]
+    weight, pull = rows[0], rows[1]
+    nu, ds = groups[0], groups[1]
+    size = begin_inside(y, A, b, group, cost, lower, upper, lines, groups, x, s, mu, t)
     expense = 0.0
     for k in range(n):
         expense = max(expense, cost[k])
-
     aim = FIRST
     for _ in range(STEPS):
-        gap = 0.0
-        for r in range(m):
-            gap += mu[r] * t[r]
-        for k in range(n):
-            gap += nu[k] * s[k]
-        for i in range(p):
-            if lower[i] > -math.inf:
-                gap += zl[i] * (x[i] - lower[i])
-            if upper[i] < math.inf:
-                gap += zu[i] * (upper[i] - x[i])
-        gap /= size
+        gap = gap_inside(lower, upper, lines, groups, x, s, mu, t) / size
         pulled = 1.0
         for r in range(m):
             pulled = max(pulled, mu[r])
@@ -124,86 +215,10 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
             break
         # Aim low where the last step could go far.
         tau = max(LEAST, aim) * gap
-        for k in range(n):
-            S[k] = nu[k] / s[k]
-            push[k] = -cost[k] + tau / s[k]  # minus the residual, and the centring
-        for i in range(p):
-            right[i] = y[i] - x[i]
-            for j in range(p):
-                M[i, j] = 0.0
-            M[i, i] = 1.0
-            if lower[i] > -math.inf:
-                M[i, i] += zl[i] / (x[i] - lower[i])
-                right[i] += tau / (x[i] - lower[i])
-            if upper[i] < math.inf:
-                M[i, i] += zu[i] / (upper[i] - x[i])
-                right[i] -= tau / (upper[i] - x[i])
-            for k in range(n):
-                V[k, i] = 0.0
-        for r in range(m):
-            k = group[r]
-            off = t[r] - s[k] - b[r]
-            for i in range(p):
-                off += A[r, i] * x[i]
-            weight[r] = mu[r] / t[r]
-            pull[r] = tau / t[r] + weight[r] * off
-            S[k] += weight[r]
-            push[k] += pull[r]
-            rows[2, r] = off
-            for i in range(p):
-                right[i] -= pull[r] * A[r, i]
-                V[k, i] += weight[r] * A[r, i]
-        add_squares(A, weight, M)
-        # Eliminate s: S ds = V dx + push.
-        for k in range(n):
-            for i in range(p):
-                d = V[k, i] / S[k]
-                right[i] += d * push[k]
-                for j in range(i + 1):
-                    M[i, j] -= d * V[k, j]
-        for i in range(p):
-            dx[i] = right[i]
-        cholesky_solve(M, dx)
-        for k in range(n):
-            move = push[k]
-            for i in range(p):
-                move += V[k, i] * dx[i]
-            ds[k] = move / S[k]
-        # How far may all go?
-        primal = 1.0
-        dual = 1.0
-        for i in range(p):
-            if lower[i] > -math.inf:
-                room = x[i] - lower[i]
-                if dx[i] < 0.0:
-                    primal = min(primal, -SHORT * room / dx[i])
-                move = (tau - zl[i] * dx[i]) / room - zl[i]
-                if move < 0.0:
-                    dual = min(dual, -SHORT * zl[i] / move)
-            if upper[i] < math.inf:
-                room = upper[i] - x[i]
-                if dx[i] > 0.0:
-                    primal = min(primal, SHORT * room / dx[i])
-                move = (tau + zu[i] * dx[i]) / room - zu[i]
-                if move < 0.0:
-                    dual = min(dual, -SHORT * zu[i] / move)
-        for k in range(n):
-            if ds[k] < 0.0:
-                primal = min(primal, -SHORT * s[k] / ds[k])
-            move = (tau - nu[k] * ds[k]) / s[k] - nu[k]
-            if move < 0.0:
-                dual = min(dual, -SHORT * nu[k] / move)
-        for r in range(m):
-            along = -ds[group[r]]
-            for i in range(p):
-                along += A[r, i] * dx[i]
-            pull[r] = tau / t[r] - mu[r] + weight[r] * (rows[2, r] + along)  # of mu
-            weight[r] = -rows[2, r] - along  # of t
-            if weight[r] < 0.0:
-                primal = min(primal, -SHORT * t[r] / weight[r])
-            if pull[r] < 0.0:
-                dual = min(dual, -SHORT * mu[r] / pull[r])
-        length = min(primal, dual)
+        newton_inside(
+            tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t
+        )
+        length = room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t)
         aim = (1.0 - length) * (1.0 - length)
         for i in range(p):
             if lower[i] > -math.inf:
@@ -323,26 +338,9 @@ def judge(
 
 @kernel("VMVIVVMVVVVVVVVMMMM")
 def pieces_residual(
-    y,
-    A,
-    b,
-    group,
-    low,
-    high,
-    plain,
-    limit,
-    lo,
-    hi,
-    lower,
-    upper,
-    x,
-    mu,
-    nu,
-    columns,
-    rows,
-    groups,
-    beside,
-):
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
+    columns, rows, groups, beside,
+):  # fmt: skip
     """The relative KKT residual of x, mu and nu; the last arguments are memory to work in."""
     return judge(
         y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
