@@ -7,8 +7,7 @@ import numpy as np
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
-from coldq.solver.curved import assemble, solve_curved
-from coldq.solver.diagonal import DiagonalProblem, one_multiplier
+from coldq.solver.curved import DiagonalProblem, assemble, one_multiplier, solve_curved
 from coldq.solver.problem import QuadraticProblem, members
 from coldq.step.slot import Slot, bounds_of, one_way, part_of
 
