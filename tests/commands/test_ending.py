@@ -15,7 +15,7 @@ from coldq.commands.rates import QUICK_HORIZONS, QUICK_SEEDS
 from coldq.experiments.rates.store import tasks
 from tests.processes import LISTENS, end, read_line, started, wait_for
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 BY = {SIGINT: "Ctrl-C", SIGTERM: "SIGTERM"}
 signals = pytest.mark.parametrize("number", list(BY), ids=lambda number: number.name)
 

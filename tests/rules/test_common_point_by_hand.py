@@ -1,4 +1,4 @@
-"""Two or three slots of each newer rule in one dimension, worked out with pencil and paper."""
+"""Two or three slots of each rule for constraints that share a point, with pencil and paper."""
 
 from __future__ import annotations
 

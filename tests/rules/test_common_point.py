@@ -1,4 +1,4 @@
-"""Newer learners and networks against independent transcriptions of their rules."""
+"""Learners for constraints that share a point, and networks, against their rules transcribed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from coldq import networks
 from coldq.learners import CATALOGUE
 from coldq.schedules import Power
 
-from . import newer, test_transcriptions
-from .newer import AGENTS, RULES
-from .record import GOLDEN_NEWER, recorded_slots
+from . import common_point, test_transcriptions
+from .common_point import AGENTS, RULES
+from .record import GOLDEN_COMMON_POINT, recorded_slots
 from .transcriptions import LOWER, UPPER, Run, Slot, T
 
-CONTENT: dict[str, Any] = json.loads(GOLDEN_NEWER.read_text(encoding="ascii"))
+CONTENT: dict[str, Any] = json.loads(GOLDEN_COMMON_POINT.read_text(encoding="ascii"))
 SLOTS: dict[int, Slot] = recorded_slots(CONTENT)
 X = coldq.Box(LOWER, UPPER)
 W = networks.Alternating(networks.uniform(networks.path(AGENTS)), np.eye(AGENTS))
@@ -49,14 +49,14 @@ def runs() -> dict[str, Run]:
 
 
 def feedback(t: int, network: bool) -> coldq.Feedback:
-    H, y, A, b = SLOTS[t] if network else newer.agent(SLOTS)[t]
+    H, y, A, b = SLOTS[t] if network else common_point.agent(SLOTS)[t]
     return coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(A, b), slot=t)
 
 
 def test_every_rule_is_recorded_and_has_a_learner() -> None:
     assert list(CONTENT["runs"]) == list(RULES) == list(LEARNERS)
     everywhere = {*LEARNERS.values(), *test_transcriptions.LEARNERS.values()}
-    elsewhere = {coldq.SelfTuning, coldq.BestResponse}  # by hand in tests/tuning
+    elsewhere = {coldq.SelfTuning, coldq.BestResponse}  # by hand in tests/learners
     found = {type(learner) for learner in everywhere} | elsewhere
     assert found == {*CATALOGUE, coldq.Decentralised}
 
@@ -90,9 +90,9 @@ def test_the_projection_that_is_tried_out_agrees_with_a_conic_solver() -> None:
     rng = np.random.default_rng(3)
     for _ in range(12):
         A = rng.uniform(-1.0, 1.0, (5, 2))
-        b = A @ newer.COMMON + rng.uniform(0.0, 0.3, 5)
+        b = A @ common_point.COMMON + rng.uniform(0.0, 0.3, 5)
         y = rng.uniform(-4.0, 4.0, 2)
-        ours = newer.nearest(y, [(a, float(limit)) for a, limit in zip(A, b, strict=True)])
+        ours = common_point.nearest(y, [(a, float(limit)) for a, limit in zip(A, b, strict=True)])
         x = cp.Variable(2)
         problem = cp.Problem(
             cp.Minimize(cp.sum_squares(x - y)), [A @ x <= b, x >= LOWER, x <= UPPER]
@@ -111,7 +111,7 @@ def test_projections_move_and_the_rules_differ(runs: dict[str, Run]) -> None:
         for other in paths[:i]:
             assert np.abs(one - other).max() > 1e-3
     for name in ("clasp", "nested"):
-        decisions, slots = runs[name].decisions, newer.agent(SLOTS)
+        decisions, slots = runs[name].decisions, common_point.agent(SLOTS)
         at_a_row = [
             np.abs(slots[t].A @ decisions[t] - slots[t].b).min() < 1e-9 for t in range(1, T + 1)
         ]

@@ -65,7 +65,7 @@ def test_after_a_fork() -> None:
     # In a process of its own: pytest's has threads, which must not be forked with.
     script = textwrap.dedent("""
         import os, sys
-        from tests.test_identical_bits import ALONE, bits
+        from tests.properties.test_identical_bits import ALONE, bits
         os.environ["COLDQ_THREADS"] = "4"
         assert bits(range(64))[17] == ALONE  # the pool exists before the fork
         child = os.fork()

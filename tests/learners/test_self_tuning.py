@@ -9,7 +9,7 @@ import pytest
 
 import coldq
 from coldq.learners.self_tuning import POOL
-from tests.tuning.rescaled import Rescaled
+from tests.learners.rescaled import Rescaled
 
 P = coldq.problems
 X = coldq.Box(0.0, [2.0, 1.0, 3.0])

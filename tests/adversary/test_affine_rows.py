@@ -15,7 +15,7 @@ from tests.adversary.drawn import EXTREME, MODERATE, Drawn
 from tests.adversary.traffic import DOMAIN, draw_traffic
 
 INF = np.inf
-BACKBONE = pathlib.Path(__file__).parent / "data" / "backbone-steps.npz"
+BACKBONE = pathlib.Path(__file__).parents[1] / "data" / "backbone-steps.npz"
 
 
 @pytest.mark.parametrize("domain", [domain for _, domain in DRAWS])

@@ -1,4 +1,4 @@
-"""The rules of the related work, written down a second time as in :mod:`.transcriptions`.
+"""Rules of gradient steps alone, written down a second time as in :mod:`.transcriptions`.
 
 All steps here are gradient steps: a linear penalty on an affine constraint is one as well.
 """

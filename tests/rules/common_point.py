@@ -1,8 +1,8 @@
-"""Rules newer than the paper and rules on a network, written down a second time.
+"""Rules for constraints that share a point, and rules on a network, written down a second time.
 
 As in transcriptions.py, whose helpers they use; ``python -m tests.rules.record`` records data and
-results in golden-newer.json. All constraints hold at one point, as nested sets need it. The last
-axis of a slot's data before its own are three agents; the rules for one take the first agent's.
+results in golden-common-point.json. All constraints hold at one point, as nested sets need it. The
+last axis of a slot's data before its own are three agents; the rules for one take the first's.
 """
 
 from __future__ import annotations

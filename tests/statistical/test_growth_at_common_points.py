@@ -1,5 +1,6 @@
-"""Do regret and violation of the newer learners grow as claimed? As in test_growth.py.
+"""Do regret and violation grow as claimed where constraints share a point, and on networks?
 
+As in test_growth.py.
 Those whose memory grows run as long as the others: on [0, 5]^10 few of their rows are needed.
 """
 

@@ -1,4 +1,4 @@
-"""COLDQ without a horizon, and learners newer than the paper: what their docstrings promise."""
+"""What docstrings promise: COLDQ without a horizon, CLASP, nested projections, Switch, Polyak."""
 
 from __future__ import annotations
 

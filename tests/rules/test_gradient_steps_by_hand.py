@@ -1,4 +1,4 @@
-"""Three slots of each rule of the related work in one dimension, with pencil and paper.
+"""Three slots of each rule of gradient steps in one dimension, with pencil and paper.
 
 A linear penalty w g on an affine row of slope a adds w a to the gradient, so that every step here
 is a gradient step, clipped to the box.
