@@ -41,7 +41,7 @@ def solve_rows(slot: Slot) -> Step:
 def solve_beside(slot: Slot) -> Step:
     """On a polyhedral domain: its own rows come after the constraint's, with no price."""
     center, gradient, alpha, weights, floor, constraint, domain = slot
-    n, box = constraint.n_constraints, domain.box
+    n, box = constraint.A.shape[-2], domain.box
     if domain.rows.floor.size == 0:
         return solve_affine(
             center, gradient, alpha, weights, floor, constraint.A, constraint.b, box.lower,

@@ -54,20 +54,20 @@ class Slot(NamedTuple):
 
     def affine_problem(self) -> AffineProblem:
         """Affine rows, with those of the domain after them, which have no price, in its box."""
-        self.require_fit()
-        own, box, g = self.domain.rows, self.domain.box, self.constraint
-        n = g.n_constraints
-        if self.floor is not HINGE:
-            floor = append(np.asarray(self.floor), own.floor, 1)
+        center, gradient, alpha, weights, floor, constraint, domain = self
+        own, box, (n, p) = domain.rows, domain.box, constraint.A.shape[-2:]
+        if p != domain.dim or weights.shape[-1:] != (n,):  # the rest, a kernel looks at
+            raise DoNotFit
+        if floor is not HINGE:
+            floor = append(np.asarray(floor), own.floor, 1)
         elif n in own.hinges:
             floor = own.hinges[n]
         else:
             floor = own.hinges[n] = append(zeros_of(n), own.floor, 1)
-        weights = append(self.weights, own.weights, 1)
-        A, b = append(g.A, own.A, 2), append(g.b, own.b, 1)
+        A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
         return AffineProblem(
-            self.center, self.gradient, self.alpha, floor, weights, zeros_of(b.shape[-1]), A, b,
-            box.lower, box.upper,
+            center, gradient, alpha, floor, append(weights, own.weights, 1),
+            zeros_of(b.shape[-1]), A, b, box.lower, box.upper,
         )  # fmt: skip
 
 

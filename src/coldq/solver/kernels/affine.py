@@ -12,33 +12,9 @@ import math
 from coldq.compiled import batch_kernel, compiled, inlined, kernel, matrix, vector
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY
 from coldq.solver.kernels.piece import (
-    CHOSEN,
-    COLUMNS,
-    DOWN,
-    FREE,
-    GAIN,
-    HESSIAN,
-    HI,
-    LO,
-    MU,
-    NORM,
-    OPEN,
-    SCALE,
-    SOFT,
-    UP,
-    D,
-    G,
-    W,
-    Y,
-    Z,
-    affine_residual,
-    give_multipliers,
-    judged,
-    list_moving,
-    maximise_one,
-    maximise_piece,
-    memory_of,
-    set_row_values,
+    CHOSEN, COLUMNS, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP, D, G, W, Y,
+    Z, affine_residual, give_multipliers, judged, list_moving, maximise_one, maximise_piece,
+    memory_of, set_row_values,
 )  # fmt: skip
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given

@@ -8,20 +8,7 @@ import math
 from coldq.compiled import batch_kernel, compiled, matrix, vector
 from coldq.solver.constants import TINY, X_FLOOR
 from coldq.solver.kernels.piece import (
-    COLUMNS,
-    HESSIAN,
-    HI,
-    LO,
-    MU,
-    SCALE,
-    G,
-    W,
-    Y,
-    Z,
-    kkt_residual,
-    known_size,
-    memory_of,
-    width_of,
+    COLUMNS, HESSIAN, HI, LO, MU, SCALE, G, W, Y, Z, kkt_residual, known_size, memory_of, width_of,
 )  # fmt: skip
 
 

@@ -17,61 +17,16 @@ import math
 
 from coldq.compiled import address_of, cube, exact, kernel, matrix, vector
 from coldq.solver.kernels.face import (
-    BASIC,
-    BLOCKS,
-    COLUMNS,
-    D_LOW,
-    DEPENDENT,
-    END,
-    FACTOR,
-    FACTOR_LOW,
-    FIXED,
-    FREE,
-    G_LOW,
-    HI,
-    HI_LOW,
-    LEAST,
-    LEFT,
-    LENGTH,
-    LO,
-    LO_LOW,
-    MU,
-    MU_LOW,
-    ORDER,
-    POWER,
-    RIGHT,
-    ROOM,
-    ROWS,
-    SCALE,
-    SHARE,
-    SIDE,
-    SOFT,
-    SPAN,
-    W_LOW,
-    Y_LOW,
-    Z_LOW,
-    D,
-    G,
-    W,
-    X,
-    Y,
-    Z,
-    back,
-    drop,
-    fill,
-    form,
-    join,
-    refresh,
-    shift,
-    solve,
-    turn,
+    BASIC, BLOCKS, COLUMNS, DEPENDENT, D_LOW, END, FACTOR, FACTOR_LOW, FIXED, FREE, G_LOW, HI,
+    HI_LOW, LEAST, LEFT, LENGTH, LO, LO_LOW, MU, MU_LOW, ORDER, POWER, RIGHT, ROOM, ROWS, SCALE,
+    SHARE, SIDE, SOFT, SPAN, W_LOW, Y_LOW, ZERO, Z_LOW, D, G, W, X, Y, Z, back, drop, fill,
+    first_face, form, join, leave, refresh, solve, turn,
 )  # fmt: skip
 from coldq.solver.kernels.pairs import add, divide, multiply, product, times
 
 NOISE = 1e-28  # of the largest that it can be: what is nothing
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
-ZERO = 1e-100  # below it a row is constant
 WORN = 60  # changes, after which it is too
 NO_END = -1.0
 
@@ -176,29 +131,6 @@ def quiet(rows, m):
 
 
 @exact
-def first_face(A, lower, upper, columns, rows):
-    """The face of the multipliers in MU, with z and sides: how many rows are between bounds."""
-    n, p = A.shape
-    m = 0
-    for k in range(n):
-        rows[BASIC, k] = 0.0
-        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k] and rows[LENGTH, k] > ZERO:
-            rows[BASIC, k] = 1.0
-            rows[ORDER, m] = k
-            m += 1
-    for i in range(p):
-        columns[Z, i], columns[Z_LOW, i] = columns[Y, i], columns[Y_LOW, i]
-    for k in range(n):
-        if rows[MU, k] != 0.0:
-            shift(A, columns, k, rows[MU, k], rows[MU_LOW, k])
-    for i in range(p):
-        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
-        if columns[SIDE, i] == FREE and not (lower[i] < columns[Z, i] and columns[Z, i] < upper[i]):
-            columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
-    return m
-
-
-@exact
 def to_bound(A, lower, columns, rows, blocks, i, m):
     """The side at which coordinate i is to be held, and whether the rows leave it that freedom.
 
@@ -287,24 +219,6 @@ def go(columns, rows, m, t, t_low):
             move, move_low = multiply(move, move_low, t, t_low)
             z, z_low = columns[Z, i], columns[Z_LOW, i]
             columns[Z, i], columns[Z_LOW, i] = add(z, z_low, move, move_low)
-
-
-@exact
-def leave(A, columns, rows, leaves, m):
-    """Take a row out of the face of m rows, exactly at its bound if it has one; its place there."""
-    bound = HI if rows[D, leaves] > 0.0 else LO
-    if abs(rows[bound, leaves]) < math.inf:
-        mu, mu_low = rows[bound, leaves], rows[bound + 1, leaves]
-        rest, rest_low = add(mu, mu_low, -rows[MU, leaves], -rows[MU_LOW, leaves])
-        shift(A, columns, leaves, rest, rest_low)
-        rows[MU, leaves], rows[MU_LOW, leaves] = mu, mu_low
-    rows[BASIC, leaves] = 0.0
-    place = 0
-    while rows[ORDER, place] != leaves:
-        place += 1
-    for a in range(place, m - 1):
-        rows[ORDER, a] = rows[ORDER, a + 1]
-    return place
 
 
 @exact

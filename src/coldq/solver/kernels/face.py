@@ -4,6 +4,8 @@
 its share, is kept as L D L'. Rows and coordinates come and go one at a time, and it follows.
 """
 
+import math
+
 from coldq.compiled import exact
 from coldq.solver.kernels.pairs import add, divide, multiply, product, times
 
@@ -14,6 +16,7 @@ LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, bet
 FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
 
 DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
+ZERO = 1e-100  # below it a row is constant
 FRESH = 1e-29  # of the terms of z: the rounding of z formed afresh
 LOST = 1e-4  # of a pivot: what is left of it where a factor must be made anew
 
@@ -81,6 +84,47 @@ def refresh(A, b, lower, upper, columns, rows, tolerance):
                     least += abs(A[k, i]) * columns[LEAST, i]
         rows[G, k], rows[G_LOW, k], rows[SCALE, k] = g, g_low, size
         rows[ROOM, k] = tolerance * size + least
+
+
+@exact
+def first_face(A, lower, upper, columns, rows):
+    """The face of the multipliers in MU, with z and sides: how many rows are between bounds."""
+    n, p = A.shape
+    m = 0
+    for k in range(n):
+        rows[BASIC, k] = 0.0
+        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k] and rows[LENGTH, k] > ZERO:
+            rows[BASIC, k] = 1.0
+            rows[ORDER, m] = k
+            m += 1
+    for i in range(p):
+        columns[Z, i], columns[Z_LOW, i] = columns[Y, i], columns[Y_LOW, i]
+    for k in range(n):
+        if rows[MU, k] != 0.0:
+            shift(A, columns, k, rows[MU, k], rows[MU_LOW, k])
+    for i in range(p):
+        columns[SIDE, i] = FREE if lower[i] < upper[i] else FIXED
+        if columns[SIDE, i] == FREE and not (lower[i] < columns[Z, i] and columns[Z, i] < upper[i]):
+            columns[SIDE, i] = LEFT if columns[Z, i] <= lower[i] else RIGHT
+    return m
+
+
+@exact
+def leave(A, columns, rows, leaves, m):
+    """Take a row out of the face of m rows, exactly at its bound if it has one; its place there."""
+    bound = HI if rows[D, leaves] > 0.0 else LO
+    if abs(rows[bound, leaves]) < math.inf:
+        mu, mu_low = rows[bound, leaves], rows[bound + 1, leaves]
+        rest, rest_low = add(mu, mu_low, -rows[MU, leaves], -rows[MU_LOW, leaves])
+        shift(A, columns, leaves, rest, rest_low)
+        rows[MU, leaves], rows[MU_LOW, leaves] = mu, mu_low
+    rows[BASIC, leaves] = 0.0
+    place = 0
+    while rows[ORDER, place] != leaves:
+        place += 1
+    for a in range(place, m - 1):
+        rows[ORDER, a] = rows[ORDER, a + 1]
+    return place
 
 
 @exact

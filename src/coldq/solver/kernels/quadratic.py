@@ -10,32 +10,9 @@ from coldq.compiled import batch_kernel, compiled, cube, matrix, vector
 from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
-    CHOSEN,
-    DOWN,
-    FREE,
-    GAIN,
-    HESSIAN,
-    HI,
-    LO,
-    MU,
-    NORM,
-    SCALE,
-    SOFT,
-    STEP,
-    UP,
-    D,
-    G,
-    W,
-    Y,
-    Z,
-    give_multipliers,
-    kkt_residual,
-    known_size,
-    list_moving,
-    maximise_one,
-    maximise_piece,
-    memory_of,
-    width_of,
+    CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
+    give_multipliers, kkt_residual, known_size, list_moving, maximise_one, maximise_piece,
+    memory_of, width_of,
 )  # fmt: skip
 
 SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
