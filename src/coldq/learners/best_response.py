@@ -111,14 +111,6 @@ class BestResponse(Learner):
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
         return cls(problem.domain, **parameters)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> State:
-        """The state before slot 1, with the number of rows, so that others are refused."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
-
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)

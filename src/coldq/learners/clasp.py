@@ -133,14 +133,6 @@ class CLASP(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> CLASPState:
-        """The state before slot 1."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
-
     def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)

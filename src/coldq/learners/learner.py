@@ -38,6 +38,27 @@ FILL_UP = (
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
+MORE = "more"  # the axis that grows
+
+
+def axes(*names: str) -> dict[str, tuple[str, ...]]:
+    """What the field of a state's array says of the axes that are its own, beside the batch's.
+
+    "N" has an entry for each constraint, and is what an array has that does not say; "p" has one
+    for each coordinate, "more" as many as the busiest member of a batch needs, zeros behind the
+    others'. ``init`` makes zeros of such arrays. An axis of another name is for an ``init`` of the
+    learner's own.
+
+    >>> from dataclasses import dataclass, field
+    >>> from coldq.learners.learner import State, axes
+    >>> @dataclass(frozen=True, eq=False, slots=True)
+    ... class Averages(State):
+    ...     gradient: Array = field(metadata=axes("p"))
+    ...     slopes: Array = field(metadata=axes("N", "p"))
+    >>> Averages.axes()
+    {'t': (), 'x': ('p',), 'gradient': ('p',), 'slopes': ('N', 'p')}
+    """
+    return {"axes": names}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,13 +68,11 @@ class State:
     `t` is the slot about to be played, `x` the decision to play in it; `made_by` tells the learner.
     """
 
-    t: np.ndarray
-    x: Array
+    t: np.ndarray = field(metadata=axes())
+    x: Array = field(metadata=axes("p"))
     made_by: Maker | None = field(default=None, kw_only=True, repr=False)
 
     version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
-    cores: ClassVar[Mapping[str, int]] = {"t": 0}  # axes beside the batch's; 1 if not said
-    growing: ClassVar[Mapping[str, int]] = {}  # axes that zeros fill up to the busiest member's
 
     def __post_init__(self) -> None:
         self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
@@ -63,9 +82,15 @@ class State:
         raise WrongState(f"a {type(self).__name__} has no {name}: was it made by another learner?")
 
     @classmethod
+    def axes(cls) -> dict[str, tuple[str, ...]]:
+        """The names of its arrays, and of the axes of each beside the batch's; see :func:`axes`."""
+        own = (f for f in fields(cls) if f.name != "made_by")
+        return {f.name: f.metadata.get("axes", ("N",)) for f in own}
+
+    @classmethod
     def names(cls) -> list[str]:
         """The names of its arrays."""
-        return [f.name for f in fields(cls) if f.name != "made_by"]
+        return list(cls.axes())
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Copies of all arrays by name; ``learner.from_arrays`` takes them back.
@@ -169,8 +194,9 @@ class State:
     def _join(
         self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
     ) -> np.ndarray:
-        if name in self.growing:
-            mine, theirs = _filled_up(mine, theirs, self.growing[name])
+        own = self.axes()[name]
+        if MORE in own:
+            mine, theirs = _filled_up(mine, theirs, own.index(MORE) - len(own))
         whole = np.array(mine)
         spots = (*(slice(None),) * axis, places)
         if np.shape(theirs) != whole[spots].shape:
@@ -300,6 +326,17 @@ class Learner(Value):
         whole = _fit("start", given.shape[:-1], _fit("batch", batch_shape(batch), self._batch()))
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> Any:
+        """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
+        rows = self._count(n_constraints)
+        t, x = self._first(start, batch)
+        lengths = {"N": rows, "p": x.shape[-1], MORE: 0}
+        own = list(self.state_type.axes().values())[2:]
+        zeros = (np.zeros((*t.shape, *(lengths[axis] for axis in names))) for names in own)
+        return self._state(t, x, *zeros)
 
     def _require_own(self, state: Any, feedback: Any) -> None:
         """That update got a feedback, and a state of a learner of this class and dimension."""
@@ -493,7 +530,7 @@ class Learner(Value):
                 f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
-        cores = {name: cls.cores.get(name, 1) for name in names}
+        cores = {name: len(own) for name, own in cls.axes().items()}
         found = {}
         for name, core in cores.items():
             given = as_array(name, arrays[name])
@@ -522,21 +559,6 @@ class Learner(Value):
                 f"the arrays have the batch {batch}, but this learner's parameters need {own}"
             )
         return found
-
-
-class DualLearner(Learner):
-    """A learner whose dual variables, one for each constraint, start at zero."""
-
-    state_type = DualState
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Any:
-        """The state before slot 1, with dual variables of zero."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        duals = self.state_type.names()[2:]
-        return self._state(t, x, *(np.zeros((*t.shape, rows)) for _ in duals))
 
 
 def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:

@@ -21,13 +21,13 @@ from coldq.learners.card import (
     Rate,
     reference,
 )
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.learners.learner import Learner, QueueState, horizon_of
 from coldq.protocols import require_problem
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MOSP(DualLearner):
+class MOSP(Learner):
     """A saddle point that keeps the whole constraint in its primal step.
 
     l_1 = 0. At the end of slot t:

@@ -94,14 +94,6 @@ class OGD(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> State:
-        """The state before slot 1."""
-        self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x)
-
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""
         gradient = self._gradient(state, feedback)

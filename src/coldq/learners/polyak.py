@@ -154,14 +154,6 @@ class PolyakFeasibility(Learner):
             **parameters,
         )
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> PolyakState:
-        """The state before slot 1."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
-
     def update(self, state: PolyakState, feedback: Feedback) -> PolyakState:
         """The state of the next slot."""
         gradient, g = self._observe(state, feedback, "values")

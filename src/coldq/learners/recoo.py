@@ -13,7 +13,7 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
-from coldq.learners.learner import DualLearner, QueueState, has_first
+from coldq.learners.learner import Learner, QueueState, has_first
 from coldq.protocols import require_problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
@@ -23,7 +23,7 @@ ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class RECOO(DualLearner):
+class RECOO(Learner):
     """A per-slot convex step, weighted by a queue with a growing floor and no ceiling.
 
     Q_1 = 0, so that the first step ignores the constraints. At the end of slot t:

@@ -14,11 +14,11 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.learners.learner import DualState, Learner, horizon_of, require_finite
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SaddlePoint(DualLearner):
+class SaddlePoint(Learner):
     """Descent in x and ascent in l on ``f_t(x) + <l, g_t(x)> - delta eta |l|^2 / 2``.
 
     l_1 = 0. At the end of slot t, both from (x_t, l_t):
@@ -29,6 +29,7 @@ class SaddlePoint(DualLearner):
     with J the jacobian of g_t at x_t. The constraint is not clipped: slack lowers l.
     """
 
+    state_type = DualState
     domain: Any
     horizon: int | None
     eta: Array

@@ -15,7 +15,6 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
 from coldq.learners.foresight import (
-    CORES,
     TOLERANCE,
     Foresight,
     ForesightState,
@@ -49,9 +48,6 @@ class AheadState(ForesightState):
     """What looks ahead, and the state of the learner inside."""
 
     inner: Any
-
-    cores: ClassVar = CORES
-    growing: ClassVar = {"past": -1}
 
     @classmethod
     def own(cls) -> list[str]:
@@ -205,20 +201,12 @@ class Forecasting(Learner):
                 f"{sorted(map(str, arrays))}"
             )
         inner = self.learner._restore(inside)
-        found = self._checked(_Own, mine)
+        found = self._checked(ForesightState, mine)
         if inner.batch != found["x"].shape[:-1] or not np.array_equal(inner.x, found["x"]):
             raise InvalidInput("x and that of the learner inside must be the same")
         state = self._state(*found.values(), inner)
         self._ahead.require_sound(state)
         return state
-
-
-class _Own(AheadState):
-    """The arrays that are checked here, not by the learner inside."""
-
-    @classmethod
-    def names(cls) -> list[str]:
-        return AheadState.own()
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,6 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
-    CORES,
     TOLERANCE,
     Foresight,
     ForesightState,
@@ -38,7 +37,7 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Learner, axes
 from coldq.protocols import require_problem
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
@@ -58,13 +57,10 @@ class SelfTuningState(ForesightState):
     """
 
     slopes: Array
-    points: Array
-    hedge: Array
-    losses: Array
-    weights: Array
-
-    cores: ClassVar = {**CORES, "points": 2}
-    growing: ClassVar = {"past": -1}
+    points: Array = field(metadata=axes("step", "p"))
+    hedge: Array = field(metadata=axes("count"))
+    losses: Array = field(metadata=axes("step"))
+    weights: Array = field(metadata=axes("step"))
 
     @property
     def step_size(self) -> Array:

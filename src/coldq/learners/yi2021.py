@@ -13,7 +13,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.learners.learner import Learner, QueueState, horizon_of
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -21,7 +21,7 @@ BIBTEX = reference("yi2021regret")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Yi2021(DualLearner):
+class Yi2021(Learner):
     """A per-slot convex step, weighted by the accumulated violation, the latest counted twice.
 
     q_0 = 0. At the end of slot t, with v = gamma_t [g_t(x_t)]_+ :

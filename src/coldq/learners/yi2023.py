@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_real, positive
 from coldq.contractions import matvec, vecmat
@@ -129,14 +128,6 @@ class Yi2023(Learner):
         for name in {"b", "g"} - set(parameters):
             parameters[name] = known.constraint_lipschitz**-2
         return cls.from_exponents(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Yi2023State:
-        """The state before slot 1, with q_1 = 0."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(
         self, state: Yi2023State, feedback: Feedback, center: Array | None = None

@@ -14,13 +14,13 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.learners.learner import Learner, QueueState, horizon_of
 from coldq.schedules import Constant, Schedule, as_schedule
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuNeely2020(DualLearner):
+class YuNeely2020(Learner):
     """A per-slot convex step, the constraint weighted by a queue and priced for slack as well.
 
     Q_0 = 0. At the end of slot t:

@@ -15,11 +15,11 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.learners.learner import DualState, Learner, horizon_of, require_finite
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuanLamperski2018(DualLearner):
+class YuanLamperski2018(Learner):
     """Gradient descent on an augmented Lagrangian, whose multiplier has a closed form.
 
     At the end of slot t, with J the jacobian of g at x_t:
@@ -60,6 +60,7 @@ class YuanLamperski2018(DualLearner):
         certainty="uncertain",
         bibtex=reference("yuan2018online"),
     )
+    state_type = DualState
 
     domain: Any
     horizon: int | None

@@ -70,6 +70,6 @@ def add_outer_products(data, indices, indptr, place, weight, H):
                         c = place[indices[f]]
                         if c >= 0:
                             H[a, c] += entry * data[f]
-    for a in range(len(H)):
+    for a in range(H.shape[0]):
         for c in range(a):
             H[a, c] = H[c, a]
