@@ -125,14 +125,14 @@ class Domain(Value):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""
-        x, own, limit = point(x, self.dim), self.rows, FAR * self.size
-        if self.batch or not (x.size and -limit <= x.min() and x.max() <= limit):
-            x = np.broadcast_to(x, (*joint_batch(x=x.shape[:-1], domain=self.batch), self.dim))
+        y, own, limit = point(x, self.dim), self.rows, FAR * self.size
+        if self.batch or not (y.size and -limit <= y.min() and y.max() <= limit):
+            y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
             with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
-                x = x / np.maximum(np.abs(x).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+                y = y / np.maximum(np.abs(y).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
         # A step without a gradient.
         return solve_affine(
-            x, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
+            y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
             self.box.upper,
         ).x  # fmt: skip
 

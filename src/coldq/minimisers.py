@@ -172,9 +172,9 @@ def _repeat(
 def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
     """The answers, and where hard rows have no point in the domain."""
     if isinstance(domain, Ball):
-        answer = run_ball(BallProblem(*problem, domain.center, domain.radius))
+        answer = run_ball(BallProblem._make((*problem, domain.center, domain.radius)))
         return answer, np.isinf(answer.residual)
-    on_box = AffineProblem(*problem, domain.box.lower, domain.box.upper)
+    on_box = AffineProblem._make((*problem, domain.box.lower, domain.box.upper))
     answer = run_affine(on_box)
     if (answer.residual <= TOLERANCE).all():
         return answer, NOWHERE

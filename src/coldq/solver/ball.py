@@ -69,7 +69,7 @@ def run_ball(problem: BallProblem) -> Step:
         *first, middle, radius = one
         ball = InBall(np.ones(middle.size, bool), middle, float(radius))
         bounds = np.full(middle.size, np.inf)
-        again = solve_in_balls(AffineProblem(*first, -bounds, bounds), [ball])
+        again = solve_in_balls(AffineProblem._make((*first, -bounds, bounds)), [ball])
         x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +28,7 @@ def clarabel_answers(instance: AffineProblem) -> Iterator[tuple[Array, Array]]:
 
 
 def clarabel_points(
-    instance: AffineProblem, P: Sequence[Array] = ()
+    instance: AffineProblem, P: Any = ()
 ) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
 

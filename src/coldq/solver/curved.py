@@ -38,7 +38,7 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
     """The rows of all parts, and of a domain's hard rows after them."""
     if len(parts) == 1 and not hard and parts[0].P is not None:
         own = (np.ascontiguousarray(array) for array in parts[0])
-        return Rows(*own, low, high, np.arange(parts[0].n_constraints))
+        return Rows._make((*own, low, high, np.arange(parts[0].n_constraints)))
     for part, least in hard:
         low = _append(low, np.full(part.n_constraints, least))
         high = _append(high, np.full(part.n_constraints, np.inf))
@@ -273,13 +273,14 @@ def other_answers(
     one: QuadraticProblem, best: tuple[Array, Array, float]
 ) -> Iterator[tuple[Array, Array, float]]:
     """Answers with multipliers found anew for x, from other starts, and Clarabel's."""
-    *first, low, high, P, A, b, lower, upper = one
+    low, high = one.floor, one.weights
     yield from explained(one, *best)
     capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
     for start in (capped, np.maximum(low, 1e-3 * capped)):
         x, lam, worst = run_curved(one, start)
         yield from explained(one, x, lam, float(worst))
-    for x, lam in clarabel_points(AffineProblem(*first, low, high, 0.0 * b, A, b, lower, upper), P):
+    rows = AffineProblem._make((*one[:5], 0.0 * one.b, *one[6:]))
+    for x, lam in clarabel_points(rows, one.P):
         yield from explained(one, x, lam, residual_of(one, x, lam))
 
 
