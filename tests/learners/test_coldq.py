@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners.learner import QueueState
+from coldq.learners.state import QueueState
 from coldq.schedules import Power
 from coldq.step.reference import reference_step
 

@@ -14,7 +14,7 @@ import pytest
 
 import coldq
 from coldq.learners import CATALOGUE
-from coldq.learners.learner import State
+from coldq.learners.state import State
 from coldq.schedules import Custom, Power
 
 X = coldq.Box(0.0, 1.0, dim=2)

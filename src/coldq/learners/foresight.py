@@ -39,7 +39,7 @@ from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
 from coldq.errors import InvalidInput
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
-from coldq.learners.learner import MORE, State, axes
+from coldq.learners.state import MORE, State, axes
 
 TOLERANCE = 1e-8  # times R |grad g^n|: a step lands on the boundary, and rounding must not count
 

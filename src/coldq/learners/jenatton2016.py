@@ -14,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, axes, require_finite, worst_row
+from coldq.learners.learner import Learner, require_finite, worst_row
+from coldq.learners.state import State, axes
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -70,13 +72,13 @@ class Jenatton2016(Learner):
     )
 
     state_type = Jenatton2016State
-    domain: Any
+    domain: Domain
     eta: Schedule
     theta: Schedule
     horizon: int | None
     _lipschitz: ClassVar[Any]
 
-    def __init__(self, domain: Any, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
+    def __init__(self, domain: Domain, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
         require_domain(domain)
         L, R = positive("lipschitz", lipschitz), domain.diameter
         if not np.isfinite(R).all():

@@ -21,8 +21,9 @@ from coldq.learners.card import (
     Rate,
     reference,
 )
-from coldq.learners.learner import Learner, QueueState, horizon_of
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.step import solve
 
 
@@ -77,14 +78,14 @@ class MOSP(Learner):
     )
     state_type = QueueState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     alpha: Array
     mu: Array
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         alpha: ArrayLike | None = None,

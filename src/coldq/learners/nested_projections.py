@@ -16,7 +16,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import MORE, Learner, State, axes, require_finite
+from coldq.learners.learner import Learner, require_finite
+from coldq.learners.state import MORE, State, axes
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step.projection import project_on_rows
 
@@ -93,11 +95,13 @@ class NestedProjections(Learner):
     )
 
     state_type = NestedState
-    domain: Any
+    domain: Domain
     eta: Schedule
     horizon: int | None
 
-    def __init__(self, domain: Any, *, lipschitz: ArrayLike | None = None, eta: Any = None) -> None:
+    def __init__(
+        self, domain: Domain, *, lipschitz: ArrayLike | None = None, eta: Any = None
+    ) -> None:
         require_domain(domain)
         if domain.batch:
             raise InvalidInput("NestedProjections takes one domain, without leading axes")

@@ -13,8 +13,9 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
-from coldq.learners.learner import Learner, QueueState, has_first
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, has_first
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -83,7 +84,7 @@ class RECOO(Learner):
     )
 
     state_type = QueueState
-    domain: Any
+    domain: Domain
     alpha: Schedule
     gamma: Schedule
     eta: Schedule
@@ -92,7 +93,7 @@ class RECOO(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         epsilon: float | None = None,
         *,
         alpha: Any = None,
@@ -117,7 +118,7 @@ class RECOO(Learner):
         )
 
     @classmethod
-    def strongly_convex(cls, domain: Any, mu: float, **parameters: Any) -> RECOO:
+    def strongly_convex(cls, domain: Domain, mu: float, **parameters: Any) -> RECOO:
         """alpha_t = mu t, with COLDQ's mu: without the 1/2.
 
         >>> import coldq

@@ -14,7 +14,9 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualState, Learner, horizon_of, require_finite
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -30,12 +32,12 @@ class SaddlePoint(Learner):
     """
 
     state_type = DualState
-    domain: Any
+    domain: Domain
     horizon: int | None
     eta: Array
     delta: Array
 
-    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
+    def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
         require_domain(domain)
         self._set(
             domain=domain,

@@ -21,8 +21,10 @@ from coldq.learners.foresight import (
     certificate_of,
     whole,
 )
-from coldq.learners.learner import Learner, State
+from coldq.learners.learner import Learner
 from coldq.learners.maker import KEY
+from coldq.learners.state import State
+from coldq.protocols import Domain
 
 LAST = (Last(),)
 INNER = "inner."
@@ -109,7 +111,7 @@ class Forecasting(Learner):
     )
     state_type = AheadState
     learner: Any
-    domain: Any
+    domain: Domain
     forecasts: tuple[Any, ...]
     horizon: int | None
     _ahead: ClassVar[Foresight]  # set for each
@@ -240,7 +242,7 @@ class SafetyMargin(Forecasting):
 
     state_type = AheadState
     learner: Any
-    domain: Any
+    domain: Domain
     violation_rate: float
     forecasts: tuple[Any, ...]
     tolerance: float

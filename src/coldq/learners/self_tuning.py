@@ -37,8 +37,9 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Learner, axes
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner
+from coldq.learners.state import axes
+from coldq.protocols import Domain, require_problem
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
@@ -142,7 +143,7 @@ class SelfTuning(Learner):
     )
 
     state_type = SelfTuningState
-    domain: Any
+    domain: Domain
     violation_rate: float | None
     forecasts: tuple[Any, ...]
     pool: Array
@@ -154,7 +155,7 @@ class SelfTuning(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         violation_rate: float | None = None,
         *,
         forecasts: Any = DEFAULT,

@@ -15,7 +15,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, axes, horizon_of, require_finite, worst_row
+from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
+from coldq.learners.state import State, axes
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,14 +84,14 @@ class SinhaVaze(Learner):
     )
 
     state_type = SinhaVazeState
-    domain: Any
+    domain: Domain
     horizon: int | None
     lipschitz: Array
     modulus: Array | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike,

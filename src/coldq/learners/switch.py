@@ -14,7 +14,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import MORE, Learner, State, axes
+from coldq.learners.learner import Learner
 from coldq.learners.nested_projections import (
     BIBTEX,
     NestedProjections,
@@ -22,6 +22,8 @@ from coldq.learners.nested_projections import (
     affine_rows,
 )
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
+from coldq.learners.state import MORE, State, axes
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,12 +97,12 @@ class Switch(Learner):
     nested: NestedProjections
     universal: SinhaVaze
     limit: Array
-    domain: Any
+    domain: Domain
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike,

@@ -24,7 +24,9 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, QueueState, State, axes, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState, State, axes
+from coldq.protocols import Domain
 from coldq.step import solve
 
 
@@ -92,7 +94,7 @@ class Wang2023(Learner):
     )
 
     state_type = Wang2023State
-    domain: Any
+    domain: Domain
     horizon: int | None
     delay: int
     alpha: Array
@@ -101,7 +103,7 @@ class Wang2023(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         delay: int,
         *,

@@ -14,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, QueueState, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain
 from coldq.schedules import Constant, Schedule, as_schedule
 from coldq.step import solve
 
@@ -64,14 +66,14 @@ class YuNeely2020(Learner):
     )
     state_type = QueueState
 
-    domain: Any
+    domain: Domain
     alpha: Schedule
     gamma: Schedule
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike | None = None,

@@ -13,8 +13,9 @@ from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
-from coldq.learners.learner import DualState, Learner, horizon_of, require_finite
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain, require_problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -58,14 +59,14 @@ class YuNeelyWei2017(Learner):
     )
     state_type = DualState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     V: Array
     alpha: Array
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         V: ArrayLike | None = None,

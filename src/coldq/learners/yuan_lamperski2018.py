@@ -15,7 +15,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualState, Learner, horizon_of, require_finite
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -62,12 +64,12 @@ class YuanLamperski2018(Learner):
     )
     state_type = DualState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     eta: Array
     sigma: Array
 
-    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
+    def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
         require_domain(domain)
         self._set(
             domain=domain,

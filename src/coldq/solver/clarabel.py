@@ -27,9 +27,7 @@ def clarabel_answers(instance: AffineProblem) -> Iterator[tuple[Array, Array]]:
             yield explain(instance, y, x, slack)
 
 
-def clarabel_points(
-    instance: AffineProblem, P: Any = ()
-) -> Iterator[tuple[Array, Array]]:
+def clarabel_points(instance: AffineProblem, P: Any = ()) -> Iterator[tuple[Array, Array]]:
     """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
 
     Each row is split as ``g = up - down`` with up, down >= 0 priced at the row's bounds; an
