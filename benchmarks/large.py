@@ -16,9 +16,10 @@ import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
+from coldq.solver.large import solve_one
+from coldq.solver.problem import Divided
+from coldq.solver.sparse import SparseRows
 from coldq.step import solve
-from coldq.step.large import Problem, solve_one
-from coldq.step.large_kernels import SparseRows
 
 clarabel: Any = import_module("clarabel")
 
@@ -160,8 +161,8 @@ def warm_starts(quick: bool) -> list[Warm]:
         for _ in range(5 if quick else 20):
             scale, price = rng.uniform(0.99, 1.01, N), 0.9 * price + rng.normal(0.0, 0.6, p)
             b, y = slot.constraint.b * scale, x - 0.5 * price
-            starts = (Problem(y, A, b, lo, hi, lower, upper),
-                      Problem(y - mu @ A, A, b, lo - mu, hi - mu, lower, upper))  # fmt: skip
+            starts = (Divided(y, A, b, lo, hi, lower, upper),
+                      Divided(y - mu @ A, A, b, lo - mu, hi - mu, lower, upper))  # fmt: skip
             times.append([min(timed(solve_one, s)[0] for _ in range(3)) for s in starts])
             x, mu = solve_one(starts[0])
         cold, warm = 1e3 * np.median(times, axis=0)

@@ -22,9 +22,8 @@ LEVELS = {
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
 TESTS = (
-    "tests/compiled", "tests/test_step.py", "tests/test_large.py", "tests/test_log_capacity.py",
-    "tests/test_smooth_constraints.py", "tests/test_interior_point.py", "tests/test_pairs.py",
-    "tests/test_identical_bits.py", "tests/test_domains.py", "tests/rules", "README.md",
+    "tests/compiled", "tests/step", "tests/solver", "tests/properties/test_identical_bits.py",
+    "tests/test_domains.py", "tests/rules", "README.md",
 )  # fmt: skip
 
 

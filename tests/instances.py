@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import coldq
+from coldq.solver.problem import AffineProblem
 
 
 class Instance(NamedTuple):
@@ -33,9 +34,9 @@ class Instance(NamedTuple):
             floor=self.floor,
         )
 
-    def kernel_arguments(self) -> tuple[np.ndarray, ...]:
-        """As the compiled kernel takes them, without compliance."""
-        return (
+    def problem(self) -> AffineProblem:
+        """As solvers take it, without compliance."""
+        return AffineProblem(
             self.center, self.gradient, np.array(self.alpha), self.floor, self.weights,
             np.zeros(len(self.b)), self.A, self.b, self.lower, self.upper,
         )  # fmt: skip

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 import coldq
-from coldq.step.affine import TOLERANCE, run_affine
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import run_affine
 from tests.instances import draw_instance, residual_of
 from tests.pairs import PAIRS, draw, judged, tolerance_of
 
@@ -22,7 +23,7 @@ def stress(steps: int, seed: int = 0) -> tuple[float, Counter[str], Counter[str]
     worst, failed, slow = 0.0, Counter[str](), Counter[str]()
     for k in range(steps):
         category, instance = draw_instance(rng, k)
-        if not run_affine(instance.kernel_arguments())[2] <= TOLERANCE:
+        if not run_affine(instance.problem())[2] <= TOLERANCE:
             slow[category] += 1
         try:
             step = instance.solve()

@@ -14,7 +14,7 @@ from coldq import checks
 from coldq.catalogue import rows
 from coldq.learners import CATALOGUE
 from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
-from coldq.learners.learner import State
+from coldq.learners.state import State
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
 OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])

@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 
 import coldq
 from coldq.minimisers import nearest_minimiser
-from coldq.step.affine import TOLERANCE
-from coldq.step.extended import solve_extended
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.extended import solve_extended
+from coldq.solver.problem import AffineProblem
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, DOMAINS, make_domain
 from tests.pairs import Problem, draw, residual
@@ -502,7 +503,7 @@ def test_the_slow_path_solves_domains_without_an_inside() -> None:
             continue
         rows, g = one.domain.rows, one.rows.constraint
         n, box = len(g.b), one.domain.box
-        arguments = (
+        arguments = AffineProblem(
             one.center, one.gradient, np.array(one.alpha), np.append(one.floor, rows.floor),
             np.append(one.weights, rows.weights), np.zeros(n + len(rows.b)),
             np.concatenate([g.A, rows.A]), np.append(g.b, rows.b), box.lower, box.upper,

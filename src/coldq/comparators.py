@@ -24,14 +24,16 @@ from coldq.constraints import (
     Unconstrained,
     require_whole,
 )
-from coldq.domains import ORIGIN_SIZE, Domain
+from coldq.domains import Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows
 from coldq.protocols import require_problem
 from coldq.simulate import replay, seed_tuple
-from coldq.step.affine import TOLERANCE, is_large
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import is_large
+from coldq.solver.constants import ORIGIN_SIZE
 
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 NAMED = 5  # seeds, and slots of each, that a warning names

@@ -35,9 +35,11 @@ from coldq._values import (
 from coldq.constraints import Affine
 from coldq.contractions import into_ball, matvec
 from coldq.errors import Infeasible, InvalidInput, NotSaveable
+from coldq.solver.cascade import HALF, solve_affine, zeros_of
+from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.problem import BallRow
 
-ROUNDING = 1e-9  # what the step promises of a hard row, relative to the size of its terms
-ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 0 has one
+FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
 
 
 def require_domain(domain: Any) -> None:
@@ -123,9 +125,16 @@ class Domain(Value):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""
-        from coldq.step.affine import nearest
-
-        return nearest(point(x, self.dim), self)
+        y, own, limit = point(x, self.dim), self.rows, FAR * self.size
+        if self.batch or not (y.size and -limit <= y.min() and y.max() <= limit):
+            y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
+            with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
+                y = y / np.maximum(np.abs(y).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+        # A step without a gradient.
+        return solve_affine(
+            y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
+            self.box.upper,
+        ).x  # fmt: skip
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the domain, up to `tolerance`.
@@ -400,7 +409,7 @@ class Polytope(Domain):
 
         Two linear programs a coordinate, solved when it is first asked for.
         """
-        from coldq.step.rescue import smallest_box
+        from coldq.solver.linear_programs import smallest_box
 
         A, b, floor, *_ = self.rows
         A = np.broadcast_to(A, self.batch + A.shape[-2:])
@@ -424,14 +433,6 @@ class Polytope(Domain):
         at_most = sum(g.n_constraints for g, floor in self.hard if floor == 0.0)
         equal = sum(g.n_constraints for g, floor in self.hard) - at_most
         return f"Polytope(dim={self.dim}, {at_most} rows, {equal} equal, in {self.box})"
-
-
-class InBall(NamedTuple):
-    """The hard row of a ball: ``|x[first : first + q] - center| <= radius``."""
-
-    center: Array
-    radius: Array
-    first: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -462,7 +463,7 @@ class Ball(Domain):
         reach = self.radius[..., None]
         self._set(
             box=Box(self.center - reach, self.center + reach),
-            hard=((InBall(self.center, self.radius), 0.0),) if self.dim > 1 else (),
+            hard=((BallRow(self.center, self.radius), 0.0),) if self.dim > 1 else (),
         )
 
     @property

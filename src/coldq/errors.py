@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # --help needs no arrays
     import numpy as np
 
-    from coldq.step import Step
+    from coldq.solver.answer import Step
 
 
 class Error(Exception):

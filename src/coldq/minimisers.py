@@ -24,9 +24,11 @@ from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible
 from coldq.feedback import Feedback
 from coldq.losses import Linear
+from coldq.solver.answer import TOLERANCE, raise_if_failed
+from coldq.solver.ball import run_ball
+from coldq.solver.cascade import rescue, run_affine
+from coldq.solver.problem import AffineProblem, BallProblem, append
 from coldq.step import SOLVERS, Step, penalised_step
-from coldq.step.affine import TOLERANCE, append, raise_if_failed, rescue, run_affine
-from coldq.step.ball import run_ball
 from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
@@ -170,13 +172,13 @@ def _repeat(
 def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
     """The answers, and where hard rows have no point in the domain."""
     if isinstance(domain, Ball):
-        answer = run_ball((*problem, domain.center, domain.radius))
+        answer = run_ball(BallProblem._make((*problem, domain.center, domain.radius)))
         return answer, np.isinf(answer.residual)
-    problem = (*problem, domain.box.lower, domain.box.upper)
-    answer = run_affine(problem)
+    on_box = AffineProblem._make((*problem, domain.box.lower, domain.box.upper))
+    answer = run_affine(on_box)
     if (answer.residual <= TOLERANCE).all():
         return answer, NOWHERE
-    return rescue(problem, answer)
+    return rescue(on_box, answer)
 
 
 def minimise_smooth(

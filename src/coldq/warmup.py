@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from coldq.compiled import Kernel
 
 
@@ -23,21 +26,13 @@ def warmup(*, everything: bool = True) -> None:
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
     from coldq import _tuning_kernels, contractions
-    from coldq.step import (
-        extended_kernels,
-        interior_point_kernels,
-        large_kernels,
-        last_resort_kernels,
-        max_affine_kernels,
-    )
-    from coldq.step import kernels as step
+    from coldq.solver import kernels as solver
 
+    names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
+    step = {name.rpartition(".")[2]: import_module(name) for name in names}
     found = [contraction.build for contraction in contractions.ALL]
-    found += [step.affine_step, step.capacity_step]
+    found += [step["affine"].affine_step, step["capacity"].capacity_step]
     if everything:
-        modules = (
-            step, extended_kernels, max_affine_kernels, large_kernels, interior_point_kernels,
-            last_resort_kernels, _tuning_kernels,
-        )  # fmt: skip
+        modules = (*step.values(), _tuning_kernels)
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
     return list(dict.fromkeys(found))

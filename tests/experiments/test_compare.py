@@ -14,7 +14,7 @@ from coldq.learners import CATALOGUE
 from coldq.report import write_league_page
 from coldq.report.league import Place, log_floor, placed, spans_magnitudes
 from coldq.report.terminal import print_league
-from tests.test_report import Page
+from tests.report.test_page import Page
 
 
 def standing(name: str, loss: float, violation: float) -> Standing:

@@ -1,7 +1,7 @@
 """The record of what the transcribed rules give, never of what the library gives.
 
 ``python -m tests.rules.record`` draws the data, runs every rule on it and writes both to
-golden.json and golden-newer.json.
+golden.json and golden-common-point.json.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from coldq.files import whole_file
 
-from . import newer, related_work, transcriptions
+from . import common_point, gradient_steps, transcriptions
 from .transcriptions import Slot, T
 
 GOLDEN = Path(__file__).with_name("golden.json")
-GOLDEN_NEWER = Path(__file__).with_name("golden-newer.json")
-RULES = transcriptions.RULES | related_work.RULES
+GOLDEN_COMMON_POINT = Path(__file__).with_name("golden-common-point.json")
+RULES = transcriptions.RULES | gradient_steps.RULES
 
 
 def record(slots: dict[int, Slot], rules: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def recorded_slots(content: dict[str, Any]) -> dict[int, Slot]:
 if __name__ == "__main__":
     for path, module, rules in (
         (GOLDEN, transcriptions, RULES),
-        (GOLDEN_NEWER, newer, newer.RULES),
+        (GOLDEN_COMMON_POINT, common_point, common_point.RULES),
     ):
         text = json.dumps(record(module.draw_slots(), rules), indent=1) + "\n"
         with whole_file(path) as temporary:

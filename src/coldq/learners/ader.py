@@ -15,6 +15,7 @@ from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
+from coldq.protocols import Domain
 from coldq.schedules import Constant
 
 
@@ -57,13 +58,13 @@ class Ader(ExpertLearner):
         bibtex=reference("zhang2018adaptive"),
     )
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     gradient_bound: Array
     kappa: Array
     gradient: str
 
-    def __init__(self, domain: Any, horizon: int, *, gradient_bound: ArrayLike) -> None:
+    def __init__(self, domain: Domain, horizon: int, *, gradient_bound: ArrayLike) -> None:
         D = positive("gradient_bound", gradient_bound)
         if D.ndim:
             raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")

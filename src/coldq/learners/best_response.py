@@ -23,9 +23,10 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LOSS, Card
-from coldq.learners.learner import Learner, State, require_finite
+from coldq.learners.learner import Learner, require_finite
+from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
-from coldq.protocols import require_problem
+from coldq.protocols import Domain, require_problem
 from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
@@ -78,14 +79,14 @@ class BestResponse(Learner):
     )
 
     state_type = RowState
-    domain: Any
+    domain: Domain
     headroom: Array
     tighten: Callable[[Any, Array], Any] | None
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         headroom: ArrayLike = 0.0,
         *,
         tighten: Callable[[Any, Array], Any] | None = None,
@@ -110,14 +111,6 @@ class BestResponse(Learner):
         require_problem(problem)
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
         return cls(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> State:
-        """The state before slot 1, with the number of rows, so that others are refused."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: Any, feedback: Feedback) -> Any:
         """The state of the next slot."""
@@ -160,7 +153,7 @@ def tightened_by(g: Any, headroom: Array) -> Any:
     return g.tightened(headroom[..., None] * np.abs(limits))
 
 
-def least_violation(g: Any, domain: Any, near: Array) -> Array:
+def least_violation(g: Any, domain: Domain, near: Array) -> Array:
     """A decision of least ``sum_n [g^n(x)]_+``: proximal steps, each from the one before."""
     n, x = g.n_constraints, np.ascontiguousarray(near)
     J = np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1]))

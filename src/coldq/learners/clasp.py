@@ -14,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State
+from coldq.learners.learner import Learner
+from coldq.learners.state import State
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -80,13 +82,13 @@ class CLASP(Learner):
     )
 
     state_type = CLASPState
-    domain: Any
+    domain: Domain
     eta: Schedule
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         *,
         gradient_bound: ArrayLike | None = None,
         b: float | None = None,
@@ -109,7 +111,7 @@ class CLASP(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    def strongly_convex(cls, domain: Any, mu: float) -> CLASP:
+    def strongly_convex(cls, domain: Domain, mu: float) -> CLASP:
         """The step ``1 / (2 mu t)``, with COLDQ's mu: without the 1/2.
 
         >>> import coldq
@@ -132,14 +134,6 @@ class CLASP(Learner):
         if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> CLASPState:
-        """The state before slot 1."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
         """The state of the next slot."""

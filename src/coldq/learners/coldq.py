@@ -15,8 +15,9 @@ from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, QueueState, any_of, has_first, horizon_of
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, any_of, has_first, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
 from coldq.theory.bounds import coldq_guarantees
@@ -94,7 +95,7 @@ class COLDQ(Learner):
     )
 
     state_type = QueueState
-    domain: Any
+    domain: Domain
     alpha: Schedule
     eta: Array | Schedule
     gamma: Array | Schedule
@@ -102,7 +103,7 @@ class COLDQ(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int | None = None,
         epsilon: float | None = None,
         path_exponent: float | None = None,
@@ -149,7 +150,7 @@ class COLDQ(Learner):
 
     @classmethod
     def strongly_convex(
-        cls, domain: Any, horizon: int, mu: float, epsilon: float | None = None
+        cls, domain: Domain, horizon: int, mu: float, epsilon: float | None = None
     ) -> COLDQ:
         """Corollary 2: alpha_t = mu t, for O(log T) static regret.
 
@@ -165,7 +166,7 @@ class COLDQ(Learner):
     @classmethod
     def scaled(
         cls,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         gradient_bound: float,
         constraint_bound: float,
@@ -207,7 +208,7 @@ class COLDQ(Learner):
 
     @classmethod
     def anytime(
-        cls, domain: Any, epsilon: float = 0.5, path_exponent: float | None = None
+        cls, domain: Domain, epsilon: float = 0.5, path_exponent: float | None = None
     ) -> COLDQ:
         """Without a horizon: eta_t = 1 / t^2 and gamma_t = epsilon t^2.
 

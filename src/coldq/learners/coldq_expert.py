@@ -20,7 +20,7 @@ from coldq.learners.card import (
 )
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
-from coldq.protocols import require_problem
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Power
 from coldq.theory.bounds import expert_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -71,7 +71,7 @@ class COLDQExpert(ExpertLearner):
         bibtex=reference("wang2025coldq"),
     )
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     epsilon: Array
     kappa: Array
@@ -79,7 +79,7 @@ class COLDQExpert(ExpertLearner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         epsilon: float = 0.5,
         *,

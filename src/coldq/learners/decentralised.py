@@ -15,9 +15,11 @@ from coldq.contractions import mix
 from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Learner, State
+from coldq.learners.learner import Learner
+from coldq.learners.state import State
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
+from coldq.protocols import Domain
 
 ASSUMES = "doubly stochastic mixing, a network connected over time"
 
@@ -71,7 +73,7 @@ class Decentralised(Learner):
 
     learner: Any
     mixing: Array | Callable[[int], ArrayLike]
-    domain: Any
+    domain: Domain
     horizon: int | None
     agents: int
 

@@ -15,8 +15,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
-from coldq.learners.learner import Learner, QueueState, any_of
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, any_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Schedule
 from coldq.step import solve
 
@@ -69,13 +70,13 @@ class COLDQDoubling(Learner):
     )
 
     state_type = QueueState
-    domain: Any
+    domain: Domain
     alpha: Schedule
     epsilon: Array
     horizon: int | None
 
     def __init__(
-        self, domain: Any, epsilon: ArrayLike = 0.5, path_exponent: ArrayLike | None = None
+        self, domain: Domain, epsilon: ArrayLike = 0.5, path_exponent: ArrayLike | None = None
     ) -> None:
         require_domain(domain)
         self._set(

@@ -14,8 +14,10 @@ from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
-from coldq.learners.learner import Learner, State, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import State
 from coldq.losses import GradientAt, Linear
+from coldq.protocols import Domain
 
 GRADIENTS = ("own", "shared")
 
@@ -174,7 +176,7 @@ class ExpertLearner(Learner):
             raise InvalidInput(f"the experts' arrays must have the leading axes {expected}")
         return self._state(t, x, log_weights, experts)
 
-    def _set_common(self, domain: Any, horizon: int, kappa: Any, gradient: str) -> None:
+    def _set_common(self, domain: Domain, horizon: int, kappa: Any, gradient: str) -> None:
         require_domain(domain)
         horizon = horizon_of(horizon)
         one_of("gradient", gradient, GRADIENTS)

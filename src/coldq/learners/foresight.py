@@ -15,7 +15,7 @@ is though the step before was saturated, so that no margin would have helped;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +39,7 @@ from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
 from coldq.errors import InvalidInput
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
-from coldq.learners.learner import State
+from coldq.learners.state import MORE, State, axes
 
 TOLERANCE = 1e-8  # times R |grad g^n|: a step lands on the boundary, and rounding must not count
 
@@ -53,12 +53,12 @@ class ForesightState(State):
     and `errors` (J) are averages of their surprises and errors, `past` is the data they keep.
     """
 
-    tally: Array
+    tally: Array = field(metadata=axes("count"))
     margin: Array
-    predicted: Array
-    moments: Array
-    errors: Array
-    past: Array
+    predicted: Array = field(metadata=axes("forecast", "N"))
+    moments: Array = field(metadata=axes("forecast", "N"))
+    errors: Array = field(metadata=axes("forecast"))
+    past: Array = field(metadata=axes("row", MORE))
 
     @property
     def factor(self) -> Array:
@@ -89,9 +89,6 @@ class ForesightState(State):
     def excluded(self) -> np.ndarray:
         """How many were violated after a saturated step."""
         return self.tally[..., EXCLUDED].astype(np.int64)
-
-
-CORES = {"t": 0, "predicted": 2, "moments": 2, "past": 2}
 
 
 def first_factor(rate: float | None) -> float:

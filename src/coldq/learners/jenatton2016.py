@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, require_finite, worst_row
+from coldq.learners.learner import Learner, require_finite, worst_row
+from coldq.learners.state import State, axes
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -24,10 +25,8 @@ class Jenatton2016State(State):
     """The state of :class:`Jenatton2016`: t, x_t, the one dual variable l_t, and the latest values
     g_{t-1}(x_{t-1})."""
 
-    dual: Array
+    dual: Array = field(metadata=axes())
     values: Array
-
-    cores: ClassVar[Mapping[str, int]] = {"t": 0, "dual": 0}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -73,13 +72,13 @@ class Jenatton2016(Learner):
     )
 
     state_type = Jenatton2016State
-    domain: Any
+    domain: Domain
     eta: Schedule
     theta: Schedule
     horizon: int | None
     _lipschitz: ClassVar[Any]
 
-    def __init__(self, domain: Any, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
+    def __init__(self, domain: Domain, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
         require_domain(domain)
         L, R = positive("lipschitz", lipschitz), domain.diameter
         if not np.isfinite(R).all():
@@ -111,14 +110,6 @@ class Jenatton2016(Learner):
         if "lipschitz" not in parameters:
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Jenatton2016State:
-        """The state before slot 1, with l_1 = 0."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros(t.shape), np.zeros((*t.shape, rows)))
 
     def update(self, state: Jenatton2016State, feedback: Feedback) -> Jenatton2016State:
         """The state of the next slot."""

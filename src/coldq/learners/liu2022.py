@@ -21,6 +21,7 @@ from coldq.learners.card import (
 )
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.yu_neely2020 import YuNeely2020
+from coldq.protocols import Domain
 from coldq.schedules import Power, as_schedule
 
 
@@ -80,7 +81,7 @@ class Liu2022(YuNeely2020):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         *,
         lipschitz: ArrayLike | None = None,
         path_exponent: float = 0.0,

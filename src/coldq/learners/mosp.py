@@ -21,13 +21,14 @@ from coldq.learners.card import (
     Rate,
     reference,
 )
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MOSP(DualLearner):
+class MOSP(Learner):
     """A saddle point that keeps the whole constraint in its primal step.
 
     l_1 = 0. At the end of slot t:
@@ -77,14 +78,14 @@ class MOSP(DualLearner):
     )
     state_type = QueueState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     alpha: Array
     mu: Array
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         alpha: ArrayLike | None = None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, require_finite
+from coldq.learners.learner import Learner, require_finite
+from coldq.learners.state import MORE, State, axes
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step.projection import project_on_rows
 
@@ -32,12 +33,9 @@ class NestedState(State):
     Members of a batch may keep different numbers of rows; the rest are rows of zeros.
     """
 
-    A: Array
-    b: Array
+    A: Array = field(metadata=axes(MORE, "p"))
+    b: Array = field(metadata=axes(MORE))
     values: Array
-
-    cores: ClassVar[Mapping[str, int]] = {"t": 0, "A": 2}
-    growing: ClassVar[Mapping[str, int]] = {"A": -2, "b": -1}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -97,11 +95,13 @@ class NestedProjections(Learner):
     )
 
     state_type = NestedState
-    domain: Any
+    domain: Domain
     eta: Schedule
     horizon: int | None
 
-    def __init__(self, domain: Any, *, lipschitz: ArrayLike | None = None, eta: Any = None) -> None:
+    def __init__(
+        self, domain: Domain, *, lipschitz: ArrayLike | None = None, eta: Any = None
+    ) -> None:
         require_domain(domain)
         if domain.batch:
             raise InvalidInput("NestedProjections takes one domain, without leading axes")
@@ -126,16 +126,6 @@ class NestedProjections(Learner):
         if "lipschitz" not in parameters:
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> NestedState:
-        """The state before slot 1, with S_0 = X."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        no_rows = np.zeros((*t.shape, 0, x.shape[-1]))
-        values = np.zeros((*t.shape, rows))
-        return self._state(t, x, no_rows, no_rows[..., 0].copy(), values)
 
     def update(self, state: NestedState, feedback: Feedback) -> NestedState:
         """The state of the next slot."""

@@ -14,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, require_finite
+from coldq.learners.learner import Learner, require_finite
+from coldq.learners.state import State
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -54,12 +56,12 @@ class OGD(Learner):
         bibtex=reference("zinkevich2003online"),
     )
 
-    domain: Any
+    domain: Domain
     eta: Schedule
     horizon: int | None
 
     def __init__(
-        self, domain: Any, *, gradient_bound: ArrayLike | None = None, eta: Any = None
+        self, domain: Domain, *, gradient_bound: ArrayLike | None = None, eta: Any = None
     ) -> None:
         require_domain(domain)
         if (gradient_bound is None) == (eta is None):
@@ -72,7 +74,7 @@ class OGD(Learner):
         self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
 
     @classmethod
-    def strongly_convex(cls, domain: Any, mu: float) -> OGD:
+    def strongly_convex(cls, domain: Domain, mu: float) -> OGD:
         """Hazan's step ``1 / (H t)``. `mu` is COLDQ's constant without the 1/2, so that H = 2 mu.
 
         >>> import coldq
@@ -93,14 +95,6 @@ class OGD(Learner):
         if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> State:
-        """The state before slot 1."""
-        self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x)
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The state of the next slot."""

@@ -15,7 +15,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, horizon_of, require_finite, worst_row
+from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
+from coldq.learners.state import State
+from coldq.protocols import Domain
 from coldq.schedules import Constant, Schedule, as_schedule
 
 
@@ -73,12 +75,12 @@ class PolyakFeasibility(Learner):
     )
 
     state_type = PolyakState
-    domain: Any
+    domain: Domain
     eta: Schedule
     rho: Schedule
     horizon: int | None
 
-    def __init__(self, domain: Any, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
+    def __init__(self, domain: Domain, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
         require_domain(domain)
         self._set(
             domain=domain,
@@ -90,7 +92,7 @@ class PolyakFeasibility(Learner):
     @classmethod
     def safe(
         cls,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         gradient_bound: ArrayLike,
@@ -153,14 +155,6 @@ class PolyakFeasibility(Learner):
             slack=slack,
             **parameters,
         )
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> PolyakState:
-        """The state before slot 1."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(self, state: PolyakState, feedback: Feedback) -> PolyakState:
         """The state of the next slot."""

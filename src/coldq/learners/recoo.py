@@ -13,8 +13,9 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
-from coldq.learners.learner import DualLearner, QueueState, has_first
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, has_first
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -23,7 +24,7 @@ ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class RECOO(DualLearner):
+class RECOO(Learner):
     """A per-slot convex step, weighted by a queue with a growing floor and no ceiling.
 
     Q_1 = 0, so that the first step ignores the constraints. At the end of slot t:
@@ -83,7 +84,7 @@ class RECOO(DualLearner):
     )
 
     state_type = QueueState
-    domain: Any
+    domain: Domain
     alpha: Schedule
     gamma: Schedule
     eta: Schedule
@@ -92,7 +93,7 @@ class RECOO(DualLearner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         epsilon: float | None = None,
         *,
         alpha: Any = None,
@@ -117,7 +118,7 @@ class RECOO(DualLearner):
         )
 
     @classmethod
-    def strongly_convex(cls, domain: Any, mu: float, **parameters: Any) -> RECOO:
+    def strongly_convex(cls, domain: Domain, mu: float, **parameters: Any) -> RECOO:
         """alpha_t = mu t, with COLDQ's mu: without the 1/2.
 
         >>> import coldq

@@ -17,7 +17,7 @@ from coldq.learners.card import (
 )
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.recoo import RECOO
-from coldq.protocols import require_problem
+from coldq.protocols import Domain, require_problem
 from coldq.schedules import Power
 
 
@@ -54,7 +54,7 @@ class RECOOExpert(ExpertLearner):
         bibtex=reference("guo2022online"),
     )
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     epsilon: Array
     reading: str
@@ -63,7 +63,7 @@ class RECOOExpert(ExpertLearner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         epsilon: float = 0.01,
         *,

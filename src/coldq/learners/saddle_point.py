@@ -14,11 +14,13 @@ from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SaddlePoint(DualLearner):
+class SaddlePoint(Learner):
     """Descent in x and ascent in l on ``f_t(x) + <l, g_t(x)> - delta eta |l|^2 / 2``.
 
     l_1 = 0. At the end of slot t, both from (x_t, l_t):
@@ -29,12 +31,13 @@ class SaddlePoint(DualLearner):
     with J the jacobian of g_t at x_t. The constraint is not clipped: slack lowers l.
     """
 
-    domain: Any
+    state_type = DualState
+    domain: Domain
     horizon: int | None
     eta: Array
     delta: Array
 
-    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
+    def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
         require_domain(domain)
         self._set(
             domain=domain,

@@ -15,15 +15,16 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
 from coldq.learners.foresight import (
-    CORES,
     TOLERANCE,
     Foresight,
     ForesightState,
     certificate_of,
     whole,
 )
-from coldq.learners.learner import Learner, State
+from coldq.learners.learner import Learner
 from coldq.learners.maker import KEY
+from coldq.learners.state import State
+from coldq.protocols import Domain
 
 LAST = (Last(),)
 INNER = "inner."
@@ -49,9 +50,6 @@ class AheadState(ForesightState):
     """What looks ahead, and the state of the learner inside."""
 
     inner: Any
-
-    cores: ClassVar = CORES
-    growing: ClassVar = {"past": -1}
 
     @classmethod
     def own(cls) -> list[str]:
@@ -113,7 +111,7 @@ class Forecasting(Learner):
     )
     state_type = AheadState
     learner: Any
-    domain: Any
+    domain: Domain
     forecasts: tuple[Any, ...]
     horizon: int | None
     _ahead: ClassVar[Foresight]  # set for each
@@ -205,20 +203,12 @@ class Forecasting(Learner):
                 f"{sorted(map(str, arrays))}"
             )
         inner = self.learner._restore(inside)
-        found = self._checked(_Own, mine)
+        found = self._checked(ForesightState, mine)
         if inner.batch != found["x"].shape[:-1] or not np.array_equal(inner.x, found["x"]):
             raise InvalidInput("x and that of the learner inside must be the same")
         state = self._state(*found.values(), inner)
         self._ahead.require_sound(state)
         return state
-
-
-class _Own(AheadState):
-    """The arrays that are checked here, not by the learner inside."""
-
-    @classmethod
-    def names(cls) -> list[str]:
-        return AheadState.own()
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -252,7 +242,7 @@ class SafetyMargin(Forecasting):
 
     state_type = AheadState
     learner: Any
-    domain: Any
+    domain: Domain
     violation_rate: float
     forecasts: tuple[Any, ...]
     tolerance: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,6 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
-    CORES,
     TOLERANCE,
     Foresight,
     ForesightState,
@@ -39,9 +38,10 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.learner import Learner
-from coldq.protocols import require_problem
+from coldq.learners.state import axes
+from coldq.protocols import Domain, require_problem
+from coldq.solver.threads import fill_batch
 from coldq.step import solve
-from coldq.step.threads import fill_batch
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
 BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1)  # core axes of inputs
@@ -58,13 +58,10 @@ class SelfTuningState(ForesightState):
     """
 
     slopes: Array
-    points: Array
-    hedge: Array
-    losses: Array
-    weights: Array
-
-    cores: ClassVar = {**CORES, "points": 2}
-    growing: ClassVar = {"past": -1}
+    points: Array = field(metadata=axes("step", "p"))
+    hedge: Array = field(metadata=axes("count"))
+    losses: Array = field(metadata=axes("step"))
+    weights: Array = field(metadata=axes("step"))
 
     @property
     def step_size(self) -> Array:
@@ -146,7 +143,7 @@ class SelfTuning(Learner):
     )
 
     state_type = SelfTuningState
-    domain: Any
+    domain: Domain
     violation_rate: float | None
     forecasts: tuple[Any, ...]
     pool: Array
@@ -158,7 +155,7 @@ class SelfTuning(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         violation_rate: float | None = None,
         *,
         forecasts: Any = DEFAULT,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,13 +15,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import (
-    Learner,
-    State,
-    horizon_of,
-    require_finite,
-    worst_row,
-)
+from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
+from coldq.learners.state import State, axes
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -30,11 +25,9 @@ class SinhaVazeState(State):
     """The state of :class:`SinhaVaze`: t, x_t, the scaled violation Q(t-1), the sum of squared
     gradients so far, and the latest values g_{t-1}(x_{t-1})."""
 
-    violation: Array
-    squares: Array
+    violation: Array = field(metadata=axes())
+    squares: Array = field(metadata=axes())
     values: Array
-
-    cores: ClassVar[Mapping[str, int]] = {"t": 0, "violation": 0, "squares": 0}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -91,14 +84,14 @@ class SinhaVaze(Learner):
     )
 
     state_type = SinhaVazeState
-    domain: Any
+    domain: Domain
     horizon: int | None
     lipschitz: Array
     modulus: Array | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike,
@@ -130,16 +123,6 @@ class SinhaVaze(Learner):
         if flag("strongly_convex", strongly_convex):
             parameters["modulus"] = 2.0 * known.strong_convexity
         return cls(problem.domain, problem.horizon, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> SinhaVazeState:
-        """The state before slot 1."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        zeros = np.zeros(t.shape)
-        values = np.zeros((*t.shape, rows))
-        return self._state(t, x, zeros, zeros.copy(), values)
 
     def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
         """The state of the next slot."""

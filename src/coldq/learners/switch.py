@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State
+from coldq.learners.learner import Learner
 from coldq.learners.nested_projections import (
     BIBTEX,
     NestedProjections,
@@ -23,6 +22,8 @@ from coldq.learners.nested_projections import (
     affine_rows,
 )
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
+from coldq.learners.state import MORE, State, axes
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -30,15 +31,12 @@ class SwitchState(State):
     """The state of :class:`Switch`: t, x_t and the violation CCV(t-1) so far; the rows of S_{t-1}
     before the switch; Q and the sum of squared gradients after it; the latest values."""
 
-    ccv: Array
-    A: Array
-    b: Array
-    violation: Array
-    squares: Array
+    ccv: Array = field(metadata=axes())
+    A: Array = field(metadata=axes(MORE, "p"))
+    b: Array = field(metadata=axes(MORE))
+    violation: Array = field(metadata=axes())
+    squares: Array = field(metadata=axes())
     values: Array
-
-    cores: ClassVar[Mapping[str, int]] = {"t": 0, "ccv": 0, "A": 2, "violation": 0, "squares": 0}
-    growing: ClassVar[Mapping[str, int]] = {"A": -2, "b": -1}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -99,12 +97,12 @@ class Switch(Learner):
     nested: NestedProjections
     universal: SinhaVaze
     limit: Array
-    domain: Any
+    domain: Domain
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike,
@@ -135,16 +133,6 @@ class Switch(Learner):
         if "lipschitz" not in parameters:
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> SwitchState:
-        """The state before slot 1."""
-        first = self.nested.init(n_constraints, start, batch)
-        zeros = np.zeros(first.t.shape)
-        return self._state(
-            first.t, first.x, zeros, first.A, first.b, zeros.copy(), zeros.copy(), first.values
-        )
 
     def update(self, state: SwitchState, feedback: Feedback) -> SwitchState:
         """The state of the next slot."""

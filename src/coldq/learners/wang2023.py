@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,9 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, QueueState, State, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState, State, axes
+from coldq.protocols import Domain
 from coldq.step import solve
 
 
@@ -34,9 +35,7 @@ class Wang2023State(QueueState):
     """The state of :class:`Wang2023`: with delay tau, `t` is the slot whose feedback comes next,
     `x` the decision of slot t + tau, and `past` (..., tau + 1, p) those of slots t to t + tau."""
 
-    past: Array
-
-    cores: ClassVar[Mapping[str, int]] = {"t": 0, "past": 2}
+    past: Array = field(metadata=axes("delay", "p"))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -95,7 +94,7 @@ class Wang2023(Learner):
     )
 
     state_type = Wang2023State
-    domain: Any
+    domain: Domain
     horizon: int | None
     delay: int
     alpha: Array
@@ -104,7 +103,7 @@ class Wang2023(Learner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         delay: int,
         *,

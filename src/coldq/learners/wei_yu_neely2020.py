@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from coldq._values import Array, one_of
 from coldq.errors import InvalidInput
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
+from coldq.protocols import Domain
 
 DIVERGENCES = ("euclidean", "entropy")
 
@@ -80,7 +81,7 @@ class WeiYuNeely2020(YuNeelyWei2017):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         divergence: str = "euclidean",
         *,

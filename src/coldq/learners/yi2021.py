@@ -13,7 +13,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -21,7 +23,7 @@ BIBTEX = reference("yi2021regret")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Yi2021(DualLearner):
+class Yi2021(Learner):
     """A per-slot convex step, weighted by the accumulated violation, the latest counted twice.
 
     q_0 = 0. At the end of slot t, with v = gamma_t [g_t(x_t)]_+ :
@@ -68,14 +70,14 @@ class Yi2021(DualLearner):
     )
 
     state_type = QueueState
-    domain: Any
+    domain: Domain
     alpha: Schedule
     gamma: Schedule
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int | None = None,
         *,
         alpha0: float | None = None,
@@ -109,7 +111,7 @@ class Yi2021(DualLearner):
         )
 
     @classmethod
-    def strongly_convex(cls, domain: Any, horizon: int, mu: float, gamma0: float) -> Yi2021:
+    def strongly_convex(cls, domain: Domain, horizon: int, mu: float, gamma0: float) -> Yi2021:
         """alpha_t = 1 / (mu t) and gamma_t = gamma0 sqrt(mu t), which keeps alpha gamma^2 bounded.
 
         `mu` is COLDQ's, without the 1/2. The reading of these parameters is uncertain.

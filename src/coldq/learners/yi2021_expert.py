@@ -21,6 +21,7 @@ from coldq.learners.card import (
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.yi2021 import Yi2021
+from coldq.protocols import Domain
 from coldq.schedules import Power
 
 
@@ -58,7 +59,7 @@ class Yi2021Expert(ExpertLearner):
         bibtex=reference("yi2021regret"),
     )
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     alpha0: Array
     gamma0: Array
@@ -68,7 +69,7 @@ class Yi2021Expert(ExpertLearner):
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         alpha0: float,

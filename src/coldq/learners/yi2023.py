@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_real, positive
 from coldq.contractions import matvec, vecmat
@@ -15,7 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, State, require_finite
+from coldq.learners.learner import Learner, require_finite
+from coldq.learners.state import State
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -77,13 +78,13 @@ class Yi2023(Learner):
     )
 
     state_type = Yi2023State
-    domain: Any
+    domain: Domain
     alpha: Schedule
     beta: Schedule
     gamma: Schedule
     horizon: int | None
 
-    def __init__(self, domain: Any, *, alpha: Any, beta: Any, gamma: Any) -> None:
+    def __init__(self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any) -> None:
         require_domain(domain)
         self._set(
             domain=domain,
@@ -95,7 +96,7 @@ class Yi2023(Learner):
 
     @classmethod
     def from_exponents(
-        cls, domain: Any, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
+        cls, domain: Domain, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
     ) -> Yi2023:
         """alpha_t = a t^-c, beta_t = b t^-k and gamma_t = g t^-(1-k).
 
@@ -129,14 +130,6 @@ class Yi2023(Learner):
         for name in {"b", "g"} - set(parameters):
             parameters[name] = known.constraint_lipschitz**-2
         return cls.from_exponents(problem.domain, **parameters)
-
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Yi2023State:
-        """The state before slot 1, with q_1 = 0."""
-        rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
-        return self._state(t, x, np.zeros((*t.shape, rows)))
 
     def update(
         self, state: Yi2023State, feedback: Feedback, center: Array | None = None

@@ -14,13 +14,15 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, QueueState, horizon_of
+from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.state import QueueState
+from coldq.protocols import Domain
 from coldq.schedules import Constant, Schedule, as_schedule
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuNeely2020(DualLearner):
+class YuNeely2020(Learner):
     """A per-slot convex step, the constraint weighted by a queue and priced for slack as well.
 
     Q_0 = 0. At the end of slot t:
@@ -64,14 +66,14 @@ class YuNeely2020(DualLearner):
     )
     state_type = QueueState
 
-    domain: Any
+    domain: Domain
     alpha: Schedule
     gamma: Schedule
     horizon: int | None
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         lipschitz: ArrayLike | None = None,

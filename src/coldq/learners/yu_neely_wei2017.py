@@ -13,12 +13,13 @@ from coldq.contractions import matvec, vecmat
 from coldq.domains import require_domain
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
-from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
-from coldq.protocols import require_problem
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain, require_problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuNeelyWei2017(DualLearner):
+class YuNeelyWei2017(Learner):
     """A gradient step on loss and queues, and queues that add the linear model of the constraint.
 
     Q_1 = 0. At the end of slot t, with J the jacobian of g_t at x_t:
@@ -56,15 +57,16 @@ class YuNeelyWei2017(DualLearner):
         certainty="likely",
         bibtex=reference("yu2017online"),
     )
+    state_type = DualState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     V: Array
     alpha: Array
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         horizon: int,
         *,
         V: ArrayLike | None = None,

@@ -15,11 +15,13 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import DualLearner, DualState, horizon_of, require_finite
+from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.state import DualState
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuanLamperski2018(DualLearner):
+class YuanLamperski2018(Learner):
     """Gradient descent on an augmented Lagrangian, whose multiplier has a closed form.
 
     At the end of slot t, with J the jacobian of g at x_t:
@@ -60,13 +62,14 @@ class YuanLamperski2018(DualLearner):
         certainty="uncertain",
         bibtex=reference("yuan2018online"),
     )
+    state_type = DualState
 
-    domain: Any
+    domain: Domain
     horizon: int | None
     eta: Array
     sigma: Array
 
-    def __init__(self, domain: Any, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
+    def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
         require_domain(domain)
         self._set(
             domain=domain,

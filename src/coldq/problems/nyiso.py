@@ -6,7 +6,7 @@ import csv
 import gzip
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -217,26 +217,7 @@ def read_nyiso(
             raise InvalidInput(f"zones may name {', '.join(KNOWN)}, but has the unknown {zone!r}")
     longest_gap = whole_number("longest_gap", longest_gap, 0)
     paths = _paths(files)
-
-    found: dict[tuple[datetime, str], tuple[float, str]] = {}
-    file_of: dict[date, Path] = {}
-    extra: set[datetime] = set()
-    for path in paths:
-        for stamp, zone, text, place in _rows(path):
-            if stamp.minute % 5 or stamp.second:
-                extra.add(stamp)
-                continue
-            day = (stamp - SLOT).date()
-            if day not in file_of:
-                _require_steady_clocks(day, place)
-                file_of[day] = path
-            if zone in chosen:
-                price = _price(text, place)
-                known, where = found.setdefault((stamp, zone), (price, place))
-                if known != price:
-                    raise InvalidInput(
-                        f"{place}: {zone} costs {price} at {stamp}, but {known} in {where}"
-                    )
+    found, file_of, extra = _collected(paths, chosen)
     for zone in chosen:
         if not any(zone == name for _, name in found):
             raise InvalidInput(f"zone {zone} has no prices in {_listed(paths)}")
@@ -270,6 +251,32 @@ def read_nyiso(
             if count
         ],
     )
+
+
+def _collected(
+    paths: Sequence[Path], chosen: Sequence[str]
+) -> tuple[dict[tuple[datetime, str], tuple[float, str]], dict[date, Path], set[datetime]]:
+    """Prices by stamp and zone, each with its place; a file of each day; stamps off the grid."""
+    found: dict[tuple[datetime, str], tuple[float, str]] = {}
+    file_of: dict[date, Path] = {}
+    extra: set[datetime] = set()
+    for path in paths:
+        for stamp, zone, text, place in _rows(path):
+            if stamp.minute % 5 or stamp.second:
+                extra.add(stamp)
+                continue
+            day = (stamp - SLOT).date()
+            if day not in file_of:
+                _require_steady_clocks(day, place)
+                file_of[day] = path
+            if zone in chosen:
+                price = _price(text, place)
+                known, where = found.setdefault((stamp, zone), (price, place))
+                if known != price:
+                    raise InvalidInput(
+                        f"{place}: {zone} costs {price} at {stamp}, but {known} in {where}"
+                    )
+    return found, file_of, extra
 
 
 def _paths(files: Any) -> list[Path]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
+from coldq.protocols import Domain
 
 CHUNK = 128  # slots drawn at once
 
@@ -44,7 +44,7 @@ class TimeVarying(Problem):
     """
 
     horizon: int
-    domain: Any
+    domain: Domain
     n_measurements: int
     n_constraints: int
     agents: int | None
@@ -52,7 +52,7 @@ class TimeVarying(Problem):
     def __init__(
         self,
         horizon: int = 5000,
-        domain: Any = None,
+        domain: Domain = None,
         n_measurements: int = 4,
         n_constraints: int = 2,
         agents: int | None = None,

@@ -1,4 +1,4 @@
-"""The per-slot problem, solved exactly: one solver a file, one entry that picks.
+"""The per-slot problem, solved exactly: one entry that picks, and one file a kind of rows.
 
     min over x in X of  <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))
 
@@ -9,7 +9,6 @@ A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,78 +21,22 @@ from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
 from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
-from coldq.domains import Ball, Box, Domain, require_domain
+from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, MANY_ROWS, solve_affine, solve_beside
-from coldq.step.answer import Step
-from coldq.step.ball import solve_ball, solve_ball_product
+from coldq.solver.answer import Step
+from coldq.solver.cascade import solve_affine
+from coldq.solver.problem import HINGE, DoNotFit
+from coldq.step.affine import solve_rows, solve_sparse, solve_unconstrained
 from coldq.step.convex import solve_convex, solve_stacked
-from coldq.step.curved import solve_diagonal, solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
+from coldq.step.quadratic import solve_diagonal, solve_quadratic
+from coldq.step.slot import Slot
 
 __all__ = ["Step", "penalised_step", "solve"]
 
-MUCH_SPARSE = 20_000  # N p above which even few sparse rows cost less as such than as dense ones
-
-
-def solve_rows(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: Affine,
-    domain: Domain,
-) -> Step:
-    """Affine rows on any domain that the step can read."""
-    if domain.polyhedral:
-        return solve_beside(center, gradient, alpha, weights, floor, constraint, domain)
-    if type(domain) is Ball:
-        return solve_ball(center, gradient, alpha, weights, floor, constraint, domain)
-    return solve_ball_product(center, gradient, alpha, weights, floor, constraint, domain)
-
-
-def solve_unconstrained(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: Unconstrained,
-    domain: Domain,
-) -> Step:
-    """A gradient step, projected: affine rows, none of them."""
-    none = _no_rows(domain.dim)
-    return solve_rows(center, gradient, alpha, none.b, none.b, none, domain)
-
-
-def solve_sparse(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: SparseAffine,
-    domain: Domain,
-) -> Step:
-    """Sparse rows; few of them, and those beside a domain's own, are solved as dense ones."""
-    n, p = constraint.shape
-    if not (n > MANY_ROWS or n * p > MUCH_SPARSE) or type(domain) is not Box:
-        rows = Affine(constraint.A.toarray(), constraint.b)
-        return solve_rows(center, gradient, alpha, weights, floor, rows, domain)
-    from coldq.step.large import solve_large
-
-    return solve_large(center, gradient, alpha, weights, floor, constraint, domain)
-
-
-@cache
-def _no_rows(p: int) -> Affine:
-    return Affine(np.zeros((0, p)), np.zeros(0))
-
-
 # By constraint; which domains each takes, it says itself.
-SOLVERS: dict[type, Callable[..., Step]] = {
+SOLVERS: dict[type, Callable[[Slot], Step]] = {
     Affine: solve_rows,
     Convex: solve_convex,
     DiagonalQuadratic: solve_diagonal,
@@ -116,12 +59,27 @@ def solve(
     floor: Any = HINGE,
 ) -> Step:
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
-    if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
-        return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
+    try:
+        if type(constraint) is Affine and type(domain) is Box:  # by far the commonest: the fastest
+            return solve_affine(
+                center, gradient, alpha, weights, floor, constraint.A, constraint.b, domain.lower,
+                domain.upper,
+            )  # fmt: skip
+        # Data near the end of the floats may overflow: its answer is judged by the residual.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
+            return solver_of(constraint, domain)(slot)
+    except DoNotFit:
+        raise Slot(center, gradient, alpha, weights, floor, constraint, domain).misfit() from None
+
+
+def solver_of(constraint: Any, domain: Any) -> Callable[[Slot], Step]:
+    """What solves a constraint on a domain; raises if nothing does."""
     if type(constraint) not in SOLVERS:
         expected = getattr(constraint, "for_step", None)  # of a learner that looks ahead
         if expected is not None:
-            return solve(center, gradient, alpha, weights, expected, domain, floor)
+            solver = solver_of(expected, domain)
+            return lambda slot: solver(slot._replace(constraint=expected))
         known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
@@ -134,10 +92,7 @@ def solve(
             "does not say: write the set as a Box, Simplex, Polytope, Ball or Product, or use a "
             "learner that only projects (OGD, Yi2023, SinhaVaze)"
         )
-    solver = SOLVERS[type(constraint)]
-    # Data near the end of the floats may overflow: its answer is judged by the residual.
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return solver(center, gradient, alpha, weights, floor, constraint, domain)
+    return SOLVERS[type(constraint)]
 
 
 def penalised_step(

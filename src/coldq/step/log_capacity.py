@@ -8,49 +8,36 @@ import numpy as np
 
 from coldq._values import Array, first_index
 from coldq.constraints import LogCapacity
-from coldq.domains import Box, Domain
+from coldq.domains import Box
 from coldq.errors import InvalidInput
-from coldq.step.affine import HINGE, TOLERANCE, misfit, raise_if_failed
-from coldq.step.answer import Step
-from coldq.step.kernels import capacity_step, scratch_size
-from coldq.step.threads import run_batch
+from coldq.solver.answer import TOLERANCE, Step, raise_if_failed
+from coldq.solver.kernels.capacity import capacity_step
+from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.threads import run_batch
+from coldq.step.slot import Slot
 
 NOWHERE = np.zeros((), bool)
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
 
 
-def solve_log_capacity(
-    center: Array,
-    gradient: Array,
-    alpha: Array,
-    weights: Array,
-    floor: Any,
-    constraint: LogCapacity,
-    domain: Domain,
-) -> Step:
+def solve_log_capacity(slot: Slot) -> Step:
     """The answers of a batch; raises if any instance has none."""
+    center, gradient, alpha, weights, _, constraint, domain = slot
     if domain.hard:
         raise InvalidInput(
             f"the step solves a LogCapacity on bounds alone, but a {type(domain).__name__} is "
             "more than that: wrap the capacity as coldq.Stacked(capacity), or use a learner that "
             "only projects"
         )
-    domain = domain.box
-    if constraint.dim != domain.dim:
-        raise misfit(center, gradient, weights, constraint, domain)
-    low = np.zeros(1) if floor is HINGE else np.asarray(floor)
+    slot.require_fit()
+    low = slot.low
     if (low < 0.0).any():
         raise InvalidInput(
             f"a capacity is convex one way only: floor must not be negative, but is {low}"
         )
-    try:
-        x, multiplier, residual = run_log_capacity(
-            center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain
-        )
-    except InvalidInput:
-        raise
-    except (ValueError, IndexError):
-        raise misfit(center, gradient, weights, constraint, domain) from None
+    x, multiplier, residual = run_log_capacity(
+        center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain.box
+    )
     residual = np.asarray(residual)
     answer = Step(x, np.asarray(multiplier)[..., None], residual)
     if not (residual <= TOLERANCE).all():

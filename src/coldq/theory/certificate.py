@@ -215,20 +215,7 @@ def certify(
     }
     premises = getattr(learner, "premises", None)
     if premises is None:
-        none = np.full(S, np.nan)
-        checks = tuple(Check(name, "", values, none) for name, values in realised.items())
-        counts, saturated = _counted(trace)
-        if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
-            moves = _moves(dynamic, S, trace.horizon)
-            bound = trace.learner.regret_bound(trace.state, np.sum(moves, axis=-1))
-            whole = dynamic.feasible.all(axis=1)
-            shown = Check(
-                "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
-            )
-            checks = (shown, *checks[1:])
-        return Certificate(
-            repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets)
-        )
+        return _without_premises(trace, realised, dynamic, regrets)
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     whole = not np.isnan(found.bends).any()
     seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
@@ -272,6 +259,28 @@ def certify(
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _without_premises(
+    trace: Trace,
+    realised: dict[str, Array],
+    dynamic: Comparator | None,
+    regrets: tuple[Assumption, ...],
+) -> Certificate:
+    """Realised values; count and regret of a learner with a violation rate beside its bounds."""
+    learner, S = trace.learner, len(trace.seeds)
+    none = np.full(S, np.nan)
+    checks = tuple(Check(name, "", values, none) for name, values in realised.items())
+    counts, saturated = _counted(trace)
+    if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
+        moves = _moves(dynamic, S, trace.horizon)
+        bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+        whole = dynamic.feasible.all(axis=1)
+        shown = Check(
+            "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
+        )
+        checks = (shown, *checks[1:])
+    return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets))
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:

@@ -20,7 +20,7 @@ from coldq.learners import (
     Yi2021Expert,
     Yi2023,
 )
-from coldq.learners.learner import QueueState
+from coldq.learners.state import QueueState
 from coldq.problems import Constants, Drifting, Problem
 from coldq.problems.drifting import MU, SQUARE, DriftingStream
 from coldq.problems.problem import generators

@@ -1,0 +1,242 @@
+"""A learner's state: arrays, whose they are, and which of its members go out and come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
+from types import MemberDescriptorType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import (
+    Array,
+    as_array,
+    first_index,
+)
+from coldq.errors import InvalidInput, WrongState
+from coldq.learners.maker import KEY, Maker, require_same
+
+MORE = "more"  # the axis that grows
+
+
+def axes(*names: str) -> dict[str, tuple[str, ...]]:
+    """What the field of a state's array says of the axes that are its own, beside the batch's.
+
+    "N" has an entry for each constraint, and is what an array has that does not say; "p" has one
+    for each coordinate, "more" as many as the busiest member of a batch needs, zeros behind the
+    others'. ``init`` makes zeros of such arrays. An axis of another name is for an ``init`` of the
+    learner's own.
+
+    >>> from dataclasses import dataclass, field
+    >>> from coldq.learners.state import State, axes
+    >>> @dataclass(frozen=True, eq=False, slots=True)
+    ... class Averages(State):
+    ...     gradient: Array = field(metadata=axes("p"))
+    ...     slopes: Array = field(metadata=axes("N", "p"))
+    >>> Averages.axes()
+    {'t': (), 'x': ('p',), 'gradient': ('p',), 'slopes': ('N', 'p')}
+    """
+    return {"axes": names}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class State:
+    """All that a learner remembers: arrays over the batch, and who made them.
+
+    `t` is the slot about to be played, `x` the decision to play in it; `made_by` tells the learner.
+    """
+
+    t: np.ndarray = field(metadata=axes())
+    x: Array = field(metadata=axes("p"))
+    made_by: Maker | None = field(default=None, kw_only=True, repr=False)
+
+    version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
+
+    def __post_init__(self) -> None:
+        self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what a state lacks is asked for here: it belongs to another learner."""
+        raise WrongState(f"a {type(self).__name__} has no {name}: was it made by another learner?")
+
+    @classmethod
+    def axes(cls) -> dict[str, tuple[str, ...]]:
+        """The names of its arrays, and of the axes of each beside the batch's; see :func:`axes`."""
+        own = (f for f in fields(cls) if f.name != "made_by")
+        return {f.name: f.metadata.get("axes", ("N",)) for f in own}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of its arrays."""
+        return list(cls.axes())
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Copies of all arrays by name; ``learner.from_arrays`` takes them back.
+
+        One more, "learner", is a text that says whose they are: the learner's class, its
+        parameters and the version of the state's format.
+        """
+        return {n: np.array(getattr(self, n)) for n in self.names()} | self._signature()
+
+    def _signature(self) -> dict[str, np.ndarray]:
+        return {} if self.made_by is None else {KEY: np.array(self.made_by.text)}
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.x.shape[:-1]
+
+    def take(self, indices: ArrayLike) -> Self:
+        """Some members of a batch, as a state of their own; of several axes, the first counts.
+
+        `indices` is one whole number, which leaves no axis, several, or one flag for each member.
+
+        >>> import coldq
+        >>> tenants = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10).init(1, batch=(1000,))
+        >>> tenants.take([3, 7]).x.shape, tenants.take(3).x.shape
+        ((2, 2), (2,))
+        """
+        places = self._places(indices)
+        return self._each(lambda array, axis: np.take(array, places, axis=axis), 0)
+
+    def put(self, indices: ArrayLike, members: State) -> Self:
+        """This state with some members of its batch replaced, as ``take`` names them.
+
+        >>> import coldq
+        >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.5)
+        >>> tenants = learner.init(0, batch=(3,))
+        >>> news = coldq.Feedback(coldq.Linear([-1.0]), None)
+        >>> tenants.put([1], learner.update(tenants.take([1]), news)).t
+        array([1, 2, 1])
+        """
+        places = self._places(indices)
+        named, counts = np.unique(places % self.batch[0], return_counts=True)
+        if (counts > 1).any():
+            twice = named[counts > 1][0]
+            raise InvalidInput(f"each member is put in once, but indices has {twice} several times")
+        if type(members) is not type(self):
+            raise WrongState(
+                f"put takes members as take gives them, a {type(self).__name__}, but got a "
+                f"{type(members).__name__}"
+            )
+        if self.made_by is not members.made_by and self.made_by and members.made_by:
+            remedy = "learner.from_arrays(members.to_arrays(), adopt=True) makes them its own"
+            require_same(members.made_by.text, self.made_by, "these members were made", remedy)
+        needed = (*places.shape, *self.batch[1:])
+        if members.batch != needed:
+            raise InvalidInput(
+                f"the members for these indices must have the leading axes {needed}, but have "
+                f"{members.batch}"
+            )
+        return self._with(members, places, 0)
+
+    def _places(self, indices: ArrayLike) -> np.ndarray:
+        """Indices along the first axis of the batch, checked."""
+        if not self.batch:
+            raise InvalidInput("this state has one member, without an axis to take or put along")
+        own = () if self.made_by is None else getattr(self.made_by.learner, "_batch", tuple)()
+        depth = len(self.batch)
+        if len(own) >= depth and own[-depth] != 1:
+            raise InvalidInput(
+                f"the first axis of this batch {self.batch} belongs to the learner, whose own "
+                f"parameters or agents have the leading axes {own}: its members cannot be parted"
+            )
+        count, places = self.batch[0], as_array("indices", indices)
+        if places.dtype.kind == "b" and places.shape == (count,):
+            return np.flatnonzero(places)
+        if places.size == 0 and places.ndim == 1:
+            return np.zeros(0, np.intp)
+        if places.dtype.kind not in "iu" or places.ndim > 1:
+            raise InvalidInput(
+                "indices must be a whole number, several, or one flag for each of the "
+                f"{count} members, but is of type {places.dtype} and shape {places.shape}"
+            )
+        if ((places < -count) | (places >= count)).any():
+            bad = places[first_index((places < -count) | (places >= count))]
+            raise InvalidInput(f"indices must name some of {count} members, but has {bad}")
+        return places.astype(np.intp)
+
+    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> Self:
+        """A state whose arrays are made from these, the batch beginning at `axis`."""
+        arrays = {name: act(getattr(self, name), axis) for name in self.names()}
+        return type(self)(**arrays, made_by=self.made_by)
+
+    def _with(self, members: Any, places: np.ndarray, axis: int) -> Self:
+        """A state with other members in some places along an axis."""
+        arrays = {}
+        for name in self.names():
+            mine, theirs = getattr(self, name), getattr(members, name)
+            arrays[name] = self._join(name, mine, theirs, places, axis)
+        return type(self)(**arrays, made_by=self.made_by)
+
+    def _join(
+        self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
+    ) -> np.ndarray:
+        own = self.axes()[name]
+        if MORE in own:
+            mine, theirs = _filled_up(mine, theirs, own.index(MORE) - len(own))
+        whole = np.array(mine)
+        spots = (*(slice(None),) * axis, places)
+        if np.shape(theirs) != whole[spots].shape:
+            raise InvalidInput(
+                f"{name} of the members must have the shape {whole[spots].shape}, but has "
+                f"{np.shape(theirs)}: were they started for as many constraints?"
+            )
+        whole[spots] = theirs
+        return whole
+
+
+@cache
+def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
+    """What makes a maker's states from their arrays, in half the time of a frozen constructor.
+
+    As that one is, it is written out for the fields there are, and sets their slots itself.
+    """
+    names = [*kind.names(), "made_by"]
+    slots = [getattr(kind, name, None) for name in names]
+    plain = kind.__post_init__ is State.__post_init__
+    if not plain or not all(isinstance(slot, MemberDescriptorType) for slot in slots):
+        return lambda maker: partial(kind, made_by=maker)
+    arrays = ", ".join(names[:-1])
+    sets = "; ".join(f"set_{name}(state, {name})" for name in names)
+    code = (
+        "def of(made_by):\n"
+        f" def build({arrays}):\n"
+        "  state = new(kind)\n"
+        f"  {sets}\n"
+        "  x.setflags(False)\n"
+        "  return state\n"
+        " return build\n"
+    )
+    known = {f"set_{name}": getattr(kind, name).__set__ for name in names}
+    known |= {"new": object.__new__, "kind": kind}
+    exec(code, known)
+    return known["of"]
+
+
+def _filled_up(one: np.ndarray, two: np.ndarray, axis: int) -> list[np.ndarray]:
+    """Two arrays of equal length along an axis, zeros behind the shorter."""
+    length = max(one.shape[axis], two.shape[axis])
+    filled = []
+    for array in (one, two):
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (0, length - array.shape[axis])
+        filled.append(np.pad(array, widths))
+    return filled
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DualState(State):
+    """t, x_t, and one dual variable for each constraint."""
+
+    queue: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QueueState(DualState):
+    """t, x_t, the queue behind the next step, and the multipliers of the step that gave x_t."""
+
+    multipliers: Array

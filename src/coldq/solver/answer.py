@@ -1,0 +1,67 @@
+"""What every solver of the per-slot problem returns, and what becomes of an answer that is none."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
+
+TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
+CURVED_TOLERANCE = 1e-8  # the same of curved rows
+GAP_TOLERANCE = 1e-6  # the gap, relative to the value, of rows without hessians
+ACCEPTED = 1e-6  # and that above which none passes at all
+ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
+
+
+class Step(NamedTuple):
+    """The answer of a per-slot problem, with the evidence that it is one.
+
+    >>> import coldq
+    >>> X, g = coldq.Box(0.0, 5.0, dim=2), coldq.Affine([[1.0, 1.0]], [1.0])
+    >>> step = coldq.penalised_step([0.0, 0.0], [-4.0, -4.0], 1.0, 100.0, g, X)
+    >>> step.x, step.multipliers, float(step.residual) < 1e-9
+    (array([0.5, 0.5]), array([3.]), True)
+    """
+
+    x: Array
+    multipliers: Array
+    residual: Any
+
+
+def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
+    """Raise an error that names the instances without an answer and carries the others.
+
+    Where there are only answers beyond the tolerance that are still accepted, it is one warning.
+    """
+    residual = np.asarray(answer.residual)
+    if clash.any():
+        words, indices = name_indices(clash)
+        message = f"the hard rows have no common point in the domain{words}"
+        raise Infeasible(message, indices, answer)
+    if np.isnan(residual).any():
+        words, _ = name_indices(np.isnan(residual))
+        raise InvalidInput(
+            "center, gradient, alpha, weights and the constraint must be finite, but the step "
+            f"came out as NaN{words}"
+        )
+    most = max(tolerance, ACCEPTED)
+    bad = residual > most
+    if bad.any():
+        words, indices = name_indices(bad)
+        raise StepFailed(
+            f"no solver reached a relative KKT residual of {most:g}{words}; "
+            f"the largest is {residual[bad].max():.3g}",
+            indices,
+            answer,
+        )
+    inexact = residual > tolerance
+    if inexact.any():
+        words, _ = name_indices(inexact)
+        warn(
+            f"no solver reached a relative KKT residual of {tolerance:g}{words}: the best answers "
+            f"are taken, whose largest is {residual.max():.3g}",
+            Inexact,
+        )

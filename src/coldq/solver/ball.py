@@ -1,0 +1,461 @@
+"""Affine rows in a ball, or in a product with balls in it.
+
+Alone, a ball's multiplier is a monotone root, compiled. In a product the ball is a quadratic row of
+the compiled solver of such rows, with the ball's center for the origin. What these miss is solved
+in double-double arithmetic, with tangents for the balls, or with Newton's method on their
+multipliers where tangents do not lead there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.contractions import affine_value, matvec
+from coldq.solver import last_resort
+from coldq.solver.answer import ROUGH, TOLERANCE, Step
+from coldq.solver.cascade import HASTY
+from coldq.solver.constants import LEAST_SIZE
+from coldq.solver.curved import run_curved
+from coldq.solver.extended import Answer, hard_rows_clash, residual_of, solve_extended
+from coldq.solver.kernels.ball import ball_scratch_size, ball_step
+from coldq.solver.problem import (
+    AffineProblem,
+    BallProblem,
+    QuadraticProblem,
+    append,
+    member,
+    members,
+)
+from coldq.solver.threads import run_batch
+
+ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
+CLOSE = 1e-9  # what is promised of it
+LATE = 12  # steps of Newton's method, after which tangents are tried from there
+MOST = 1e40  # as a multiplier nothing
+FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
+MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
+NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
+LOOSE = 1e12  # the share of coordinates that cost nothing
+LITTLE = 1e-10  # of the terms of a hard row: what it may give way for a guess
+LONG = 1e5  # times y: multipliers that cost x five digits
+
+
+class InBall(NamedTuple):
+    """A ball that holds some of the coordinates of one instance."""
+
+    inside: np.ndarray
+    center: Array
+    radius: float
+
+    def reach(self, x: Array) -> float:
+        away = x[self.inside] - self.center
+        size = float(np.abs(away).max(initial=0.0))
+        return size * float(np.linalg.norm(away / size)) if size > 0.0 else 0.0
+
+    @property
+    def size(self) -> float:
+        """What the rounding of a point on the sphere is relative to."""
+        return self.radius + 1e-3 * float(np.abs(self.center).max(initial=0.0))
+
+
+def run_ball(problem: BallProblem) -> Step:
+    """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
+    answer = _run(problem)
+    if (answer.residual <= TOLERANCE).all():
+        return answer
+    x, multipliers, residual = (np.array(a) for a in answer)
+    for where, one in members(problem, ~(residual <= TOLERANCE)):
+        *first, middle, radius = one
+        ball = InBall(np.ones(middle.size, bool), middle, float(radius))
+        bounds = np.full(middle.size, np.inf)
+        again = solve_in_balls(AffineProblem._make((*first, -bounds, bounds)), [ball])
+        x[where], multipliers[where], residual[where] = again[:3]
+    return Step(x, multipliers, residual)
+
+
+def _run(problem: BallProblem) -> Step:
+    n, p = problem.A.shape[-2:]
+    shapes, size = ((p,), (n,), ()), ball_scratch_size(n, p)
+    return Step(*run_batch(ball_step(), (*problem, HASTY), (*problem.cores, 0), shapes, size))
+
+
+def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
+    """The same with several balls, each of some coordinates, beside bounds of the others."""
+    x, found, residual = run_curved(
+        as_curved(plain, balls), np.zeros(len(balls) + plain.b.shape[-1])
+    )
+    x, multipliers, residual = accepted(plain, balls, (x, found, residual))
+    for where, one in members(plain, ~(residual <= TOLERANCE)):
+        held = []
+        for ball in balls:
+            middle, radius, _ = member(ball, where, residual.shape)
+            inside = np.arange(x.shape[-1]) - ball.first
+            inside = (inside >= 0) & (inside < middle.size)
+            held.append(InBall(inside, middle, float(radius)))
+        guess = None
+        if residual[where] <= ROUGH:
+            radius = np.array([ball.radius for ball in held])
+            guess = x[where], found[where][: len(held)] / (one.alpha * radius), multipliers[where]
+        again = solve_in_balls(one, held, guess)
+        x[where] = np.minimum(np.maximum(again.x, one.lower), one.upper)
+        multipliers[where], residual[where] = again[1:3]
+    return Step(x, multipliers, residual)
+
+
+def as_curved(plain: AffineProblem, balls: list[Any]) -> QuadraticProblem:
+    """The problem with quadratic rows for the balls, and their centers for the origin."""
+    center, gradient, alpha, low, high, _, A, b, lower, upper = plain
+    p, shift = center.shape[-1], origin(center.shape[-1], balls)
+    P, limits = [], []
+    for ball in balls:
+        q = ball.center.shape[-1]
+        inside = (np.arange(p) >= ball.first) & (np.arange(p) < ball.first + q)
+        P.append(np.diag(2.0 * inside) / ball.radius[..., None, None])
+        limits.append(np.asarray(ball.radius))
+    batch = np.broadcast_shapes(*(array.shape[:-2] for array in P))
+    shape = np.broadcast_shapes(*(array.shape for array in limits))
+    P = np.stack([np.broadcast_to(array, (*batch, p, p)) for array in P], axis=-3)
+    r = np.stack([np.broadcast_to(array, shape) for array in limits], axis=-1)
+    m = len(balls)
+    return QuadraticProblem(
+        center - shift, gradient, alpha, append(np.zeros(m), low, 1),
+        append(np.full(m, np.inf), high, 1), np.ascontiguousarray(P),
+        append(np.zeros((m, p)), A, 2), append(r, -affine_value(A, shift, b), 1),
+        lower - shift, upper - shift,
+    )  # fmt: skip
+
+
+def origin(p: int, balls: list[Any]) -> Array:
+    """The centers of the balls in their coordinates, zero in others."""
+    batch = np.broadcast_shapes(*(ball.center.shape[:-1] for ball in balls))
+    shift = np.zeros((*batch, p))
+    for ball in balls:
+        shift[..., ball.first : ball.first + ball.center.shape[-1]] = ball.center
+    return shift
+
+
+def accepted(
+    plain: AffineProblem, balls: list[Any], answer: tuple[Array, Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Answers of the quadratic rows' solver in the coordinates given, judged more strictly.
+
+    Rows hold relative to their own terms, spheres relative to the ball, and multipliers are not so
+    long that x is what rounding leaves.
+    """
+    center, gradient, alpha, low, high, _, A, b, lower, upper = plain
+    x, found, residual = answer
+    m = len(balls)
+    x = np.minimum(np.maximum(x + origin(x.shape[-1], balls), lower), upper)
+    multipliers = np.ascontiguousarray(found[..., m:])
+    residual, size = np.array(residual), np.abs(A)
+    at = np.maximum(np.abs(x), LEAST_SIZE * np.abs(x).max(axis=-1, keepdims=True, initial=0.0))
+    g, terms = affine_value(A, x, b), matvec(size, at) + np.abs(b)
+    wrong = ((multipliers > low) & (g < 0.0)) | ((multipliers < high) & (g > 0.0))
+    off = np.where(wrong, np.abs(g), 0.0) / np.where(terms > 0.0, terms, 1.0)
+    residual = np.maximum(residual, off.max(axis=-1, initial=0.0))
+    for k, ball in enumerate(balls):
+        part = x[..., ball.first : ball.first + ball.center.shape[-1]] - ball.center
+        away = np.sqrt(np.square(part).sum(axis=-1)) - ball.radius
+        away = np.where(found[..., k] > 0.0, np.abs(away), np.maximum(away, 0.0))
+        far = np.abs(ball.center).max(axis=-1)
+        residual = np.maximum(residual, away / (ball.radius + 1e-3 * far))
+    half = 0.5 / np.asarray(alpha)[..., None]
+    flat = np.ascontiguousarray(np.swapaxes(size, -1, -2))
+    push = matvec(flat, np.where(np.isfinite(multipliers), np.abs(multipliers), np.inf)) * half
+    aim = np.abs(center) + np.abs(gradient) * half + np.abs(x)
+    free = (lower < x) & (x < upper)
+    long = (free & ~(push <= LONG * aim)).any(axis=-1)
+    return x, multipliers, np.where(long, np.maximum(residual, 1.0), residual)
+
+
+def solve_in_balls(
+    instance: AffineProblem, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
+) -> Answer:
+    """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
+
+    A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
+    coordinates have the share ``1 / (1 + nu)``. Newton's method on ``1 / |x - c| = 1 / r``, which
+    is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
+    """
+    lower, upper = np.array(instance.lower), np.array(instance.upper)
+    for ball in balls:
+        lower[ball.inside] = ball.center - ball.radius
+        upper[ball.inside] = ball.center + ball.radius
+    boxed = instance._replace(lower=lower.copy(), upper=upper.copy())
+    for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
+        lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
+    instance = instance._replace(lower=lower, upper=upper)
+    if guess is not None and all(np.isfinite(part).all() for part in guess):
+        answer = along_tangents(instance, balls, *guess)
+        if answer.residual <= CLOSE:
+            return answer
+    free = solve_extended(instance)
+    if free.clash or not np.isfinite(free.residual):
+        return free._replace(residual=np.inf if free.clash else np.nan)
+    if all(ball.reach(free.x) <= ball.radius for ball in balls):
+        return free
+    none = np.zeros(len(balls))
+    answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
+    if answer.residual <= CLOSE:
+        return answer
+    guess = from_inside(boxed, balls, free)
+    answer = along_tangents(instance, balls, *guess)
+    if answer.residual <= CLOSE:
+        return answer
+    if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
+        return free._replace(residual=np.inf, clash=True)
+    return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+
+
+def from_inside(
+    instance: AffineProblem, balls: list[InBall], free: Answer
+) -> tuple[Array, Array, Array]:
+    """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
+    quadratic rows around the origin. Hard rows give way a little, as it needs some room."""
+    center, gradient, alpha, low, high, _, A, b, lower, upper = instance
+    p, m = center.size, len(balls)
+    shift, radius = np.zeros(p), np.array([ball.radius for ball in balls])
+    P = np.zeros((m, p, p))
+    for k, ball in enumerate(balls):
+        shift[ball.inside] = ball.center
+        P[k, ball.inside, ball.inside] = 2.0 / ball.radius
+    some = np.abs(A).max(axis=1, initial=0.0) > 0.0
+    one = QuadraticProblem(
+        center - shift, gradient, alpha, np.append(np.zeros(m), low[some]),
+        np.append(np.full(m, np.inf), high[some]), P, np.concatenate([np.zeros((m, p)), A[some]]),
+        np.append(radius, (b - A @ shift)[some]), lower - shift, upper - shift,
+    )  # fmt: skip
+    inside = np.minimum(np.maximum(free.x, lower), upper)
+    x, found = inside - shift, np.append(np.zeros(m), free.multipliers[some])
+    begin, multipliers = (float(radius.max()), x, found, False, LITTLE), free.multipliers.copy()
+    for answer in last_resort.on_quadratic_rows(one, *begin):
+        x, found, left = answer
+        if left <= ROUGH:
+            break
+    multipliers[some] = found[m:]
+    return x + shift, found[:m] / (alpha * radius), multipliers
+
+
+def along_tangents(
+    instance: AffineProblem,
+    balls: list[InBall],
+    x: Array,
+    nu: Array,
+    multipliers: Array,
+    patience: int = 3,
+) -> Answer:
+    """The answer by Newton's method on all conditions, which may not get there from everywhere.
+
+    Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
+    the ball's multiplier nu gives; the tangent's multiplier is the next nu. It ends after so many
+    steps as `patience` says that do not halve the residual.
+    """
+    *first, A, b, lower, upper = instance
+    center, gradient, alpha, floor, weights, soft = first
+    n, p, m = b.size, x.size, len(balls)
+    radius, double = np.array([ball.radius for ball in balls]), 2.0 * float(alpha)
+    floor, weights = np.append(floor, np.zeros(m)), np.append(weights, np.full(m, np.inf))
+    soft, b = np.append(soft, np.zeros(m)), np.append(b, np.zeros(m))
+    A = np.concatenate([A, np.zeros((m, p))])
+    share, there, middle, rest = np.ones(p), np.zeros(p), np.zeros(p), np.ones(p, bool)
+    for ball in balls:
+        middle[ball.inside], rest[ball.inside] = ball.center, False
+    best = Answer(x, multipliers, np.inf, False)
+    start, last = np.append(multipliers, double * nu * radius), 0
+    for count in range(30):
+        # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
+        # to where they are: at the end they stay there, and nothing has changed.
+        more = MOST_UNLIKE * float(nu.max())
+        there[rest], share[rest] = x[rest], 1.0 / (1.0 + more)
+        for k, ball in enumerate(balls):
+            away = x[ball.inside] - ball.center
+            far = ball.reach(x)
+            away = away / far if far > 0.0 else away
+            A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
+            part = more / (nu[k] + more) if more > 0.0 else 0.0
+            tangent = ball.center + ball.radius * away
+            there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
+            share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
+        rows = AffineProblem(
+            center, gradient, alpha, floor, weights, soft, A, b, lower, upper
+        )  # fmt: skip
+        answer = solve_extended(rows, start, share, there)
+        if not np.isfinite(answer.residual):
+            break
+        x, start = answer.x, answer.multipliers
+        nu = start[n:] / (double * radius)
+        share[rest] = 1.0
+        for ball, own in zip(balls, nu, strict=True):
+            share[ball.inside] = 1.0 / (1.0 + own)
+        off = np.array([ball.reach(x) - ball.radius for ball in balls])
+        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
+        residual = residual_of(instance, x, start[:n], share, middle)
+        residual = max(residual, float(off.max()))
+        if residual < best.residual:
+            last = count if residual < 0.5 * best.residual else last
+            best = Answer(x, start[:n], residual, False)
+        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else patience):
+            break
+    return best
+
+
+class Search:
+    """The balls' multipliers, by Newton's method; that of a single one is kept in a bracket."""
+
+    def __init__(self, instance: AffineProblem, balls: list[InBall]) -> None:
+        self.instance, self.balls = instance, balls
+        self.best: Answer | None = None
+        self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
+        p = instance.lower.size
+        self.share, self.middle = np.ones(p), np.zeros(p)
+        for ball in balls:
+            self.middle[ball.inside] = ball.center
+
+    def at(self, nu: Array, start: Array) -> tuple[Answer, Array, Array]:
+        """The answer for these multipliers, how far it reaches, and how far it is from right."""
+        for ball, own in zip(self.balls, nu, strict=True):
+            self.share[ball.inside] = 1.0 / (1.0 + own)
+        answer = solve_extended(self.instance, start, self.share, self.middle)
+        reach = np.array([ball.reach(answer.x) for ball in self.balls])
+        radius = np.array([ball.radius for ball in self.balls])
+        size = np.array([ball.size for ball in self.balls])
+        off = np.where(nu > 0.0, np.abs(reach - radius), np.maximum(reach - radius, 0.0)) / size
+        residual = max(answer.residual, float(off.max()))
+        if self.best is None or residual < self.best.residual:
+            self.best, self.nu = answer._replace(residual=residual), nu.copy()
+        return answer, reach, off
+
+    def run(self, nu: Array, multipliers: Array) -> Answer:
+        """The best answer on the way from these multipliers of the balls and of the rows."""
+        radius = np.array([ball.radius for ball in self.balls])
+        answer, reach, off = self.at(nu, multipliers)
+        low, high = 0.0, np.inf  # between which a single ball's multiplier lies
+        last = np.inf
+        for k in range(60):
+            worst = float(off.max())
+            if worst <= ON_SPHERE or (k == LATE and self.polished(multipliers)):
+                break
+            wish = self.newton(nu, answer, reach, radius)
+            if nu.size == 1:
+                low, high = (float(nu[0]), high) if reach[0] > radius[0] else (low, float(nu[0]))
+                if (k > 3 and not worst < 0.5 * last) or not low < wish[0] < high:
+                    middle = np.sqrt(max(low, 1e-8 * high) * high)
+                    wish[0] = middle if high < np.inf else FAR * (1.0 + low)
+                if not low < wish[0] < high:
+                    break
+            if (wish == nu).all() or wish.max() > MOST:
+                break
+            # The dual is concave: beyond its maximum along the step, the slope is negative.
+            step, slope = wish - nu, float((wish - nu) @ (reach**2 - radius**2))
+            for _ in range(12):
+                answer, reach, off = self.at(nu + step, answer.multipliers)
+                there = float(step @ (reach**2 - radius**2))
+                if nu.size == 1 or there >= -0.5 * abs(slope):
+                    break
+                step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
+            nu, last = nu + step, worst
+        assert self.best is not None
+        if not self.polished(multipliers) and nu.size > 1:
+            self.settle(np.zeros(nu.size), 0, multipliers)
+        missed = not self.best.residual <= CLOSE and nu.max() > 0.0
+        if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
+            return self.best._replace(residual=np.inf, clash=True)
+        return self.best
+
+    def polished(self, multipliers: Array) -> bool:
+        """Whether the best is what it should be, or tangents lead from it, or from none, to that.
+
+        The multipliers of rows are those of no nu.
+        """
+        assert self.best is not None
+        x, nu, rows = self.best.x, self.nu, self.best.multipliers
+        for begin in ((x, nu, rows), (x, 0.0 * nu, multipliers)):
+            if self.best.residual <= CLOSE:
+                break
+            again = along_tangents(self.instance, self.balls, *begin, patience=12)
+            self.best = again if again.residual < self.best.residual else self.best
+        return self.best.residual <= CLOSE
+
+    def settle(self, nu: Array, k: int, start: Array) -> tuple[Answer, Array, Array]:
+        """Bring the balls from the k-th on to their spheres, each within the one before."""
+        if k == nu.size:
+            return self.at(nu, start)
+        radius, low, high = self.balls[k].radius, 0.0, np.inf
+        before, last, nu[k] = 0.0, np.inf, 0.0
+        answer, reach, off = self.settle(nu, k + 1, start)
+        for _ in range(60):
+            start, here = answer.multipliers, float(reach[k])
+            if off[k] <= ON_SPHERE:
+                break
+            low, high = (float(nu[k]), high) if here > radius else (low, float(nu[k]))
+            # A line through the last two points of 1 / |x - c|, which nearly is one.
+            rise = 1.0 / max(here, 1e-300) - 1.0 / last
+            wish = low
+            if rise != 0.0 and nu[k] != before:
+                wish = nu[k] + (1.0 / radius - 1.0 / max(here, 1e-300)) * (nu[k] - before) / rise
+            before, last = float(nu[k]), max(here, 1e-300)
+            if not low < wish < high:
+                wish = np.sqrt(max(low, 1e-8 * high) * high) if high < np.inf else FAR * (1.0 + low)
+            if not low < wish < min(high, MOST):
+                break
+            nu[k] = wish
+            answer, reach, off = self.settle(nu, k + 1, start)
+        return answer, reach, off
+
+    def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
+        """The next multipliers of the balls."""
+        _, _, _, floor, weights, _, A, _, lower, upper = self.instance
+        x, share = answer.x, self.share
+        free = (lower < x) & (x < upper)
+        inner = (floor < answer.multipliers) & (answer.multipliers < weights)
+        rows = A[np.ix_(inner, free)] * np.sqrt(share[free])
+        size = np.linalg.norm(rows, axis=1)
+        rows = rows[size > 0.0] / size[size > 0.0, None]
+        away = np.zeros((len(self.balls), x.size))
+        for k, ball in enumerate(self.balls):
+            away[k, ball.inside] = x[ball.inside] - ball.center
+        turned = away[:, free] * np.sqrt(share[free])
+        if len(rows):
+            basis, values, _ = np.linalg.svd(rows.T, full_matrices=False)
+            basis = basis[:, values > 1e-12 * values[0]]
+            turned = turned - (turned @ basis) @ basis.T
+            turned = turned - (turned @ basis) @ basis.T
+        bend = turned @ turned.T
+        on = (nu > 0.0) | (reach > radius)
+        aim = reach**2 * (reach - radius) / radius
+        wish = nu.copy()
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
+        H = bend[np.ix_(on, on)] * unit * unit[:, None]
+        wish[on] = nu[on] + unit * np.linalg.lstsq(H, unit * aim[on], rcond=1e-12)[0]
+        # Where rows hold x the way is longer than it looks; it is gone in large steps then.
+        least = np.where(nu > NEGLIGIBLE, NEARER * nu, 0.0)
+        return np.minimum(np.maximum(wish, least), FAR * (1.0 + nu))
+
+
+def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Array) -> bool:
+    """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding."""
+    hard = instance.hard_rows()
+    if hard is None:
+        return False
+    aim, share = hard.center, np.full(hard.center.size, LOOSE)
+    for ball, weight in zip(balls, weights, strict=True):
+        aim[ball.inside] = ball.center
+        share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
+    found = solve_extended(hard, None, share, aim)
+    if found.clash:  # shares that differ so much may hide a point
+        return False
+    # If x were in all balls the weighted sum would not exceed this.
+    moved = np.abs(found.x - aim) / np.sqrt(share)
+    total, size = 0.0, 0.0
+    for ball, weight in zip(balls, weights, strict=True):
+        total += weight * (ball.reach(found.x) ** 2 - ball.radius**2)
+        size += weight * ball.size * max(ball.reach(found.x), ball.radius)
+    outside = np.ones(aim.size, bool)
+    for ball in balls:
+        outside &= ~ball.inside
+    return bool(
+        found.residual <= CLOSE and total > 2.0 * CLOSE * size + np.square(moved[outside]).sum()
+    )

@@ -1,0 +1,259 @@
+"""Affine rows on a box, from the first attempt to the last.
+
+1. :func:`solve_affine`: the compiled kernel, for a single step or a batch.
+2. :func:`solve_large`: many rows or coordinates go to BLAS instead, one instance at a time.
+3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
+   that hard rows have no common point. Where there are many faces on the way, an interior-point
+   method is asked first which rows decide.
+4. :func:`slow_answers`: what the large method misses goes the same way, and then to Clarabel.
+5. :func:`~coldq.solver.answer.raise_if_failed` says what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy import empty, maximum
+
+from coldq._values import Array
+from coldq.compiled.calls import STACK
+from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
+from coldq.solver.kernels.affine import affine_step
+from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, members
+from coldq.solver.sparse import SparseRows
+from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
+
+HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
+# How many systems the kernel may solve before others take over. Where hard rows of a domain hold
+# blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
+# creeps; on a box every answer comes from the kernel that can.
+PATIENT, HASTY = np.array(np.inf), np.array(24.0)
+HALF = np.array(0.5)  # alpha of a projection
+MANY_ROWS = 72  # above, passes on BLAS over few rows at a time beat the compiled loops
+SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
+MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
+SOME_ROWS = 16
+new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
+
+
+@cache
+def zeros_of(n: int) -> Array:
+    zeros = np.zeros(n)
+    zeros.flags.writeable = False
+    return zeros
+
+
+def is_large(n: int, p: int) -> bool:
+    """Whether n rows in p coordinates go to :mod:`coldq.solver.large`, not to the kernel."""
+    return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
+
+
+# By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
+# its memory.
+_singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
+
+
+def prepare_single(shape: tuple[int, ...]) -> bool:
+    """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
+    size = scratch_size(*shape)
+    if is_large(*shape) or 8 * size > SMALL_BLOCK:
+        return False
+    _singles[shape] = affine_step(), zeros_of(shape[0]), size
+    return True
+
+
+def solve_affine(
+    center: Array,
+    gradient: Array,
+    alpha: Array,
+    weights: Array,
+    floor: Any,
+    A: Array,
+    b: Array,
+    lower: Array,
+    upper: Array,
+    rounds: Array = PATIENT,
+) -> Step:
+    """The answers of a batch; raises if any instance has none."""
+    answer = None
+    if center.ndim == 1:
+        # A single decision costs mostly Python, so there is little of it here. The kernel itself
+        # refuses arrays that do not belong together.
+        try:
+            kernel, zeros, size = _singles[A.shape]
+        except KeyError:
+            if A.ndim != 2:
+                raise DoNotFit from None
+            if prepare_single(A.shape):
+                return solve_affine(
+                    center, gradient, alpha, weights, floor, A, b, lower, upper, rounds
+                )
+        else:
+            x, multipliers = empty(center.shape), empty(b.shape)
+            try:
+                residual = kernel(
+                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros,
+                    A, b, lower, upper, rounds, NONE if size <= STACK else scratch(size), x,
+                    multipliers, None,
+                )  # fmt: skip
+            except TypeError:
+                raise DoNotFit from None
+            if residual <= TOLERANCE:
+                return new_tuple(Step, (x, multipliers, residual))
+            answer = new_tuple(Step, (x, multipliers, np.asarray(residual)))
+    zeros = zeros_of(A.shape[-2])
+    floor = zeros if floor is HINGE else floor
+    problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
+    if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
+        return solve_large(problem)
+    answer = answer or run_affine(problem, rounds)
+    if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
+        answer, clash = rescue(problem, answer)
+        raise_if_failed(answer, clash)
+    return answer
+
+
+def run_affine(problem: AffineProblem, rounds: Array = PATIENT) -> Step:
+    """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
+    common point) or NaN."""
+    n, p = problem.A.shape[-2:]
+    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
+    found = run_batch(affine_step(), (*problem, rounds), cores, shapes, scratch_size(n, p))
+    return new_tuple(Step, found)
+
+
+def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
+    """Solve again what the kernel did not; also, where hard rows have no common point."""
+    from coldq.solver.extended import solve_extended
+
+    x, multipliers, residual = (np.array(a) for a in answer)
+    clash = np.zeros(residual.shape, bool)
+    for where, one in members(problem, ~(residual <= TOLERANCE)):
+        start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
+        again = solve_extended(one, start)
+        clash[where] = again.clash
+        if again.residual < residual[where] or np.isnan(residual[where]):
+            x[where], multipliers[where], residual[where] = again[:3]
+    return Step(x, multipliers, residual), clash
+
+
+def guessed(one: AffineProblem) -> Array | None:
+    """Multipliers to start from, of an instance with many rows and coordinates.
+
+    Those that are far from right are a worse start than none. From none the number of faces on the
+    way, and the cost of each, grow with the rows and coordinates; an interior-point method's steps
+    do not grow in number.
+    """
+    norms = np.square(one.A).sum(axis=1)
+    if sum(one.A.shape) <= SOME_FACES or one.soft.any() or not norms.all():
+        return None
+    from coldq.solver.interior_point import from_inside
+
+    found = None
+    with np.errstate(all="ignore"):
+        for count, mu in enumerate(from_inside(one.divided(), norms)):
+            found = mu / (0.5 / one.alpha)
+            if count == 1:  # which multipliers are at a bound is mostly clear then
+                break
+    return found
+
+
+def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
+    """The same x with smaller multipliers of the first n rows, where they are huge.
+
+    Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
+    huge one is no price for anybody. Those of independent rows are no larger than they must be.
+    """
+    from coldq.solver.extended import solve_extended
+
+    x, multipliers, residual = (np.array(a) for a in answer)
+    huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
+    for where, one in members(problem, huge):
+        again = solve_extended(one)
+        smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
+        if again.residual <= TOLERANCE and smaller:
+            x[where], multipliers[where], residual[where] = again[:3]
+    return Step(x, multipliers, residual if residual.ndim else residual[()])
+
+
+def solve_large(problem: AffineProblem) -> Step:
+    """The answers of a batch of large instances, one by one; raises if any has none."""
+    from coldq.solver.extended import hard_rows_clash
+
+    batch, n = problem.center.shape[:-1], problem.b.shape[-1]
+    x, multipliers = np.empty(problem.center.shape), np.empty((*batch, n))
+    worst, clash = np.empty(batch), np.zeros(batch, bool)
+    for where, one in members(problem, np.ones(batch, bool)):
+        x[where], multipliers[where], worst[where] = solve_large_one(one)
+        if worst[where] > TOLERANCE:
+            clash[where] = hard_rows_clash(as_dense(one))
+    answer = Step(x, multipliers, worst)
+    if not (worst <= TOLERANCE).all():
+        raise_if_failed(answer, clash)
+    return answer
+
+
+def solve_large_one(one: AffineProblem) -> Step:
+    """The best answer of a large instance, and its residual."""
+    from coldq.solver.large import residual, solve_one
+
+    problem, double = one.divided(), 2.0 * float(one.alpha)
+    if not np.isfinite(problem.y).all():
+        return Step(problem.y, np.zeros_like(one.b), np.nan)
+    x, mu = solve_one(problem)
+    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
+        x, mu = solve_one(problem, at_once=False)
+    multipliers = np.where(
+        mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
+    )
+    multipliers = np.minimum(np.maximum(multipliers, one.floor), one.weights)
+    found = residual(problem, x, mu)
+    if not found <= TOLERANCE:
+        found = np.inf if np.isnan(found) else found
+        for x_slow, slow in slow_answers(as_dense(one), multipliers):
+            again = residual(problem, x_slow, slow * (0.5 / float(one.alpha)))
+            if again < found:
+                x, multipliers, found = x_slow, slow, again
+            if found <= TOLERANCE:
+                break
+    return Step(x, multipliers, found)
+
+
+def slow_answers(one: AffineProblem, found: Array) -> Iterator[tuple[Array, Array]]:
+    """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
+    from coldq.solver.clarabel import clarabel_answers
+    from coldq.solver.extended import MANY, solve_extended
+
+    if min(one.A.shape) <= MANY:
+        yield solve_extended(one, found)[:2]
+    yield from clarabel_answers(one)
+
+
+def as_dense(one: AffineProblem) -> AffineProblem:
+    """The instance for the slow methods, which take a dense A."""
+    return one._replace(A=one.A.toarray()) if isinstance(one.A, SparseRows) else one
+
+
+def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:
+    """x and multipliers of one instance, by whichever solver suits its size.
+
+    None if hard rows have no common point, or if the kernel finds no answer and must not be helped.
+    """
+    from coldq.solver.extended import hard_rows_clash
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_large(*one.A.shape):
+            x, multipliers, off = solve_large_one(one)
+            return None if not off <= TOLERANCE and hard_rows_clash(one) else (x, multipliers)
+        answer = run_affine(one)
+        if not answer.residual <= TOLERANCE:
+            if not slowly:
+                return None
+            answer, clash = rescue(one, answer)
+            if clash.any():
+                return None
+    return answer.x, answer.multipliers

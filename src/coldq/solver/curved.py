@@ -1,0 +1,438 @@
+"""Quadratic rows on a box, with affine rows beside them: the compiled dual Newton method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.solver.answer import CURVED_TOLERANCE
+from coldq.solver.cascade import HUGE
+from coldq.solver.clarabel import clarabel_points, explain
+from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
+from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
+from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
+from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, members
+from coldq.solver.threads import run_batch
+
+SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
+NEAR = 1e-2  # the residual up to which an answer is a place to begin
+STIFF = 1e8  # the weight that decides whether hard rows have a common point
+
+
+class Rows(NamedTuple):
+    """Rows as the kernel takes them: those with a P first; `order` says where each came from."""
+
+    P: Array
+    A: Array
+    b: Array
+    low: Array
+    high: Array
+    order: np.ndarray
+
+
+def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) -> Rows:
+    """The rows of all parts, and of a domain's hard rows after them."""
+    if len(parts) == 1 and not hard and parts[0].P is not None:
+        own = (np.ascontiguousarray(array) for array in parts[0])
+        return Rows._make((*own, low, high, np.arange(parts[0].n_constraints)))
+    for part, least in hard:
+        low = _append(low, np.full(part.n_constraints, least))
+        high = _append(high, np.full(part.n_constraints, np.inf))
+    parts = [*parts, *(part for part, _ in hard)]
+    curved = np.concatenate([np.full(part.n_constraints, part.P is not None) for part in parts])
+    order = np.argsort(~curved, kind="stable")
+    A, b = _joined([part.A for part in parts], 2), _joined([part.b for part in parts], 1)
+    P, p = [part.P for part in parts if part.P is not None], A.shape[-1]
+    return Rows(
+        np.ascontiguousarray(_joined(P, 3)) if P else np.zeros((0, p, p)),
+        np.ascontiguousarray(A[..., order, :]),
+        np.ascontiguousarray(b[..., order]),
+        np.ascontiguousarray(low[..., order]),
+        np.ascontiguousarray(high[..., order]),
+        order,
+    )
+
+
+def _append(array: Array, more: Array) -> Array:
+    return np.concatenate([array, np.broadcast_to(more, (*array.shape[:-1], more.size))], axis=-1)
+
+
+def _joined(arrays: list[Array], core: int) -> Array:
+    """Arrays side by side along the first of their core axes, leading axes broadcast."""
+    batch = np.broadcast_shapes(*(array.shape[: array.ndim - core] for array in arrays))
+    spread = [np.broadcast_to(a, batch + a.shape[a.ndim - core :]) for a in arrays]
+    return np.concatenate(spread, axis=len(batch))
+
+
+class DiagonalProblem(NamedTuple):
+    """The row ``sum_i diagonal_i x_i^2 / 2 + <slope, x> - limit`` on a box."""
+
+    center: Array
+    gradient: Array
+    alpha: Array
+    floor: Array
+    weights: Array
+    diagonal: Array
+    slope: Array
+    limit: Array
+    lower: Array
+    upper: Array
+
+    cores = (1, 1, 0, 1, 1, 2, 2, 1, 1, 1)
+
+
+def one_multiplier(problem: DiagonalProblem) -> tuple[Array, Array, float]:
+    """x, the multiplier and the residual of one instance: a root of what falls as it grows."""
+    center, gradient, alpha, low, high, diagonal, slopes, limit, lower, upper = problem
+    half, d, q, r = 0.5 / float(alpha), diagonal[0], slopes[0], float(limit[0])
+    y, lo, hi = center - gradient * half, float(low[0]) * half, float(high[0]) * half
+    if not np.isfinite(y).all():
+        return center, low, np.nan
+
+    def at(mu: float) -> tuple[Array, float, float]:
+        """x, the row's value there, and how fast it falls."""
+        stiff = 1.0 + mu * d
+        z = (y - mu * q) / stiff
+        x = np.minimum(np.maximum(z, lower), upper)
+        slope = np.where((z > lower) & (z < upper), d * x + q, 0.0)
+        return x, float((0.5 * d * x + q) @ x) - r, float((slope / stiff) @ slope)
+
+    mu, left, right = lo, lo, hi
+    x, g, fall = at(mu)
+    if g > 0.0 and lo < hi:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = np.where(d > 0.0, -q / d, np.where(q > 0.0, -np.inf, np.inf))
+            turn = np.where((d == 0.0) & (q == 0.0), x, turn)
+        bottom = np.minimum(np.maximum(turn, lower), upper)
+        deep = r - float((0.5 * d * bottom + q) @ bottom) if np.isfinite(bottom).all() else np.inf
+        if hi == np.inf and deep < -SHARP * row_size(d, q, r, bottom, y, lower, upper):
+            return bottom, high, np.inf
+        if hi < np.inf:
+            end = at(hi)
+            if end[1] >= 0.0:
+                mu, (x, g, fall) = hi, end
+        for _ in range(200):
+            size = row_size(d, q, r, x, y, lower, upper)
+            if abs(g) <= 1e-15 * size or (g > 0.0 and mu >= hi):
+                break
+            left, right = (mu, right) if g > 0.0 else (left, mu)
+            # Above its bottom the row falls about like 1 / mu^2: Newton's method on the inverse
+            # of the root is nearly exact.
+            ahead = np.inf
+            if fall > 0.0:
+                high_up = g + deep
+                bent = 0.0 < deep < np.inf and high_up > 0.0
+                ratio = 2.0 * high_up / g * (math.sqrt(high_up / deep) - 1.0) if bent else 1.0
+                ahead = mu + ratio * g / fall
+            if not left < ahead < right:
+                if right == np.inf:
+                    ahead = 10.0 * max(left, 1.0 / max(float(d.max()), TINY))
+                elif right > 4.0 * left:
+                    ahead = math.sqrt(max(left, 1e-30 * right) * right)
+                else:
+                    ahead = 0.5 * (left + right)
+            if not left < ahead < right or ahead > 1e200:
+                break
+            mu = ahead
+            x, g, fall = at(mu)
+    lam = high if mu >= hi else low if mu <= lo else np.clip([mu / half], low, high)
+    size = row_size(d, q, r, x, y, lower, upper)
+    off = abs(g) / size if (mu > lo and g < 0.0) or (mu < hi and g > 0.0) else 0.0
+    pull = mu * (d * x + q)
+    away = np.abs(x - np.minimum(np.maximum(y - pull, lower), upper))
+    terms = np.abs(x) + np.abs(y) + np.abs(pull) + TERMS * mu * (d * np.abs(x) + np.abs(q))
+    return x, lam, max(off, float((away / np.maximum(terms, TINY)).max(initial=0.0)))
+
+
+def row_size(d: Array, q: Array, r: float, x: Array, y: Array, lower: Array, upper: Array) -> float:
+    """The size of the terms of a row without mixed ones."""
+    known = np.maximum(np.abs(x), np.minimum(DOUBT * np.abs(y), upper - lower))
+    known = np.where((d != 0.0) | (q != 0.0), known, 0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * known.max(initial=0.0))
+    return max(float((0.5 * d * at + np.abs(q)) @ at) + abs(r), TINY)
+
+
+def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:
+    """The answers of a batch, their residuals, and where hard rows have no common point."""
+    x, found, residual = run_curved(problem, np.zeros(problem.b.shape[-1]))
+    if residual.size and not (residual.max() <= SHARP and np.abs(found).max(initial=0.0) <= HUGE):
+        x, found, residual = (np.array(a) for a in (x, found, residual))
+        return x, found, residual, again(problem, x, found, residual)
+    return x, found, residual, np.zeros(residual.shape, bool)
+
+
+def run_curved(problem: QuadraticProblem, start: Array) -> tuple[Array, Array, Array]:
+    """The kernel alone: answers whose residual may be large, infinite or NaN."""
+    n, p = problem.A.shape[-2:]
+    cores, shapes, size = (*problem.cores, 1), ((p,), (n,), ()), curved_scratch_size(n, p)
+    return run_batch(curved_step(), (*problem, start), cores, shapes, size)  # type: ignore[return-value]
+
+
+def again(problem: QuadraticProblem, x: Array, found: Array, residual: Array) -> np.ndarray:
+    """Polish what is not sharp, solve anew what is not solved; and say where hard rows clash."""
+    clash = np.zeros(residual.shape, bool)
+    huge = np.abs(found).max(axis=-1, initial=0.0) > HUGE
+    for where, one in members(problem, (residual > SHARP) | (huge & ~np.isnan(residual))):
+        worst = residual_of(one, x[where], found[where]) if huge[where] else float(residual[where])
+        *best, clash[where] = better(one, x[where], found[where], worst)
+        x[where], found[where], residual[where] = best
+    return clash
+
+
+def solve_one(
+    one: QuadraticProblem, start: Array, thorough: bool = True
+) -> tuple[Array, Array, float]:
+    """The best answer of one instance, from a guess of its multipliers, and from others."""
+    x, found, worst = run_curved(one, start)
+    worst = residual_of(one, x, found) if np.isfinite(worst) else np.inf
+    if worst <= SHARP:
+        return x, found, worst
+    return better(one, x, found, worst)[:3] if thorough else newton(one, x, found)
+
+
+def better(
+    one: QuadraticProblem, x: Array, lam: Array, worst: float
+) -> tuple[Array, Array, float, bool]:
+    """The best answer of one instance, and whether its hard rows have no common point.
+
+    Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
+    on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
+    """
+    best: Any = (x, lam, worst)
+    if np.isfinite(x).all() and np.isfinite(lam).all():
+        best = newton(one, x, lam) if worst <= NEAR else best
+        if is_sharp(one, *best):
+            return *best, False
+        if clash_is_proven(one, x, lam):
+            return *best, True
+    else:
+        begin = np.clip(one.center, one.lower, one.upper)
+        best = begin, np.clip(0.0, one.floor, one.weights), np.inf
+    for k, (x, lam, left) in enumerate(from_inside(one, *best)):
+        answer = x, lam, residual_of(one, x, lam, rounded=left <= CERTAIN)
+        if answer[2] <= NEAR and not is_sharp(one, *answer):
+            other = newton(one, x, lam)
+            answer = other if other[2] < answer[2] else answer
+        best = answer if answer[2] < best[2] else best
+        if is_sharp(one, *best):
+            return *best, False
+        far = k == 0 and not best[2] <= NEAR
+        if clash_is_proven(one, x, lam) or (far and hard_rows_clash(one)):
+            return *best, True
+    if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
+        return *best, True
+    for answer in other_answers(one, best):
+        best = answer if answer[2] < best[2] else best
+        if best[2] <= CURVED_TOLERANCE:
+            break
+    return *best, False
+
+
+def from_inside(
+    one: QuadraticProblem, x: Array, lam: Array, worst: float
+) -> Iterator[tuple[Array, Array, float]]:
+    """Answers of the last resort, in units of an answer that is near, or of the bounds."""
+    near, ends = worst <= NEAR, np.abs(np.concatenate([one.lower, one.upper, x]))
+    units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=TINY))
+    for unit in units if near else units[::-1]:
+        yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
+
+
+def is_sharp(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> bool:
+    """Whether this is an answer, and what must hold does so to more digits."""
+    if worst <= SHARP or not worst <= CURVED_TOLERANCE:
+        return worst <= SHARP
+    g, _, size, _ = values(one, x)
+    firm = np.isinf(one.floor) | np.isinf(one.weights)
+    over = np.where(np.isinf(one.floor), np.abs(g), np.maximum(g, 0.0))[firm]
+    return bool((over <= SHARP * size[firm]).all())
+
+
+def clash_is_proven(one: QuadraticProblem, x: Array, lam: Array) -> bool:
+    """Whether the hard rows, weighed by these multipliers, are above zero on all of the box.
+
+    A convex function lies above its tangent at x, which is least in a corner.
+    """
+    low, high, *_, lower, upper = one[3:]
+    g, J, size, _ = values(one, x)
+    mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
+    mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
+    if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):
+        return False
+    mu = mu / np.abs(mu * size).max()
+    slope = mu @ J
+    slope = np.where(np.abs(slope) <= 1e-14 * (np.abs(mu) @ np.abs(J)), 0.0, slope)
+    with np.errstate(invalid="ignore"):
+        way = np.where(slope > 0.0, slope * (lower - x), slope * (upper - x))
+    least = mu @ g + np.where(slope != 0.0, way, 0.0).sum()
+    return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
+
+
+def other_answers(
+    one: QuadraticProblem, best: tuple[Array, Array, float]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Answers with multipliers found anew for x, from other starts, and Clarabel's."""
+    low, high = one.floor, one.weights
+    yield from explained(one, *best)
+    capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
+    for start in (capped, np.maximum(low, 1e-3 * capped)):
+        x, lam, worst = run_curved(one, start)
+        yield from explained(one, x, lam, float(worst))
+    rows = AffineProblem._make((*one[:5], 0.0 * one.b, *one[6:]))
+    for x, lam in clarabel_points(rows, one.P):
+        yield from explained(one, x, lam, residual_of(one, x, lam))
+
+
+def explained(
+    one: QuadraticProblem, x: Array, lam: Array, worst: float
+) -> Iterator[tuple[Array, Array, float]]:
+    """What Newton's method makes of an answer, and of x with multipliers found anew.
+
+    Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
+    may be so huge that a residual relative to them says little. So small ones are tried.
+    """
+    center, gradient, alpha, low, high, _, _, _, lower, upper = one
+    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
+        return
+    yield x, lam, worst
+    yield newton(one, x, lam)
+    y = center - gradient * (0.5 / alpha)
+    for slack in (1e-8, 1e-6, 1e-4):
+        there, found = x, lam
+        for _ in range(2):
+            g, J, *_ = values(one, there)
+            tangents = AffineProblem(
+                center, gradient, alpha, low, high, 0.0 * low, J, J @ there - g, lower, upper
+            )  # fmt: skip
+            there, found = explain(tangents, y, there, slack)
+        yield newton(one, there, found)
+
+
+def newton(one: QuadraticProblem, x: Array, lam: Array) -> tuple[Array, Array, float]:
+    """Newton's method on what an answer leaves between bounds, with x itself for an unknown.
+
+    In the dual x is a function of the multipliers; where those are huge, it cannot hold the digits.
+    """
+    center, gradient, alpha, low, high, P, _, _, lower, upper = one
+    best, half = (x, lam, residual_of(one, x, lam)), 0.5 / float(alpha)
+    y, m = center - gradient * half, len(P)
+    for _ in range(6):
+        free, inner = (lower < x) & (x < upper), (low < lam) & (lam < high)
+        g, J, *_ = values(one, x)
+        mu = lam * half
+        away = (x - y + J.T @ mu)[free]
+        B = (np.eye(x.size) + np.tensordot(mu[:m], P, 1))[np.ix_(free, free)]
+        rows = J[np.ix_(inner, free)]
+        whole = np.block([[B, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+        # Rows and columns brought to one size first, for rows may differ by many magnitudes.
+        size = 1.0 / np.sqrt(np.maximum(np.abs(whole).max(axis=1, initial=0.0), TINY))
+        right = -np.concatenate([away, g[inner]]) * size
+        move = size * np.linalg.lstsq(whole * size * size[:, None], right, rcond=1e-14)[0]
+        x, lam = x.copy(), lam.copy()
+        x[free] += move[: len(B)]
+        lam[inner] += move[len(B) :] / half
+        x, lam = np.clip(x, lower, upper), np.clip(lam, low, high)
+        found, last = residual_of(one, x, lam), best[2]
+        best = (x, lam, found) if found < last else best
+        if not found < 0.3 * last:
+            break
+    return best
+
+
+def unit_of(one: QuadraticProblem, x: Array) -> float:
+    """The size of the largest coordinate."""
+    return float(known_size(one, x).max(initial=TINY))
+
+
+def known_size(one: QuadraticProblem, x: Array) -> Array:
+    """The size of each coordinate: of itself, or if more of the rounding that it may have."""
+    center, gradient, alpha, *_, lower, upper = one
+    doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
+    return np.maximum(np.abs(x), doubt)
+
+
+def values(one: QuadraticProblem, x: Array) -> tuple[Array, Array, Array, Array]:
+    """g, its jacobian, the sizes of the terms of g, and of those of the jacobian that x moves."""
+    P, A, b = one.P, one.A, one.b
+    m, terms = len(P), np.zeros_like(A)
+    inside = A != 0.0
+    inside[:m] |= np.diagonal(P, axis1=1, axis2=2) != 0.0
+    largest = np.where(inside, known_size(one, x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), X_FLOOR * largest[:, None])
+    g, J, size = A @ x - b, A.copy(), (np.abs(A) * at).sum(axis=1) + np.abs(b)
+    bent, most = P @ x, (np.abs(P) * at[:m, None, :]).sum(axis=2)
+    g[:m] += 0.5 * (bent @ x)
+    J[:m] += bent
+    size[:m] += 0.5 * (most * at[:m]).sum(axis=1)
+    terms[:m] = most
+    return g, J, size, terms
+
+
+def residual_of(
+    one: QuadraticProblem, x: Array, lam: Array, terms_of_slopes: Array | None = None,
+    rounded: bool = False,
+) -> float:  # fmt: skip
+    """The relative KKT residual, stricter than the kernel's.
+
+    An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
+    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
+    And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
+    Only their rounding does, if they are known to be `rounded` from more digits.
+    """
+    center, gradient, alpha, low, high, _, _, _, lower, upper = one
+    half = 0.5 / float(alpha)
+    g, J, size, most = values(one, x)
+    most = most if terms_of_slopes is None else most + terms_of_slopes
+    y, terms = center - gradient * half, J * (lam * half)[:, None]
+    slope = x - y + terms.sum(axis=0)
+    slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
+    slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
+    firm = np.isinf(high) | np.isinf(low)
+    scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
+    if rounded:
+        scale = scale + TERMS * np.abs(terms[firm]).sum(axis=0)
+    scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), TINY)
+    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
+    move = move / np.maximum(known_size(one, x), TINY)
+    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
+    off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
+    return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))
+
+
+def hard_rows_clash(one: QuadraticProblem) -> bool:
+    """Whether hard rows stay violated where they are all that matters, however great their weight.
+
+    Where they have a common point, a greater weight brings x closer to it.
+    """
+    center, gradient, _, low, high, P, A, b, lower, upper = one
+    at_most, at_least = high == np.inf, low == -np.inf
+    if not (at_most.any() or at_least.any()):
+        return False
+    begin = np.clip(center, lower, upper)
+    reach = np.abs(np.concatenate([lower, upper, begin]))
+    unit = float(reach[np.isfinite(reach)].max(initial=0.0)) or 1.0
+    size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
+    size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
+    price = unit * unit / np.where(size > 0.0, size, 1.0)
+    last = np.inf
+    for weight in (STIFF, 1e3 * STIFF, 1e6 * STIFF):
+        high, low = np.where(at_most, weight * price, 0.0), np.where(at_least, -weight * price, 0.0)
+        soft = one._replace(
+            center=begin, gradient=0.0 * gradient, alpha=np.array(1.0), floor=low, weights=high
+        )
+        x, lam, worst = solve_one(soft, np.zeros_like(b))
+        if clash_is_proven(soft._replace(floor=one.floor, weights=one.weights), x, lam):
+            return True
+        if not worst <= CURVED_TOLERANCE:
+            return False
+        g, _, terms, _ = values(soft, x)
+        violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
+        off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
+        if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:
+            return False
+        last = off
+    return True

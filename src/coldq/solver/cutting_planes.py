@@ -1,0 +1,178 @@
+"""Convex rows with kinks: cutting planes.
+
+Every point visited gives each row an affine piece below it, and the step with these pieces is
+solved exactly, caps of groups included.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
+from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.max_affine import (
+    Pieces,
+    capped_sums,
+    in_units,
+    pieces_clash,
+    plain_rows,
+    solve_pieces,
+    units_of,
+    with_more_digits,
+)  # fmt: skip
+from coldq.solver.models import Member, require_tangent, values_at
+
+CUTS = 300
+LATELY, STUCK = 4, 30  # rounds
+
+
+class Known(NamedTuple):
+    """The pieces of rows that are nothing else, the row of each, and which rows these are."""
+
+    A: Array
+    b: Array
+    group: np.ndarray
+    rows: np.ndarray
+
+
+def certificate(member: Member, x: Array) -> float:
+    """The relative gap between the value at x and the least with the rows' tangents there."""
+    g, J = values_at(member.rows, x)
+    problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
+    _, mu, nu, _ = solve_cuts(problem, x)
+    return gap_above(member, x, g, J, problem, mu, nu)
+
+
+def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
+    """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
+
+    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
+    these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
+    """
+    from coldq.solver.clarabel import clarabel_on_pieces
+
+    none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
+    there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    if not worst <= TOLERANCE:
+        units = units_of(problem)
+        found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
+        there, mu, nu, _ = found or solve_pieces(problem)
+    return there, mu, nu, worst <= TOLERANCE
+
+
+def gap_above(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces, mu: Array, nu: Array
+) -> float:
+    """The relative gap from a bound from below to the value at x, and what hard rows are off by.
+
+    Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
+    """
+    value, off = value_there(member, x, g, J, problem)
+    terms = member.terms(x, g, J)
+    least = least_below(member, problem, mu, nu)
+    gap = (value - least) / terms if terms > 0.0 else value - least
+    return max(gap, off, 0.0)
+
+
+def value_there(
+    member: Member, x: Array, g: Array, J: Array, problem: Pieces
+) -> tuple[float, float]:
+    """The objective at x without hard rows, and what those are off by; infinite if x is not in the
+    domain."""
+    over = problem.plain @ x - problem.limit
+    over = np.where(problem.lo == -np.inf, np.abs(over), over)
+    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
+    room = ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
+    firm = np.isinf(member.high)
+    off = np.inf if (over > room).any() else broken_by(x, g[firm], J[firm])
+    return member.softened(0.0).objective(x, g), off
+
+
+def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
+    """The least of the Lagrangian over the box: below the objective of every point."""
+    total = np.bincount(problem.group, mu, member.high.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(total > 0.0, capped_sums(problem, mu) / total, 1.0)
+    mu = mu * share[problem.group]
+    pull = problem.A.T @ mu + problem.plain.T @ nu
+    there = np.minimum(np.maximum(problem.y - pull, problem.lower), problem.upper)
+    rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
+    move, alpha = there - member.center, member.alpha
+    return float(member.gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
+
+
+def broken_by(x: Array, g: Array, J: Array) -> float:
+    """By how much rows are broken, relative to the terms of their tangents at x."""
+    size = np.abs(J) @ np.maximum(np.abs(x), ORIGIN_SIZE * np.abs(x).max(initial=0.0))
+    size = size + np.abs(J @ x - g)
+    return float((np.maximum(g, 0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
+
+
+def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
+    """The step with affine pieces for rows."""
+    center, gradient, alpha, low, high, _, lower, upper, hard = member
+    half = 0.5 / alpha
+    plain = plain_rows(hard, center.size)
+    return Pieces(
+        center - gradient * half, A, b, group, low * half, high * half, *plain, lower, upper
+    )
+
+
+def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
+    """Cuts below the rows at every point visited, until the gap is small between the least value
+    seen and the greatest bound from below.
+
+    Half-way from the best point to the model's the rows are asked as well: where many cuts meet
+    in a kink, the model's own points jump around it. `known` are the pieces of rows that are
+    nothing else.
+    """
+    n, firm = member.high.size, np.isinf(member.high).any()
+    x = np.clip(member.center, member.lower, member.upper)
+    A, b, group, all_known = known
+    bent = np.flatnonzero(~all_known)
+    used, lam = np.full(b.size, CUTS), np.zeros(n)
+    problem = cut_problem(member, A, b, group)
+    best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
+    last, late = np.inf, 0
+    seen: list[tuple[Array, Array, Array]] = []
+    for k in range(CUTS):
+        half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
+        points = []
+        for point in (x, *half):
+            g, J = values_at(member.rows, point)
+            for at, value, slope in seen[-3:]:
+                require_tangent(value, slope, at, g, point)
+            seen.append((point, g, J))
+            points.append((point, g, J))
+            value, off = value_there(member, point, g, J, problem)
+            if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
+                best, terms = (value, point), member.terms(point, g, J)
+        if best[0] < np.inf:
+            way = best[0] - least
+            gap = way / terms if terms > 0.0 else way
+            late = k if way < 0.9 * last else late
+            last = min(way, last)
+            if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
+                break
+        # Cuts that have not mattered lately are forgotten. The model's least value does not fall
+        # by that, for it rests on the others.
+        keep = used > k - LATELY
+        A = np.concatenate([A[keep], *(J[bent] for _, _, J in points)])
+        b = np.concatenate([b[keep], *((J @ point - g)[bent] for point, g, J in points)])
+        group = np.concatenate([group[keep], *(bent for _ in points)])
+        used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
+        problem = cut_problem(member, A, b, group)
+        x, mu, nu, exactly = solve_cuts(problem, x)
+        # Cuts lie below the rows: where even they clash, the rows do.
+        if firm and not exactly and pieces_clash(problem):
+            return x, np.zeros(n), np.inf
+        below = least_below(member, problem, mu, nu)
+        if below > least:
+            least, lam = below, capped_sums(problem, mu) * 2.0 * member.alpha
+        mattered = mu > 1e-8 * capped_sums(problem, mu)[group]
+        used = np.where(mattered & (used < CUTS), k, used)
+    return best[1], np.minimum(np.maximum(lam, member.low), member.high), max(gap, 0.0)

@@ -1,0 +1,119 @@
+"""What the kernels do not solve to the promised residual, in double-double arithmetic.
+
+One instance at a time. It is exact on any rows, so that it also decides whether hard rows have a
+common point: they have none where a combination of them says so, by more than a row may be off.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.solver.constants import LEAST_SIZE
+from coldq.solver.kernels.extended import NO_END, extended_size, extended_step
+from coldq.solver.linear_programs import no_point
+from coldq.solver.problem import AffineProblem
+
+SHARP = 1e-13  # what a row may be off by, relative to its terms
+LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
+PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
+MANY = 400  # independent rows: beyond, double-double takes minutes
+FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
+
+
+class Answer(NamedTuple):
+    """x, the multipliers and their residual; or a proof that hard rows have no common point."""
+
+    x: Array
+    multipliers: Array
+    residual: float
+    clash: bool
+
+
+def solve_extended(
+    problem: AffineProblem,
+    start: Array | None = None,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> Answer:
+    """The answer of one instance, from a guess of its multipliers.
+
+    With a `share` and a `middle` x moves by this share of what it would, from there: what a ball's
+    multiplier does to the coordinates of the ball.
+    """
+    whole = [np.asarray(array, np.float64, order="C") for array in problem]
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = whole
+    (n, p), solve = A.shape, extended_step()
+    # No more rows are independent than there are coordinates, but for those with compliance.
+    most = 1 + min(n, p + np.count_nonzero(soft))
+    memory = np.empty(extended_size(n, p, most))
+    share = np.ones(p) if share is None else share
+    middle = np.zeros(p) if middle is None else middle
+    starts = [np.zeros(n)]
+    if start is not None and np.isfinite(start).all():
+        starts.insert(0, start)
+    best = Answer(np.clip(center, lower, upper), np.clip(0.0, floor, weights), np.inf, False)
+    if not np.isfinite(center - gradient / alpha).all():
+        return best._replace(residual=np.nan)
+    for begin in starts:
+        # A guess that leads nowhere soon is a bad one.
+        steps = 100 + (20 if begin is starts[-1] else 2) * (n + p)
+        for tolerance in LOOSER:
+            x, multipliers = np.empty(p), np.clip(begin, floor, weights)
+            rise = solve(
+                center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share,
+                middle, tolerance, steps, most, memory, x, multipliers,
+            )  # fmt: skip
+            if rise > PROOF:
+                return best._replace(clash=True)
+            off = residual_of(problem, x, multipliers, share, middle)
+            if off < best.residual:
+                best = Answer(x, multipliers, off, False)
+            if rise == 0.0 or off <= PROOF or (rise == NO_END and begin is not starts[-1]):
+                break
+        if best.residual <= PROOF:
+            break
+    return best
+
+
+def residual_of(
+    problem: AffineProblem,
+    x: Array,
+    multipliers: Array,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> float:
+    """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = problem
+    half = 0.5 / float(alpha)
+    mu = multipliers * half
+    z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
+    counts = np.where(np.isinf(floor) | np.isinf(weights), FREE_PRICE, 1.0)
+    size = size + (counts * np.abs(mu)) @ np.abs(A)
+    if share is not None and middle is not None:
+        moved = share != 1.0
+        z = np.where(moved, middle + share * (z - middle), z)
+        size = np.where(moved, np.abs(middle) + share * size, size)
+    least = LEAST_SIZE * np.abs(x).max(initial=0.0)
+    size = np.maximum(size, least)
+    off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
+    g = A @ x - b - soft * multipliers
+    size = np.abs(A)
+    least = LEAST_SIZE * ((size > 0.0) * np.abs(x)).max(axis=1, initial=0.0)
+    terms = (size * np.maximum(np.abs(x), least[:, None])).sum(axis=1)
+    terms = terms + np.abs(b) + np.abs(soft * multipliers)
+    wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
+    rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)
+    return float(np.concatenate([off, rows]).max(initial=0.0))
+
+
+def hard_rows_clash(problem: AffineProblem) -> bool:
+    """Whether a combination of the hard rows proves that no point of the box satisfies them all."""
+    hard = problem.hard_rows()
+    if hard is None:
+        return False
+    if min(hard.A.shape) > MANY:
+        return no_point(hard.A, hard.b, hard.lower, hard.upper, hard.floor, hard.weights)
+    return solve_extended(hard).clash

@@ -1,0 +1,8 @@
+"""What is compiled of the solvers, one idea a file; :mod:`coldq.compiled` says how.
+
+- `piece`: the named lines of memory, the residual, the quadratic piece; `factors`: Cholesky's
+- `affine`, `ball`, `capacity`, `quadratic`: the dual Newton method for each kind of rows
+- `large`, `sparse`: passes over large matrices; `interior_point`: that of rows that clash
+- `max_affine`: groups of pieces
+- `pairs`: double-double arithmetic; `face` and `extended`: affine rows in it; `last_resort`: others
+"""

@@ -1,0 +1,416 @@
+"""Quadratic rows on a box, with affine rows beside them.
+
+The dual is the same, but x(mu) minimises a quadratic over the box and the pieces of the dual are no
+longer quadratic: Newton's method with a line search on the slope.
+"""
+
+import math
+
+from coldq.compiled import batch_kernel, compiled, cube, matrix, vector
+from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
+from coldq.solver.kernels.factors import cholesky, cholesky_solve
+from coldq.solver.kernels.piece import (
+    CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
+    give_multipliers, kkt_residual, known_size, list_moving, maximise_one, maximise_piece,
+    memory_of, width_of,
+)  # fmt: skip
+
+SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
+C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
+UNIT = SOFT  # quadratic rows have no compliance
+LEAST_PIVOT = 1e-14  # of a diagonal entry
+JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or it through the factor
+
+
+def curved_scratch_size(n: int, p: int) -> int:
+    """As :func:`scratch_size`, for quadratic rows."""
+    return (CURVED_COLUMNS + 2 * p + 2 * n) * p + (HESSIAN + 2 * n) * n
+
+
+@compiled
+def list_free(x, lower, upper, columns):
+    """List the coordinates strictly between their bounds, and say how many there are."""
+    count = 0
+    for i in range(x.size):
+        if lower[i] < x[i] and x[i] < upper[i]:
+            columns[LIST, count] = i
+            count += 1
+    return count
+
+
+@compiled
+def form_lagrangian(mu, P, A, columns, B):
+    """Set C and B of ``x'B x / 2 - C'x``, which is ``|x - y|^2 / 2 + mu'g(x)``; is B not I?
+
+    B is set only if it is not.
+    """
+    n, p = A.shape
+    m = P.shape[0]
+    curved = False
+    for i in range(p):
+        columns[C, i] = columns[Y, i]
+    for k in range(n):
+        if mu[k] != 0.0:
+            curved = curved or k < m
+            for i in range(p):
+                columns[C, i] -= mu[k] * A[k, i]
+    if curved:
+        for i in range(p):
+            for j in range(p):
+                B[i, j] = 0.0
+            B[i, i] = 1.0
+        for k in range(m):
+            if mu[k] != 0.0:
+                for i in range(p):
+                    for j in range(p):
+                        B[i, j] += mu[k] * P[k, i, j]
+    return curved
+
+
+@compiled
+def list_to_solve(lower, upper, columns, B, x, careful):
+    """List the coordinates to be solved for next, with their slopes in R: none, if x is it.
+
+    Those that a bound does not hold back; if careful, of those at a bound one at a time.
+    """
+    p = x.size
+    count = 0
+    done = True
+    worst = 0.0
+    pick = -1
+    for i in range(p):
+        s = 0.0
+        size = abs(columns[C, i])
+        for j in range(p):
+            s += B[i, j] * x[j]
+            size += abs(B[i, j] * x[j])
+        r = s - columns[C, i]
+        columns[R, i] = r
+        wrong = abs(r) > 1e-15 * size
+        at_bound = x[i] <= lower[i] or x[i] >= upper[i]
+        if (x[i] <= lower[i] and r >= 0.0) or (x[i] >= upper[i] and r <= 0.0):
+            columns[FREE, i] = 0.0
+            continue
+        if not careful or not at_bound:
+            columns[FREE, i] = 1.0
+        elif columns[FREE, i] == 0.0:
+            if wrong and abs(r) > worst * size:
+                worst = abs(r) / size
+                pick = i
+            continue
+        columns[LIST, count] = i
+        count += 1
+        done = done and not wrong
+    if done and pick >= 0:
+        columns[FREE, pick] = 1.0
+        columns[LIST, count] = pick
+        return count + 1
+    return 0 if done else count
+
+
+@compiled
+def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
+    """Set x to the minimiser of ``|x - y|^2 / 2 + mu'g(x)`` over the box, from x.
+
+    The projected Newton method: solve for the coordinates that are not held at a bound, and
+    shorten the step where the box cuts it until the value falls.
+    """
+    p = x.size
+    if not form_lagrangian(mu, P, A, columns, B):
+        for i in range(p):
+            x[i] = min(max(columns[C, i], lower[i]), upper[i])
+        return
+    for i in range(p):
+        x[i] = min(max(x[i], lower[i]), upper[i])
+    careful = False
+    for attempt in range(80 + 4 * p):
+        # At first all coordinates that a bound does not hold back are solved for, and the step is
+        # shortened where the box cuts it. That may creep; then bounds are met one by one and left
+        # one by one, of which every full step goes down.
+        careful = careful or attempt == 20
+        count = list_to_solve(lower, upper, columns, B, x, careful)
+        if count == 0:
+            break
+        cholesky(B, L, columns[LIST], count, LEAST_PIVOT)
+        for a in range(count):
+            columns[MOVE, a] = -columns[R, int(columns[LIST, a])]
+        cholesky_solve(L, columns[MOVE], count)
+        t = 1.0
+        if careful:
+            for a in range(count):
+                i = int(columns[LIST, a])
+                move = columns[MOVE, a]
+                room = upper[i] - x[i] if move > 0.0 else lower[i] - x[i]
+                if abs(move) * t > abs(room):
+                    t = abs(room) / max(abs(move), TINY)
+        settled = True
+        inside = True
+        for _ in range(30):
+            inside = True
+            first = 0.0
+            for a in range(count):
+                i = int(columns[LIST, a])
+                wish = x[i] + t * columns[MOVE, a]
+                there = min(max(wish, lower[i]), upper[i])
+                inside = inside and wish == there
+                columns[TRIAL, a] = there - x[i]
+                first += columns[R, i] * (there - x[i])
+            if inside or careful:
+                break
+            second = 0.0
+            for a in range(count):
+                i = int(columns[LIST, a])
+                s = 0.0
+                for c in range(count):
+                    s += B[i, int(columns[LIST, c])] * columns[TRIAL, c]
+                second += s * columns[TRIAL, a]
+            if first + 0.5 * second <= 0.1 * first:
+                break
+            t *= 0.5
+        for a in range(count):
+            i = int(columns[LIST, a])
+            there = min(max(x[i] + columns[TRIAL, a], lower[i]), upper[i])
+            settled = settled and abs(columns[TRIAL, a]) <= 4e-16 * abs(x[i])
+            if careful and t < 1.0:
+                move = columns[MOVE, a]
+                room = upper[i] - x[i] if move > 0.0 else lower[i] - x[i]
+                if t * abs(move) >= abs(room) * (1.0 - 1e-15):
+                    there = upper[i] if move > 0.0 else lower[i]
+                    columns[FREE, i] = 0.0
+            x[i] = there
+        if settled and not careful:
+            if inside:
+                break
+            careful = True
+
+
+@compiled
+def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
+    """g and its jacobian, the sizes of the terms that g is the sum of, and of those of the jacobian
+    that x moves.
+
+    In a row coordinates count at least with X_FLOOR of the largest that is in it.
+    """
+    n, p = A.shape
+    m = P.shape[0]
+    for k in range(n):
+        most = 0.0
+        for i in range(p):
+            if A[k, i] != 0.0 or (k < m and P[k, i, i] != 0.0):
+                most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+        least = X_FLOOR * most
+        value = 0.0
+        size = 0.0
+        for i in range(p):
+            s = 0.0
+            t = 0.0
+            if k < m:
+                for j in range(p):
+                    s += P[k, i, j] * x[j]
+                    t += abs(P[k, i, j]) * max(abs(x[j]), least)
+            value += (0.5 * s + A[k, i]) * x[i]
+            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), least)
+            blocks[JAC, k, i] = s + A[k, i]
+            blocks[BACK, k, i] = t
+        rows[G, k] = value - b[k]
+        rows[SCALE, k] = size + abs(b[k])
+        rows[UNIT, k] = most
+
+
+@compiled
+def curved_residual(x, lower, upper, columns, rows, blocks):
+    """The residual for quadratic rows; G, SCALE and both blocks belong to x already.
+
+    Nothing is relative to 1: a coordinate is relative to all that it is the sum of.
+    """
+    n, p = blocks.shape[1], blocks.shape[2]
+    for i in range(p):
+        y = columns[Y, i]
+        columns[Z, i] = y
+        terms = abs(x[i]) + abs(y)
+        for k in range(n):
+            term = blocks[JAC, k, i] * rows[MU, k]
+            columns[Z, i] -= term
+            terms += abs(term) + TERMS * blocks[BACK, k, i] * abs(rows[MU, k])
+        columns[W, i] = width_of(x[i], columns[Z, i], y, terms, lower[i], upper[i])
+    return kkt_residual(n, p, x, lower, upper, columns, rows)
+
+
+@compiled
+def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
+    """Set the dual's piece for the chosen rows: how g at x(mu) falls, through what is free of x."""
+    p = x.size
+    curved = False
+    for k in range(P.shape[0]):
+        curved = curved or rows[MU, k] != 0.0
+    count = list_free(x, lower, upper, columns)
+    if curved:
+        cholesky(B, L, columns[LIST], count, LEAST_PIVOT)
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        norm = 0.0
+        for i in range(p):
+            norm += blocks[JAC, k, i] * blocks[JAC, k, i] if lower[i] < upper[i] else 0.0
+        for c in range(count):
+            s = blocks[JAC, k, int(columns[LIST, c])]
+            if curved:
+                for e in range(c):
+                    s -= L[c, e] * blocks[BACK, k, e]
+                s /= L[c, c]
+            blocks[BACK, k, c] = s
+        rows[GAIN, a] = rows[G, k]
+        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        for c in range(a + 1):
+            j = int(rows[CHOSEN, c])
+            s = 0.0
+            for e in range(count):
+                s += blocks[BACK, k, e] * blocks[BACK, j, e]
+            if j == k:
+                unit = rows[UNIT, k]
+                steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
+                s += REGULARISATION * (norm + steep * steep) + TINY
+            rows[HESSIAN + a, c] = s
+            rows[HESSIAN + c, a] = s
+
+
+@compiled
+def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
+    """Go along d until the dual's slope has nearly vanished.
+
+    How many places were tried: 0 if it does not rise, below 0 if it rises for ever.
+    """
+    n = rows.shape[1]
+    first = 0.0
+    limit = math.inf
+    for a in range(m):
+        d = rows[D, a]
+        first += d * rows[GAIN, a]
+        if d > 0.0:
+            limit = min(limit, rows[UP, a] / max(d, TINY))
+        elif d < 0.0:
+            limit = min(limit, rows[DOWN, a] / min(d, -TINY))
+    if not (first > 0.0):
+        return 0
+    limit = max(limit, 1.0)
+    left = 0.0
+    left_slope = first
+    right = math.inf
+    right_slope = 0.0
+    t = 1.0
+    tried = 0
+    for k in range(n):
+        rows[STEP, k] = rows[MU, k]
+    for _ in range(60):
+        for a in range(m):
+            k = int(rows[CHOSEN, a])
+            move = t * rows[D, a]
+            if move >= rows[UP, a]:
+                rows[MU, k] = rows[HI, k]
+            elif move <= rows[DOWN, a]:
+                rows[MU, k] = rows[LO, k]
+            else:
+                rows[MU, k] = rows[STEP, k] + move
+        minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
+        set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
+        tried += 1
+        slope = 0.0
+        for a in range(m):
+            slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
+        if abs(slope) <= SEARCH * first or (slope > 0.0 and t >= limit):
+            break
+        if slope > 0.0:
+            # Where the slope hardly falls, go ten times as far.
+            ahead = t + (t - left) * slope / max(left_slope - slope, 0.11 * slope)
+            left = t
+            left_slope = slope
+            t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
+            if right < math.inf:
+                t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
+            if t > 1e100:
+                return -1
+        else:
+            right = t
+            right_slope = slope
+            share = left_slope / (left_slope - slope)
+            t = left + (right - left) * min(max(share, 0.05), 0.95)
+        if not (left < t and t < right):
+            break
+    return tried
+
+
+@compiled
+def solve_curved(
+    center, gradient, alpha, floor, weights, P, A, b, lower, upper, start, columns, B, L, blocks,
+    rows, x, multipliers,
+):  # fmt: skip
+    n, p = A.shape
+    half = 0.5 / alpha
+    finite = 0.0
+    for i in range(p):
+        y = center[i] - gradient[i] * half
+        columns[Y, i] = y
+        x[i] = min(max(y, lower[i]), upper[i])
+        finite += 0.0 * y
+    if not (finite == 0.0):
+        return math.nan
+    for k in range(n):
+        rows[LO, k] = floor[k] * half
+        rows[HI, k] = weights[k] * half
+        rows[MU, k] = min(max(start[k] * half, rows[LO, k]), rows[HI, k])
+        rows[NORM, k] = 1.0  # no row is known to be constant
+    minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
+    set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
+    best = math.inf
+    stuck = 0
+    tried = 0
+    for _ in range(60 + 10 * n):
+        m, settled = list_moving(rows, n)
+        if settled:
+            break
+        set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m)
+        if m == 1:
+            maximise_one(rows)
+        else:
+            maximise_piece(rows, n, m, math.inf)
+        more = go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m)
+        if more < 0:
+            return math.inf
+        if more == 0:
+            break
+        tried += more
+        residual = curved_residual(x, lower, upper, columns, rows, blocks)
+        if residual < 0.5 * best:
+            best = residual
+            stuck = 0
+        else:
+            stuck += 1
+        # What it does not get on with is soon better off elsewhere.
+        if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12 or tried > 150:
+            break
+    residual = curved_residual(x, lower, upper, columns, rows, blocks)
+    give_multipliers(alpha, floor, weights, rows, multipliers)
+    return residual
+
+
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
+def curved_step(sizes, at):
+    """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
+    p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
+    end = CURVED_COLUMNS * p
+    needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
+    memory = memory_of(at[11], s, at[15], needed)
+    if memory == 0:
+        return math.nan
+    residual = solve_curved(
+        vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
+        vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
+        vector(at[8], p), vector(at[9], p), vector(at[10], n),
+        matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
+        matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
+        matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),
+        vector(at[12], p), vector(at[13], n),
+    )  # fmt: skip
+    vector(at[14], 1)[0] = residual
+    return residual

@@ -1,0 +1,390 @@
+"""Many affine rows or coordinates, dense or sparse: the dual Newton method on BLAS and LAPACK.
+
+The same dual as the compiled kernel's, for one instance at a time, so that a batch gives the bits
+of one by one. What is done with the matrix are whole passes over it (``A x``, ``A'd``) and, for
+the rows that move and the coordinates that are free, one product ``A_CF A_CF'``.
+
+With fewer rows than coordinates the quadratic piece is maximised over the rows, as in the kernel.
+With more rows than coordinates that piece is singular and as large as N by N; then the method of
+multipliers keeps every system in x, which has only p coordinates:
+
+    mu <- clip(mu + sigma g(x)),   x = argmin over X of |x - y|^2 / 2 + envelope(g(x); mu, sigma),
+
+each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
+Once these are clear, the first method finishes what the second would only approach.
+
+Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
+many multipliers are at their weights, :mod:`coldq.solver.interior_point` finds which, and the first
+method finishes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
+
+from coldq._values import Array
+from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
+from coldq.solver.interior_point import curvature, from_inside
+from coldq.solver.kernels.affine import dual_search
+from coldq.solver.kernels.large import (
+    advance,
+    corrected,
+    dense_residual,
+    envelope,
+    envelope_search,
+    how_far,
+    move,
+    reduced,
+    sparse_residual,
+    to_move,
+)
+from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
+from coldq.solver.problem import Divided
+
+FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
+SOON = 20  # Newton steps in the rows: later, it is tried from inside
+ALL = 16  # times the rows chosen: with no more, all are taken from inside
+SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
+FIRST_ROWS = 32  # how many of the most violated rows are solved for first
+ROUGH = 1e-4  # the residual at which the rows that decide may be known
+SETTLED = 1e-11  # the residual at which the method of multipliers ends
+START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
+
+
+Maximiser = Callable[[Array, Array, Array, Array], Array]
+
+
+def solve_one(problem: Divided, at_once: bool = True) -> tuple[Array, Array]:
+    """x and mu of an instance; whether they are the answer is for the residual to say.
+
+    Of many rows few hold x back. So the rows most violated at the start are solved for first, then
+    those that their answer violates are added, as many at most as there are already. Sparse rows
+    cost little: all that are violated are added at once, and all there are where these are more
+    than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
+    Where few do not end soon, most rows are likely to matter, and all are taken unless far more.
+    """
+    y, A, b, lo, hi, _, _ = problem
+    n = b.size
+    mu = np.minimum(np.maximum(0.0, lo), hi)
+    x = problem.clip(y - mu @ A if mu.any() else y)
+    g = A @ x - b
+    norms = row_norms(problem)
+    # A row that is constant on X has its multiplier at a bound, once and for all.
+    fixed = norms == 0.0
+    bound = np.where(g > 0.0, hi, lo)  # infinite where hard rows clash: the residual will say so
+    mu = np.where(fixed & (g != 0.0) & np.isfinite(bound), bound, mu)
+    length = np.sqrt(np.where(fixed, 1.0, norms))
+    chosen = np.zeros(n, bool)
+    while True:
+        wrong = wrong_rows(problem, length, x, g, mu) & ~(chosen | fixed)
+        added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
+        if added.size == 0:
+            return x, mu
+        if problem.sparse and at_once:
+            if n <= x.size or added.size + chosen.sum() > x.size:
+                added = np.flatnonzero(~fixed)
+        elif added.size > count:
+            depth = np.abs(g[added]) / length[added]
+            added = added[np.argpartition(depth, -count)[-count:]]
+        chosen[added] = True
+        part = problem.only(chosen, mu)
+        answer = solve_soon(part, norms[chosen], mu[chosen])
+        if answer is None:
+            if n <= ALL * chosen.sum():
+                chosen = ~fixed
+                part = problem.only(chosen, mu)
+            answer = solve_surely(part, norms[chosen], mu[chosen])
+        x, mu[chosen] = answer
+        g = A @ x - b
+
+
+class DoesNotEnd(Exception):
+    """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
+
+
+def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array] | None:
+    """x and mu from the methods that go from piece to piece; None if they do not end soon."""
+    try:
+        if problem.b.size <= 2 * problem.y.size:
+            x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
+        elif problem.sparse:
+            x, mu = multipliers_method(problem, norms, mu, pivot_or_stop)
+        else:
+            return None
+    except DoesNotEnd:
+        return None
+    wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
+    return None if wrong.any() else (x, mu)
+
+
+def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]:
+    """The same from inside; only if that fails, from piece to piece as long as it takes."""
+    for guess in from_inside(problem, norms):
+        # Multipliers of duplicate rows share what one would have: more are between their bounds.
+        answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
+        if answer is not None:
+            return answer
+    solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
+    return solve(problem, norms, mu)
+
+
+def wrong_rows(problem: Divided, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+    """Where a multiplier has room to go where g pushes it."""
+    # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
+    tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
+    return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
+
+
+def residual(problem: Divided, x: Array, mu: Array) -> float:
+    """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
+    y, A, b, lo, hi, lower, upper = problem
+    rest = [np.ascontiguousarray(a) for a in (y, b, lo, hi, lower, upper, x, mu)]
+    memory = np.zeros((2, y.size))
+    if problem.sparse:
+        return sparse_residual()(*A.parts, *rest, *memory)
+    return dense_residual()(np.ascontiguousarray(A), *rest, *memory)
+
+
+def newton_in_rows(
+    problem: Divided,
+    norms: Array,
+    mu: Array,
+    steps: int = 300,
+    maximise: Maximiser | None = None,
+) -> tuple[Array, Array]:
+    """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
+    maximise = maximise or maximise_piece
+    y, A, b, lo, hi, lower, upper = problem
+    mu, length, turned = mu.copy(), np.sqrt(norms), A.T
+    lines = np.zeros((COLUMNS, y.size))  # as the kernel keeps them
+    z, w, free, x = lines[Z], lines[W], lines[FREE], np.empty(y.size)
+    places, rooms = np.empty(b.size, np.int64), np.empty((3, b.size))
+    z[:] = y - mu @ A if mu.any() else y
+    t = 0.0
+    for k in range(steps):
+        # z goes by increments: for a huge y they shrink, and g is driven to zero at x's accuracy.
+        far = advance()(z, w, t, lower, upper, x, free)
+        g = A @ x - b
+        count = to_move()(mu, lo, hi, g, b, length, far, places, *rooms)
+        if count == 0:
+            break
+        moving, (gain, down, up) = places[:count], rooms[:, :count]
+        H, combination = products(A, turned, moving, free)
+        if k < FLAT_STEPS and (H.ravel()[:: count + 1] <= FLAT * norms[moving]).any():
+            # Of a row without free coordinates the piece does not say how far to go. At first, the
+            # coordinates that the rows push off their bounds are counted in.
+            push = combination(gain)
+            leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
+            H, combination = products(A, turned, moving, leaving.astype(float))
+        H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
+        d = maximise(H, gain, down, up)
+        slope, offset, limit = how_far()(d, moving, b, gain, down, up)
+        if not slope > 0.0:
+            break
+        w[:] = combination(d)
+        t = dual_search()(lower, upper, lines, slope, offset, limit)
+        if t == np.inf:
+            break  # the dual rises for ever: hard rows have no common point
+        move()(mu, lo, hi, moving, down, up, d, t)
+    return x, mu
+
+
+def row_norms(problem: Divided) -> Array:
+    """The squared length of every row over the coordinates that can move."""
+    A, can_move = problem.A, (problem.lower < problem.upper).astype(float)
+    if problem.sparse:
+        return A.square_lengths(can_move)
+    if can_move.all():
+        return np.einsum("ni,ni->n", A, A)
+    return np.einsum("ni,ni,i->n", A, A, can_move)
+
+
+def products(
+    A: Any, turned: Any, moving: np.ndarray, free: Array
+) -> tuple[Array, Callable[[Array], Array]]:
+    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move."""
+    n = A.shape[0]
+    if isinstance(A, np.ndarray):
+        rows = A if moving.size == n else A[moving]
+        inside = rows if free.all() else rows[:, free > 0.0]
+        return inside @ inside.T, lambda d: d @ rows
+
+    place = np.full(n, -1)
+    place[moving] = np.arange(moving.size)
+
+    def combination(d: Array) -> Array:
+        whole = np.zeros(n)
+        whole[moving] = d
+        return whole @ A
+
+    return turned.squares(place, moving.size, free), combination
+
+
+def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
+    """Maximise ``gain'd - d'Hd / 2`` over ``down <= d <= up``.
+
+    Block principal pivoting guesses which entries are at a bound and corrects all wrong guesses
+    at once: a few rounds are nearly always enough. It is not monotone and may cycle; then a
+    projected Newton method takes over, of which every iterate goes up. Where H is so nearly
+    singular that rounding stops both, some of its diagonal is added: a shorter step, but up.
+    """
+    for more in (0.0, 1e-8, 1e-6, 1e-4, 1e-2):
+        stiff = H if more == 0.0 else H + np.diag(more * np.diag(H))
+        d = pivot(stiff, gain, down, up)
+        if d is None:
+            d = climb(stiff, gain, down, up)
+        if d is not None:
+            return d
+    return np.minimum(np.maximum(gain / np.maximum(np.diag(H), 1e-300), down), up)
+
+
+def pivot_or_stop(H: Array, gain: Array, down: Array, up: Array) -> Array:
+    """The same by pivoting alone; raises if that does not end."""
+    d = pivot(H, gain, down, up)
+    if d is None:
+        raise DoesNotEnd
+    return d
+
+
+def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
+    """Block principal pivoting; None if it does not end soon."""
+    reduce, correct = reduced(), corrected()
+    side = np.empty(gain.size, np.int64)
+    d, right, M = np.empty(gain.size), np.empty(gain.size), np.empty(H.size)
+    for k in range(10):
+        n = reduce(k == 0, H, gain, down, up, side, d, M, right)
+        answer = solve_definite(M[: n * n].reshape(n, n), right[:n]) if n else right
+        if correct(H, gain, down, up, answer, side, d):
+            return d
+    return None
+
+
+def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
+    """The projected Newton method from d = 0; None if a step fails to go up."""
+    d, slope = np.zeros_like(gain), gain
+    for _ in range(30):
+        free = ~((d <= down) & (slope < 0.0) | (d >= up) & (slope > 0.0))
+        step = np.zeros_like(d)
+        if free.any():
+            step[free] = solve_definite(H[np.ix_(free, free)], slope[free])
+        for t in 0.5 ** np.arange(12):
+            change = np.minimum(np.maximum(d + t * step, down), up) - d
+            bend = H @ change
+            first = float(slope @ change)
+            if first > 0.0 and first - 0.5 * float(change @ bend) >= 0.1 * first:
+                break
+        else:
+            return None
+        d, slope = d + change, slope - bend
+        if np.abs(change).max() <= 1e-10 * np.abs(d).max():
+            break
+    return np.minimum(np.maximum(d, down), up)
+
+
+def solve_definite(H: Array, right: Array) -> Array:
+    """``H^-1 right``; H is positive definite but for rounding."""
+    _, answer, info = dposv(H.T, right, lower=1)  # symmetric, and in Fortran's order
+    if info == 0:
+        return answer
+    H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
+    return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
+
+
+def multipliers_method(
+    problem: Divided, norms: Array, mu: Array, maximise: Maximiser | None = None
+) -> tuple[Array, Array]:
+    """The method of multipliers, for more rows than coordinates."""
+    maximise = maximise or maximise_piece
+    y, A, b, lo, hi, _, _ = problem
+    x = problem.clip(y - mu @ A if mu.any() else y)
+    g = A @ x - b
+    length = np.sqrt(norms)
+    # Multipliers grow with the distance of y from the box, so sigma does too.
+    far = 1.0 + float(np.abs(x - y).max(initial=0.0))
+    stiffness, stiffest = START * far, STIFFEST * far
+    previous, rough = np.inf, ROUGH
+    for _ in range(40):
+        sigma = stiffness / norms
+        x, g = minimise_envelope(problem, x, g, mu, sigma, maximise)
+        shift = np.minimum(np.maximum(mu + sigma * g, lo), hi)
+        # What the multipliers still move is what the rows between their bounds are off by.
+        size = length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b)
+        off = np.abs(shift - mu) / (sigma * size)
+        mu, worst = shift, float(off.max(initial=0.0))
+        if worst <= SETTLED:
+            break
+        if worst <= rough:
+            answer = finish(problem, norms, mu, most=y.size)
+            if answer is not None:
+                return answer
+            rough = ROUGH * worst
+        if worst > 0.01 * previous:
+            stiffness = min(10.0 * stiffness, stiffest)
+        previous = worst
+    return polish(problem, x, mu), mu
+
+
+def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
+    """Newton's method for the rows between their bounds at mu; None if not these decide."""
+    A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
+    for _ in range(4):
+        if chosen.sum() > most:
+            return None
+        part = problem.only(chosen, mu)
+        x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
+        wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
+        if not wrong.any():
+            return (x, mu) if residual(problem, x, mu) <= SETTLED else None
+        if (wrong & chosen).any():
+            return None
+        chosen |= wrong
+    return None
+
+
+def minimise_envelope(
+    problem: Divided, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
+) -> tuple[Array, Array]:
+    """x, and g(x), that minimise ``|x - y|^2 / 2 + envelope(g(x))`` over the box.
+
+    The envelope of a row has the slope ``clip(mu + sigma g)``, so the whole is piecewise quadratic
+    and Newton's method the same as on the dual: minimise the piece over the box, then search along.
+    """
+    y, A, b, lo, hi, lower, upper = problem
+    slopes, search = envelope(), envelope_search()
+    pull, weight, t = np.zeros(b.size), np.zeros(b.size), 0.0
+    for _ in range(50):
+        same_piece = slopes(mu, sigma, g, lo, hi, pull, weight)
+        if same_piece and t == 1.0:
+            break
+        slope = x - y + pull @ A
+        d = maximise(curvature(A, weight), -slope, lower - x, upper - x)
+        start = -float(slope @ d)
+        if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
+            break
+        w = A @ d
+        t = search(mu, sigma, g, w, lo, hi, float(d @ (x - y)), float(d @ d), start)
+        x, g = problem.clip(x + t * d), g + t * w
+    return x, A @ x - b
+
+
+def polish(problem: Divided, x: Array, mu: Array) -> Array:
+    """x moved by the least that puts it on the rows whose multiplier is between its bounds.
+
+    With a huge y the stationarity of x is accurate only relative to y; the rows are not.
+    """
+    inner = np.flatnonzero((mu > problem.lo) & (mu < problem.hi))
+    free = np.flatnonzero((problem.lower < x) & (x < problem.upper))
+    if inner.size == 0 or free.size == 0 or inner.size > x.size:
+        return x
+    rows = problem.A[inner]
+    part = (rows.toarray() if problem.sparse else rows)[:, free]
+    x = x.copy()
+    for _ in range(2):
+        error = rows @ x - problem.b[inner]
+        x[free] -= np.linalg.lstsq(part, error, rcond=1e-12)[0]
+        x = problem.clip(x)
+    return x

@@ -1,0 +1,53 @@
+"""What linear programs tell of affine rows on a box."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coldq._values import Array
+
+
+def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:
+    """Whether no point of the box satisfies all of very many rows.
+
+    It minimises the largest violation relative to each row's size.
+    """
+    from scipy.optimize import linprog
+
+    at_most, at_least = weights == np.inf, floor == -np.inf
+    size = np.abs(b) + np.abs(A).sum(axis=1)
+    size = np.where(size > 0.0, size, 1.0)
+    G = np.concatenate([(A / size[:, None])[at_most], (-A / size[:, None])[at_least]])
+    h = np.concatenate([(b / size)[at_most], (-b / size)[at_least]])
+    p = A.shape[1]
+    result = linprog(
+        np.concatenate([np.zeros(p), [1.0]]),
+        A_ub=np.hstack([G, -np.ones((len(h), 1))]),
+        b_ub=h,
+        bounds=[*zip(lower, upper, strict=True), (0.0, None)],
+        method="highs",
+    )
+    return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
+
+
+def smallest_box(
+    A: Array, b: Array, lower: Array, upper: Array, floor: Array
+) -> tuple[Array, Array]:
+    """Bounds on every coordinate of a polytope, not inside it; infinite where there are none."""
+    from scipy.optimize import linprog
+
+    p, equal = A.shape[1], floor == -np.inf
+    ends = np.array([lower, upper])
+    for i in range(p):
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            c = np.zeros(p)
+            c[i] = sign
+            result = linprog(
+                c, A[~equal], b[~equal], A[equal], b[equal],
+                bounds=list(zip(lower, upper, strict=True)), method="highs",
+            )  # fmt: skip
+            if result.status == 0:
+                # The program meets its rows up to 1e-7, so its answer may lie that far inside.
+                bound = sign * (result.fun - 1e-6 * (1.0 + abs(result.fun)))
+                ends[side, i] = min(bound, upper[i]) if side else max(bound, lower[i])
+    return ends[0], ends[1]

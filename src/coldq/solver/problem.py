@@ -1,0 +1,214 @@
+"""The per-slot problem by name, as every solver takes it and passes it on.
+
+    min over x in X of  <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))
+
+A row's multiplier is in [floor, weights], which says what its penalty is. Leading axes of all
+arrays are those of a batch; `cores` counts the axes that are an array's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.solver.sparse import SparseRows
+
+HINGE = 0.0  # the floor that needs no array
+
+
+class DoNotFit(ValueError):
+    """Arrays do not belong together; whoever has the objects that they are from says so."""
+
+
+class AffineProblem(NamedTuple):
+    """Rows ``A x - b - soft multipliers`` on a box, in the order of the kernel's arguments.
+
+    `soft`, the compliance, is zero but for the rows of a least-squares loss. A may be
+    :class:`~coldq.solver.sparse.SparseRows`, which the members of a batch share.
+    """
+
+    center: Array
+    gradient: Array
+    alpha: Array
+    floor: Array
+    weights: Array
+    soft: Array
+    A: Any
+    b: Array
+    lower: Array
+    upper: Array
+
+    cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1)
+
+    def divided(self) -> Divided:
+        """One instance, divided by 2 alpha."""
+        half = 0.5 / float(self.alpha)
+        y = self.center - self.gradient * half
+        bounds = self.floor * half, self.weights * half
+        return Divided(y, self.A, self.b, *bounds, self.lower, self.upper)
+
+    def hard_rows(self) -> AffineProblem | None:
+        """One instance of which only the hard rows are left, to be met nearest to the center."""
+        hard = np.isinf(self.floor) | np.isinf(self.weights)
+        if not hard.any():
+            return None
+        floor, weights = self.floor[hard], self.weights[hard]
+        return self._replace(
+            center=np.clip(self.center, self.lower, self.upper), gradient=0.0 * self.gradient,
+            alpha=np.array(0.5), floor=np.where(np.isinf(floor), floor, 0.0),
+            weights=np.where(np.isinf(weights), weights, 0.0), soft=np.zeros(floor.size),
+            A=self.A[hard], b=self.b[hard],
+        )  # fmt: skip
+
+
+class QuadraticProblem(NamedTuple):
+    """The same with ``x'P x / 2`` added to the first rows, those that P has, and no compliance."""
+
+    center: Array
+    gradient: Array
+    alpha: Array
+    floor: Array
+    weights: Array
+    P: Array
+    A: Array
+    b: Array
+    lower: Array
+    upper: Array
+
+    cores = (1, 1, 0, 1, 1, 3, 2, 1, 1, 1)
+
+
+class BallProblem(NamedTuple):
+    """Affine rows in a ball."""
+
+    center: Array
+    gradient: Array
+    alpha: Array
+    floor: Array
+    weights: Array
+    soft: Array
+    A: Array
+    b: Array
+    middle: Array
+    radius: Array
+
+    cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0)
+
+
+class Divided(NamedTuple):
+    """One instance with affine rows, divided by 2 alpha: mu is in [lo, hi]."""
+
+    y: Array
+    A: Any
+    b: Array
+    lo: Array
+    hi: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def sparse(self) -> bool:
+        return not isinstance(self.A, np.ndarray)
+
+    def only(self, chosen: np.ndarray, mu: Array) -> Divided:
+        """The instance of the chosen rows, the others held at mu."""
+        if chosen.all():
+            return self
+        others = np.where(chosen, 0.0, mu)
+        y = self.y - others @ self.A if others.any() else self.y
+        bounds = self.b[chosen], self.lo[chosen], self.hi[chosen], self.lower, self.upper
+        return Divided(y, self.A[chosen], *bounds)
+
+    def clip(self, z: Array) -> Array:
+        return np.minimum(np.maximum(z, self.lower), self.upper)
+
+
+class BallRow(NamedTuple):
+    """The hard row of a ball: ``|x[first : first + q] - center| <= radius``."""
+
+    center: Array
+    radius: Array
+    first: int = 0
+
+    cores = (1, 0, 0)
+
+
+class Part(NamedTuple):
+    """Rows ``x'P x / 2 + A x - b``, or without a P, in arrays over a batch."""
+
+    P: Array | None
+    A: Array
+    b: Array
+
+    cores = (3, 2, 1)
+
+    @property
+    def n_constraints(self) -> int:
+        return self.A.shape[-2]
+
+    def value(self, x: Array) -> Array:
+        """g at a point; of one instance."""
+        bent = 0.0 if self.P is None else 0.5 * (self.P @ x)
+        return (bent + self.A) @ x - self.b
+
+    def jacobian(self, x: Array) -> Array:
+        """Its jacobian there."""
+        return self.A if self.P is None else self.P @ x + self.A
+
+    def member(self, where: tuple[int, ...], batch: tuple[int, ...]) -> Part:
+        """The rows of the member at `where` of a batch."""
+        return member(self, where, batch)
+
+    def moved(self, shift: Array | None) -> Part:
+        """The rows as functions of ``x - shift``."""
+        if shift is None:
+            return self
+        at = shift[..., None, :]
+        if self.P is None:
+            return Part(None, self.A, self.b - (self.A * at).sum(axis=-1))
+        bent = (self.P * at[..., None, :]).sum(axis=-1)
+        limit = self.b - ((0.5 * bent + self.A) * at).sum(axis=-1)
+        P = np.broadcast_to(self.P, (*bent.shape[:-2], *self.P.shape[-3:]))
+        return Part(P, self.A + bent, limit)
+
+
+def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """The instance at `where` of a batch; what has no members of its own, all share."""
+    alone = []
+    for array, core in zip(problem, problem.cores, strict=True):
+        if array is not None and not isinstance(array, SparseRows):
+            try:
+                whole = np.broadcast_to(array, batch + np.shape(array)[np.ndim(array) - core :])
+            except ValueError as error:
+                raise DoNotFit(str(error)) from None
+            array = np.asarray(whole[where], order="C")
+        alone.append(array)
+    return problem._make(alone)
+
+
+def members(problem: Any, wanted: np.ndarray) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """The wanted instances of a batch, each with its place."""
+    for where in np.ndindex(*np.shape(wanted)):
+        if wanted[where]:
+            yield where, member(problem, where, np.shape(wanted))
+
+
+def append(first: Array, second: Array, core: int) -> Array:
+    """The rows of two arrays, one after the other; leading axes broadcast.
+
+    Where they do, ``np.concatenate`` would choose an order in memory that the kernel cannot read.
+    """
+    if first.ndim == second.ndim == core:
+        return np.concatenate((first, second))
+    try:
+        batch = np.broadcast_shapes(first.shape[:-core], second.shape[:-core])
+    except ValueError as error:
+        raise DoNotFit(str(error)) from None
+    n = first.shape[-core]
+    out = np.empty((*batch, n + second.shape[-core], *first.shape[first.ndim - core + 1 :]))
+    upper, lower = (out[..., :n], out[..., n:]) if core == 1 else (out[..., :n, :], out[..., n:, :])
+    upper[...], lower[...] = first, second
+    return out

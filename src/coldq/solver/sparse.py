@@ -1,0 +1,69 @@
+"""Sparse rows with what an array of rows has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.solver.kernels.sparse import add_back, add_outer_products, copy_lines, times, turn
+
+
+class SparseRows:
+    """A sparse matrix by rows, with what an array has: ``A @ x``, ``mu @ A``, ``A[rows]``."""
+
+    __array_ufunc__ = None  # so that ``mu @ A`` comes here
+
+    def __init__(self, parts: tuple[Array, np.ndarray, np.ndarray], width: int) -> None:
+        self.parts = parts
+        self.shape = parts[2].size - 1, width
+
+    @classmethod
+    def of(cls, A: Any) -> SparseRows:
+        """That of a SciPy matrix."""
+        return cls((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape[1])
+
+    def __matmul__(self, x: Array) -> Array:
+        out = np.empty(self.shape[0])
+        times()(*self.parts, x, out)
+        return out
+
+    def __rmatmul__(self, mu: Array) -> Array:
+        out = np.zeros(self.shape[1])
+        add_back()(*self.parts, mu, out)
+        return out
+
+    def __getitem__(self, rows: np.ndarray) -> SparseRows:
+        chosen = np.flatnonzero(rows) if rows.dtype == bool else rows
+        indptr = np.zeros(chosen.size + 1, np.int64)
+        np.cumsum(np.diff(self.parts[2])[chosen], out=indptr[1:])
+        parts = np.empty(indptr[-1]), np.empty(indptr[-1], np.int64), indptr
+        copy_lines()(*self.parts, chosen, *parts)
+        return SparseRows(parts, self.shape[1])
+
+    @property
+    def T(self) -> SparseRows:
+        data, indices, _ = self.parts
+        pointers = np.zeros(self.shape[1] + 1, np.int64)
+        parts = np.empty_like(data), np.empty_like(indices), pointers
+        turn()(*self.parts, *parts)
+        return SparseRows(parts, self.shape[0])
+
+    def square_lengths(self, weight: Array) -> Array:
+        """The sum of squares of each row, weighted."""
+        data, indices, indptr = self.parts
+        return SparseRows((np.square(data), indices, indptr), self.shape[1]) @ weight
+
+    def squares(self, place: np.ndarray, size: int, weight: Array) -> Array:
+        """The sum of the rows' outer products; see :func:`add_outer_products`."""
+        H = np.zeros((size, size))
+        add_outer_products()(*self.parts, place, weight, H)
+        return H
+
+    def toarray(self) -> Array:
+        out = np.zeros(self.shape)
+        out[np.repeat(np.arange(self.shape[0]), np.diff(self.parts[2])), self.parts[1]] = (
+            self.parts[0]
+        )
+        return out

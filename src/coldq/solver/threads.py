@@ -1,0 +1,152 @@
+"""Run a kernel over a batch, split over threads where that pays.
+
+Kernels are serial and let other threads run while they are at a large batch, so every thread runs
+the same compiled code on its part and the answers have the same bits however they were split.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.compiled.calls import STACK
+from coldq.errors import InvalidInput
+from coldq.solver.problem import DoNotFit
+
+LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+
+SMALL_BLOCK = 1_000_000  # bytes of scratch memory that are kept for the next call
+
+_local = threading.local()
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _forget_pool() -> None:
+    """A forked child inherits the pool object, but none of its threads."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def thread_count() -> int:
+    """How many threads share a large batch: ``COLDQ_THREADS``, else the cores we may use."""
+    given = os.environ.get("COLDQ_THREADS")
+    if given:
+        if not given.isdigit() or int(given) < 1:
+            raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+NONE = np.empty(0)  # of scratch memory: so little is needed that the kernel takes it from its stack
+
+
+def scratch(size: int) -> Array:
+    """Memory of this thread's own for a kernel to work in."""
+    if size <= STACK:
+        return NONE
+    try:
+        return _local.blocks[size]
+    except (AttributeError, KeyError):
+        if not hasattr(_local, "blocks"):
+            _local.blocks = {}
+        block = np.empty(size)
+        if block.nbytes <= SMALL_BLOCK:
+            _local.blocks[size] = block
+        return block
+
+
+def _workers() -> ThreadPoolExecutor:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(64, thread_name_prefix="coldq")
+        return _pool
+
+
+def run_batch(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    out_cores: Sequence[tuple[int, ...]],
+    size: int,
+) -> tuple[Array, ...]:
+    """The outputs, of core shapes `out_cores`, of a kernel whose last input is its memory.
+
+    `cores` is the number of core axes of each input. The first input, a vector, carries the whole
+    batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
+    Raises DoNotFit if the inputs do not fit together.
+    """
+    *batch, p = inputs[0].shape
+    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
+    # Scratch memory is about as large as the data of one instance.
+    parts = size * inputs[0].size // (max(p, 1) * LEAST_WORK)
+    if parts > 1:
+        parts = min(parts, max(batch, default=1), thread_count())
+    try:
+        if parts < 2:
+            kernel(*inputs, scratch(size), *outputs)
+        else:
+            _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
+    except TypeError:
+        shapes = " and ".join(str(np.shape(array)) for array in inputs)
+        raise DoNotFit(f"arrays of shapes {shapes} do not fit together") from None
+    return outputs
+
+
+def fill_batch(
+    kernel: Any,
+    inputs: Sequence[Any],
+    cores: Sequence[int],
+    outputs: Sequence[Array],
+    batch: tuple[int, ...],
+    work: int,
+) -> None:
+    """Run a kernel that needs no memory of its own into outputs, over a batch of so much work."""
+    parts = work * math.prod(batch) // LEAST_WORK
+    if parts > 1:
+        parts = min(parts, max(batch, default=1), thread_count())
+    if parts < 2:
+        kernel(*inputs, *outputs)
+    else:
+        _split(kernel, parts, inputs, cores, batch, outputs, None)
+
+
+def _split(
+    kernel: Any,
+    parts: int,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    batch: tuple[int, ...],
+    outputs: Sequence[Array],
+    size: int | None,
+) -> None:
+    axis = int(np.argmax(batch))
+    spread = [
+        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
+        for a, c in zip(inputs, cores, strict=True)
+    ]
+    edges = np.linspace(0, batch[axis], parts + 1).astype(int)
+
+    def run(part: int) -> None:
+        here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
+        memory = () if size is None else (scratch(size),)
+        kernel(*(a[here] for a in spread), *memory, *(o[here] for o in outputs))
+
+    futures = [_workers().submit(run, part) for part in range(1, parts)]
+    run(0)
+    for future in futures:
+        future.result()

@@ -1,0 +1,156 @@
+"""Rules of gradient steps alone, written down a second time as in :mod:`.transcriptions`.
+
+All steps here are gradient steps: a linear penalty on an affine constraint is one as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .transcriptions import (
+    DIAMETER,
+    START,
+    Run,
+    Slot,
+    T,
+    Vector,
+    as_array,
+    gradient,
+    listed,
+    mean,
+    project,
+)
+
+
+def value(slot: Slot, x: Vector) -> Vector:
+    """g(x), with its sign"""
+    return slot.A @ x - slot.b
+
+
+def ader(slots: dict[int, Slot], D: float = 5.0) -> Run:
+    N = math.ceil(0.5 * math.log2(1.0 + 4.0 * T / 7.0)) + 1
+    experts = range(1, N + 1)
+    eta = {i: 2.0 ** (i - 1) * (DIAMETER / D) * math.sqrt(7.0 / (2.0 * T)) for i in experts}
+    kappa = math.sqrt(2.0 / (T * D**2 * DIAMETER**2))
+    w = {1: {i: (1.0 + 1.0 / N) / (i * (i + 1)) for i in experts}}
+    x = {1: dict.fromkeys(experts, START)}
+    played = {1: mean(w[1], x[1])}
+    for t in range(1, T + 1):
+        common = gradient(slots[t], played[t])
+        raw = {i: w[t][i] * math.exp(-kappa * common @ (x[t][i] - played[t])) for i in experts}
+        w[t + 1] = {i: raw[i] / sum(raw.values()) for i in experts}
+        x[t + 1] = {i: project(x[t][i] - eta[i] * common) for i in experts}
+        played[t + 1] = mean(w[t + 1], x[t + 1])
+    return Run(listed(played), weights=as_array(w[T + 1]))
+
+
+def saddle_point(slots: dict[int, Slot], eta: float, delta: float) -> Run:
+    x, dual = {1: START}, {1: np.zeros(2)}
+    for t in range(1, T + 1):
+        slope_x = gradient(slots[t], x[t]) + slots[t].A.T @ dual[t]
+        slope_dual = value(slots[t], x[t]) - delta * eta * dual[t]
+        x[t + 1] = project(x[t] - eta * slope_x)
+        dual[t + 1] = np.maximum(dual[t] + eta * slope_dual, 0.0)
+    return Run(listed(x), dual[T + 1], queues=list(dual.values()))
+
+
+def jenatton2016(slots: dict[int, Slot], L: float = 0.4, b: float = 0.5) -> Run:
+    x, dual = {1: START}, {1: 0.0}
+    for t in range(1, T + 1):
+        eta, theta = DIAMETER / (L * t**b), 6.0 * DIAMETER * L / t**b
+        mu = 1.0 / (theta * (t + 1))
+        rows = value(slots[t], x[t])
+        n = 0 if rows[0] >= rows[1] else 1
+        x[t + 1] = project(x[t] - eta * (gradient(slots[t], x[t]) + dual[t] * slots[t].A[n]))
+        dual[t + 1] = max(dual[t] + mu * (rows[n] - theta * dual[t]), 0.0)
+    return Run(listed(x), np.array(dual[T + 1]), queues=[np.array(d) for d in dual.values()])
+
+
+def yuan_lamperski2018(slots: dict[int, Slot], eta: float = 0.2, sigma: float = 2.0) -> Run:
+    x, dual = {1: START}, {0: np.zeros(2)}
+    for t in range(1, T + 1):
+        dual[t] = np.maximum(value(slots[t], x[t]), 0.0) / (sigma * eta)
+        x[t + 1] = project(x[t] - eta * (gradient(slots[t], x[t]) + slots[t].A.T @ dual[t]))
+    return Run(listed(x), dual[T], queues=list(dual.values()))
+
+
+def drift_plus_penalty(slots: dict[int, Slot], V: float, alpha: float) -> Run:
+    x, Q = {1: START}, {1: np.zeros(2)}
+    for t in range(1, T + 1):
+        d = V * gradient(slots[t], x[t]) + slots[t].A.T @ Q[t]
+        x[t + 1] = project(x[t] - d / (2.0 * alpha))
+        linear_model = value(slots[t], x[t]) + slots[t].A @ (x[t + 1] - x[t])
+        Q[t + 1] = np.maximum(Q[t] + linear_model, 0.0)
+    return Run(listed(x), Q[T + 1], queues=list(Q.values()))
+
+
+def mosp(slots: dict[int, Slot]) -> Run:
+    alpha = mu = T ** (-1.0 / 3.0)
+    x, dual = {1: START}, {1: np.zeros(2)}
+    for t in range(2, T + 2):
+        before = slots[t - 1]
+        dual[t] = np.maximum(dual[t - 1] + mu * value(before, x[t - 1]), 0.0)
+        x[t] = project(x[t - 1] - alpha * (gradient(before, x[t - 1]) + before.A.T @ dual[t]))
+    return Run(listed(x), dual[T + 1], queues=list(dual.values()))
+
+
+def yu_neely(
+    slots: dict[int, Slot], alpha: Callable[[int], float], gamma: Callable[[int], float]
+) -> Run:
+    """Yu and Neely 2020, and Liu 2022 where alpha and gamma depend on t."""
+    x, Q = {1: START}, {0: np.zeros(2)}
+    for t in range(1, T + 1):
+        g = gamma(t) * value(slots[t], x[t])
+        Q[t] = np.maximum(-g, Q[t - 1] + g)
+        d = gradient(slots[t], x[t]) + gamma(t) * slots[t].A.T @ (Q[t] + g)
+        x[t + 1] = project(x[t] - d / (2.0 * alpha(t)))
+    return Run(listed(x), Q[T], queues=list(Q.values()))
+
+
+def yu_neely2020(slots: dict[int, Slot], L: float = 0.5) -> Run:
+    alpha = (L**2 + 1.0) * math.sqrt(T) / 2.0
+    return yu_neely(slots, lambda t: alpha, lambda t: T**0.25)
+
+
+def liu2022(slots: dict[int, Slot], L: float = 0.5, v: float = 0.2) -> Run:
+    return yu_neely(
+        slots,
+        lambda t: (L**2 + 1.0) * t ** ((1.0 - v) / 2.0) / 2.0,
+        lambda t: t ** ((1.0 - v) / 4.0),
+    )
+
+
+def wang2023(slots: dict[int, Slot], delay: int) -> Run:
+    """x[t] is played in slot t, whose feedback arrives at the end of slot t + delay."""
+    alpha, eta, gamma = 1.0, 0.5, 0.8
+    x = dict.fromkeys(range(1, delay + 2), START)
+    Q = {0: np.zeros(2)}
+    for t in range(1, T + 1):
+        now = t + delay
+        g = gamma * value(slots[t], x[now])
+        Q[t] = np.maximum(-g, Q[t - 1] + g)
+        d = gradient(slots[t], x[t]) + gamma * slots[t].A.T @ (Q[t] + g)
+        # Where d + 2 alpha (x - x_t) + 2 eta (x - x_now) is zero; coordinates are independent.
+        x[now + 1] = project((2.0 * alpha * x[t] + 2.0 * eta * x[now] - d) / (2.0 * (alpha + eta)))
+    played = [x[t + delay] for t in range(1, T + 2)]
+    return Run(played, Q[T], queues=list(Q.values()))
+
+
+RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
+    "ader": ader,
+    "mahdavi2012": lambda slots: saddle_point(slots, eta=0.4, delta=0.5),
+    "cao-liu2019": lambda slots: saddle_point(slots, eta=0.3, delta=1.0),
+    "cao-zhang-poor2021": lambda slots: saddle_point(slots, eta=0.5, delta=0.2),
+    "jenatton2016": jenatton2016,
+    "yuan-lamperski2018": yuan_lamperski2018,
+    "yu-neely-wei2017": lambda slots: drift_plus_penalty(slots, math.sqrt(T), T),
+    "wei-yu-neely2020": lambda slots: drift_plus_penalty(slots, V=1.0, alpha=2.0),
+    "mosp": mosp,
+    "yu-neely2020": yu_neely2020,
+    "liu2022": liu2022,
+    "wang2023": lambda slots: wang2023(slots, delay=0),
+    "wang2023-late": lambda slots: wang2023(slots, delay=3),
+}

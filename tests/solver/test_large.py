@@ -1,0 +1,225 @@
+"""Large and sparse affine rows: exact on any input, in passes over the matrix."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import coldq
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import is_large, solve_large, solve_large_one
+from coldq.solver.large import multipliers_method, row_norms
+from coldq.solver.large import residual as large_residual
+from coldq.solver.problem import Divided
+from coldq.solver.sparse import SparseRows
+from coldq.step.reference import reference_step
+from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
+
+INF = np.inf
+
+
+def plan(rng: np.random.Generator, N: int, p: int, density: float | None = None):
+    """Budget rows that cut off a part of the unit box, as a step's arguments."""
+    A = rng.random((N, p))
+    if density is not None:
+        A *= rng.random((N, p)) < density
+    b = 0.4 * A.sum(axis=1) * rng.uniform(0.8, 1.1, N)
+    return A, b, (rng.random(p), 3.0 * rng.standard_normal(p), 1.0)
+
+
+def residual(step: coldq.Step, arguments, weights, A, b) -> float:
+    p, N = A.shape[1], len(b)
+    instance = Instance(*arguments, np.zeros(N), np.full(N, weights), A, b, np.zeros(p), np.ones(p))
+    return residual_of(instance, step.x, step.multipliers)
+
+
+def test_every_one_of_many_degenerate_steps_is_solved() -> None:
+    rng = np.random.default_rng(0)
+    for k in range(len(CATEGORIES) * 20):
+        category, instance = draw_instance(rng, k, most=30)
+        x, multipliers, _ = solve_large_one(instance.problem())
+        assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
+
+
+def test_the_method_of_multipliers_alone_solves_more_rows_than_coordinates() -> None:
+    rng = np.random.default_rng(1)
+    for k in range(120):
+        category = CATEGORIES[k % len(CATEGORIES)]
+        p = int(rng.integers(1, 10))
+        instance = make_instance(rng, category, p + int(rng.integers(1, 20)), p)
+        half = 0.5 / instance.alpha
+        problem = instance.problem().divided()
+        norms = row_norms(problem)
+        if (norms == 0.0).any():  # constant rows are settled before
+            continue
+        start = np.minimum(np.maximum(0.0, problem.lo), problem.hi)
+        x, mu = multipliers_method(problem, norms, start)
+        at_most, at_least = mu >= problem.hi, mu <= problem.lo
+        multipliers = np.select([at_most, at_least], [instance.weights, instance.floor], mu / half)
+        assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
+
+
+@pytest.mark.parametrize(("least", "most", "rows"), [(20, 60, 15), (3, 15, 60)])
+def test_every_one_of_many_degenerate_sparse_steps_is_solved(least, most, rows) -> None:
+    rng = np.random.default_rng(rows)
+    for k in range(len(CATEGORIES) * 6):
+        category = CATEGORIES[k % len(CATEGORIES)]
+        p, N = int(rng.integers(least, most)), int(rng.integers(rows, 2 * rows))
+        instance = make_instance(rng, category, N, p)
+        A = instance.A * (rng.random((N, p)) < 0.3)
+        # What thinning has taken from hard rows comes off their limits: they keep a common point.
+        inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
+        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
+        thin = SparseRows.of(sparse.csr_array(A))
+        step = solve_large(instance.problem()._replace(A=thin))
+        assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
+
+
+def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((7, 5)) * (rng.random((7, 5)) < 0.4)
+    A[2], A[:, 3] = 0.0, 0.0
+    thin = SparseRows.of(sparse.csr_array(A))
+    x, mu, weight = rng.standard_normal(5), rng.standard_normal(7), rng.random(5)
+    np.testing.assert_allclose(thin @ x, A @ x)
+    np.testing.assert_allclose(mu @ thin, mu @ A)
+    np.testing.assert_array_equal(thin.T.toarray(), A.T)
+    np.testing.assert_array_equal(thin[np.array([4, 0])].toarray(), A[[4, 0]])
+    np.testing.assert_array_equal(thin[mu > 0.0].toarray(), A[mu > 0.0])
+    np.testing.assert_allclose(thin.square_lengths(weight), A**2 @ weight)
+    place = np.array([-1, 0, 1, -1, 2, 3, -1])
+    some = A[place >= 0]
+    np.testing.assert_allclose(thin.T.squares(place, 4, weight), some @ np.diag(weight) @ some.T)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
+@pytest.mark.parametrize("bad", [np.nan, INF])
+def test_a_multiplier_that_is_no_number_has_no_residual(kind, bad: float) -> None:
+    hard = Divided(np.ones(2), kind(np.zeros((1, 2))), -np.ones(1), np.zeros(1), np.full(1, INF),
+                   np.zeros(2), np.ones(2))  # fmt: skip
+    assert np.isnan(large_residual(hard, np.ones(2), np.full(1, bad)))
+
+
+@pytest.mark.parametrize(
+    ("N", "p", "weights"),
+    [(100, 2000, 2500.0), (100, 2000, 1e-3), (100, 2000, INF), (1500, 20, 2500.0),
+     (1500, 20, 1e-3), (300, 300, 50.0)],
+)  # fmt: skip
+def test_dense_and_sparse_rows_have_one_exact_answer(N: int, p: int, weights: float) -> None:
+    rng = np.random.default_rng(N)
+    box = coldq.Box(0.0, 1.0, dim=p)
+    A, b, arguments = plan(rng, N, p, density=0.1)
+    dense = coldq.penalised_step(*arguments, weights, coldq.Affine(A, b), box)
+    rows = coldq.SparseAffine(sparse.csc_array(A), b)
+    thin = coldq.penalised_step(*arguments, weights, rows, box)
+    for step in (dense, thin):
+        assert residual(step, arguments, weights, A, b) <= TOLERANCE
+    np.testing.assert_allclose(dense.x, thin.x, atol=1e-9)
+
+
+def test_no_answer_is_worse_than_the_oracles() -> None:
+    rng = np.random.default_rng(2)
+    for N, p, shift in ((80, 30, 0.0), (80, 30, 20.0), (80, 200, 0.0)):
+        box = coldq.Box(0.0, 1.0, dim=p)
+        A, b, (center, gradient, alpha) = plan(rng, N, p)
+        rows = coldq.Affine(A, b - shift)
+        step = coldq.penalised_step(center, gradient, alpha, 7.0, rows, box)
+        x, value = reference_step(center, gradient, alpha, 7.0, rows, box)
+        np.testing.assert_allclose(step.x, x, atol=1e-5)
+        move = step.x - center
+        ours = gradient @ move + alpha * move @ move
+        ours += 7.0 * np.maximum(rows.value(step.x), 0.0).sum()
+        assert ours <= value + 1e-7 * (1.0 + abs(value))
+
+
+def test_a_batch_gives_the_bits_of_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    parts = [plan(rng, 80, 40) for _ in range(3)]
+    box = coldq.Box(0.0, 1.0, dim=40)
+    rows = coldq.Affine(np.stack([a for a, _, _ in parts]), np.stack([b for _, b, _ in parts]))
+    center, gradient = (np.stack([part[2][k] for part in parts]) for k in (0, 1))
+    together = coldq.penalised_step(center, gradient, [1.0, 2.0, 3.0], 9.0, rows, box)
+    for k, (A, b, (c, d, _)) in enumerate(parts):
+        alone = coldq.penalised_step(c, d, k + 1.0, 9.0, coldq.Affine(A, b), box)
+        assert alone.x.tobytes() == together.x[k].tobytes()
+        assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
+
+
+def test_memory_stays_within_a_small_multiple_of_the_data() -> None:
+    rng = np.random.default_rng(4)
+    for N, p in ((100, 5000), (5000, 100)):
+        A, b, arguments = plan(rng, N, p)
+        rows, box = coldq.Affine(A, b), coldq.Box(0.0, 1.0, dim=p)
+        coldq.penalised_step(*arguments, 2500.0, rows, box)
+        tracemalloc.start()
+        coldq.penalised_step(*arguments, 2500.0, rows, box)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak <= 4 * A.nbytes
+
+
+def test_hard_rows_without_a_common_point_are_named() -> None:
+    A = np.ones((80, 5))
+    b = np.full((2, 80), 3.0)
+    b[1, 79] = -1.0
+    box = coldq.Box(0.0, 1.0, dim=5)
+    with pytest.raises(coldq.Infeasible, match="in instance 1 of the batch") as caught:
+        coldq.penalised_step(np.ones((2, 5)), np.zeros(5), 1.0, INF, coldq.Affine(A, b), box)
+    assert caught.value.step is not None
+    np.testing.assert_allclose(caught.value.step.x[0], np.full(5, 0.6))
+    thin = coldq.SparseAffine(sparse.csr_array(A), b[1])
+    with pytest.raises(coldq.Infeasible):
+        coldq.penalised_step(np.ones(5), np.zeros(5), 1.0, INF, thin, box)
+
+
+def test_the_switch_is_a_stated_rule() -> None:
+    assert not is_large(72, 1000)
+    assert is_large(73, 1)
+    assert is_large(50, 10_000)
+    assert not is_large(16, 1_000_000)
+
+
+def test_sparse_rows_are_a_constraint_like_any_other() -> None:
+    rng = np.random.default_rng(5)
+    A = rng.random((6, 4)) * (rng.random((6, 4)) < 0.5)
+    g, dense = coldq.SparseAffine(sparse.coo_array(A), np.ones(6)), coldq.Affine(A, np.ones(6))
+    x = rng.random((3, 4))
+    np.testing.assert_allclose(g.value(x), dense.value(x))
+    np.testing.assert_array_equal(g.jacobian(x), dense.jacobian(x))
+    assert g.value(x)[1].tobytes() == g.value(x[1]).tobytes()
+    assert g == coldq.SparseAffine(sparse.csr_array(A), np.ones(6))
+    assert g != coldq.SparseAffine(sparse.csr_array(A), np.zeros(6))
+    assert (g.dim, g.n_constraints, g.batch) == (4, 6, ())
+    learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=4), horizon=50)
+    state, other = learner.init(6), learner.init(6)
+    for _ in range(5):
+        loss = coldq.Linear(rng.standard_normal(4))
+        state = learner.update(state, coldq.Feedback(loss, g))
+        other = learner.update(other, coldq.Feedback(loss, dense))
+        np.testing.assert_allclose(state.x, other.x, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: coldq.SparseAffine(np.ones((2, 3)), [1.0, 1.0]), "needs a two-dimensional scipy"),
+        (lambda: coldq.SparseAffine(sparse.eye_array(3), [1.0]), r"needs b of shape \(3,\)"),
+        (lambda: coldq.SparseAffine(INF * sparse.eye_array(2), [1.0, 1.0]), "A must be finite"),
+        (lambda: coldq.Affine(sparse.eye_array(2), [1.0, 1.0]), "coldq.SparseAffine takes it"),
+    ],
+)
+def test_bad_data_gets_a_sentence(call, words: str) -> None:
+    with pytest.raises(coldq.InvalidInput, match=words):
+        call()
+
+
+def test_a_nan_on_the_way_is_diagnosed() -> None:
+    rows, box = coldq.Affine(np.ones((80, 2)), np.ones(80)), coldq.Box(0.0, 1.0, dim=2)
+    with pytest.raises(coldq.InvalidInput, match="came out as NaN"):
+        coldq.step.solve(
+            np.zeros(2), np.array([np.nan, 0.0]), np.array(1.0), np.ones(80), rows, box
+        )

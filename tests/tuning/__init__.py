@@ -1,1 +1,0 @@
-"""Tests of learners that keep a violation rate."""
