@@ -119,10 +119,10 @@ class BestResponse(Learner):
         t, x = self._first(start, batch)
         return self._state(t, x, np.zeros((*t.shape, rows)))
 
-    def update(self, state: Any, feedback: Feedback) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
-        values = self._values(state, feedback, state.rows.shape)
+        gradient = self._gradient(state, feedback, played)
+        values = self._values(state, feedback, state.rows.shape, played)
         require_finite(gradient)
         require_finite(values)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)

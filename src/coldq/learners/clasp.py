@@ -141,9 +141,11 @@ class CLASP(Learner):
         t, x = self._first(start, batch)
         return self._state(t, x, np.zeros((*t.shape, rows)))
 
-    def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
+    def update(
+        self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> CLASPState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         self._require_rows(feedback, hard.shape)
 

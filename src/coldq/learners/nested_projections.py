@@ -137,9 +137,11 @@ class NestedProjections(Learner):
         values = np.zeros((*t.shape, rows))
         return self._state(t, x, no_rows, no_rows[..., 0].copy(), values)
 
-    def update(self, state: NestedState, feedback: Feedback) -> NestedState:
+    def update(
+        self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> NestedState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values")
+        gradient, g = self._observe(state, feedback, "values", played)
         t, x, X = state.t, state.x, self.domain
         rows = affine_rows(feedback.constraint, state)
 

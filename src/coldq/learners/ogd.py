@@ -102,9 +102,9 @@ class OGD(Learner):
         t, x = self._first(start, batch)
         return self._state(t, x)
 
-    def update(self, state: State, feedback: Feedback) -> State:
+    def update(self, state: State, feedback: Feedback, played: ArrayLike | None = None) -> State:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
         return self._state(t + 1, x_new)
