@@ -8,8 +8,10 @@ A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from coldq.step.curved import solve_diagonal, solve_quadratic
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 
-__all__ = ["Step", "penalised_step", "solve"]
+__all__ = ["Residuals", "Step", "penalised_step", "solve"]
 
 MUCH_SPARSE = 20_000  # N p above which even few sparse rows cost less as such than as dense ones
 
@@ -117,7 +119,10 @@ def solve(
 ) -> Step:
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
-        return solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
+        step = solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
+        if _listening:
+            _tell(step.residual)
+        return step
     if type(constraint) not in SOLVERS:
         expected = getattr(constraint, "for_step", None)  # of a learner that looks ahead
         if expected is not None:
@@ -137,7 +142,60 @@ def solve(
     solver = SOLVERS[type(constraint)]
     # Data near the end of the floats may overflow: its answer is judged by the residual.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return solver(center, gradient, alpha, weights, floor, constraint, domain)
+        step = solver(center, gradient, alpha, weights, floor, constraint, domain)
+    if _listening:
+        _tell(step.residual)
+    return step
+
+
+_listening: dict[int, list[Any]] = {}  # by thread; empty nearly always, which costs a step nothing
+
+
+class Residuals:
+    """The residuals of the steps that this thread's learners take within the block.
+
+    A learner's state has no room for them. `heard` has one entry for each step; `worst` is the
+    largest of them, NaN if there was none.
+
+    >>> import coldq
+    >>> from coldq.step import Residuals
+    >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10)
+    >>> with Residuals() as told:
+    ...     state = learner.update(learner.init(0), coldq.Feedback(coldq.Linear([1.0, 2.0]), None))
+    >>> told.worst <= 1e-9
+    True
+    """
+
+    __slots__ = ("_before", "_thread", "heard")
+
+    def __enter__(self) -> Residuals:
+        self._thread = thread = get_ident()
+        self._before = _listening.get(thread)
+        self.heard: list[Any] = []
+        _listening[thread] = self.heard
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is None:
+            del _listening[self._thread]
+        else:
+            _listening[self._thread] = self._before
+
+    @property
+    def worst(self) -> float:
+        """The largest residual."""
+        return worst_of(self.heard)
+
+
+def worst_of(residuals: list[Any]) -> float:
+    """The largest of some residuals, NaN if there is none."""
+    return max((float(np.max(each, initial=0.0)) for each in residuals), default=math.nan)
+
+
+def _tell(residual: Any) -> None:
+    heard = _listening.get(get_ident())
+    if heard is not None:
+        heard.append(residual)
 
 
 def penalised_step(
