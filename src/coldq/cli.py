@@ -155,6 +155,24 @@ def cite(
     raise coldq.InvalidInput(f"there is no learner {name!r}; there are {known}")
 
 
+live = typer.Typer(help="Agents that live in a file, see docs/live-use.md.", no_args_is_help=True)
+app.add_typer(live, name="agent")
+
+
+@live.command()
+def recover(
+    path: Annotated[Path, typer.Argument(help="The damaged file.")],
+    out: Annotated[Path, typer.Argument(help="A new file for what is readable.")],
+) -> None:
+    """Write what is readable of an agent's damaged file to a new one."""
+    from coldq.agent import recover as run_recovery
+
+    found = run_recovery(path, out)
+    for words in found.lost:
+        typer.echo(f"lost: {words}")
+    typer.echo(f"{found.path} goes on after round {found.round}")
+
+
 @app.command()
 def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
