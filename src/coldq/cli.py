@@ -174,6 +174,35 @@ def recover(
 
 
 @app.command()
+def serve(
+    folder: Annotated[
+        Path | None,
+        typer.Option(envvar="COLDQ_FOLDER", help="Where agents live; without it, in memory."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="COLDQ_PORT", help="0 takes a free one.")] = 8787,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="COLDQ_TOKEN", help="What clients must send; else one is drawn."),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let everybody on this machine in.")
+    ] = False,
+    awake: Annotated[int, typer.Option(help="Agents open at once; others sleep on disk.")] = 1000,
+    largest_body: Annotated[int, typer.Option(help="In bytes.")] = 1_000_000,
+    rate: Annotated[float | None, typer.Option(help="Requests a second, of all clients.")] = None,
+) -> None:
+    """Serve agents over HTTP: create, decide, observe, skip, inspect; a page with live plots."""
+    from coldq.commands.serve import serve as run_server
+
+    with stoppable("what was acknowledged is kept, if it was in a folder"):
+        run_server(
+            folder, host, port, token, no_token=no_token, awake=awake, largest_body=largest_body,
+            rate=rate,
+        )  # fmt: skip
+
+
+@app.command()
 def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
     import time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from inspect import signature
+from itertools import islice
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -75,6 +76,10 @@ class Receipt(NamedTuple):
     def accepted(self) -> bool:
         """Whether this message was taken, now for the first time."""
         return self.status in ("applied", "waiting")
+
+
+class OtherFeedback(InvalidInput):
+    """A round has another feedback already, which counts."""
 
 
 class Settled(NamedTuple):
@@ -287,7 +292,7 @@ class Agent:
         >>> agent.observe(1, coldq.Linear([-3.0]), None)
         Traceback (most recent call last):
         ...
-        coldq.errors.InvalidInput: round 1 has another feedback already: ...
+        coldq.agent.agent.OtherFeedback: round 1 has another feedback already: ...
         """
         feedback = Feedback(loss, constraint, None, forecast)
         with self._lock:
@@ -331,8 +336,8 @@ class Agent:
                 raise InvalidInput(f"round {round} has its feedback already, and is not skipped")
             return Receipt(round, "past" if past is None else "repeated")
 
-    def history(self) -> History:
-        """What happened in the rounds since this object was made, a row for each, the last ones.
+    def history(self, last: int | None = None) -> History:
+        """What happened in the rounds since this object was made, a row for each, the `last` ones.
 
         >>> import coldq
         >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
@@ -343,7 +348,10 @@ class Agent:
         from coldq.agent.history import History
 
         with self._lock:
-            told = [past for past in self._settled.values() if past.duals is not None]
+            kept = self._settled.values()
+            count = len(kept) if last is None else min(whole_number("last", last, 1), len(kept))
+            told = [past for past in islice(reversed(kept), count) if past.duals is not None]
+        told.reverse()
         return History.of(told, self._dual_names, self.n_constraints)
 
     def close(self) -> None:
@@ -559,7 +567,7 @@ class Agent:
         else:  # of a function of a process before nothing is left to compare
             same = past.feedback is None or bool(past.feedback == feedback)
         if not same:
-            raise InvalidInput(
+            raise OtherFeedback(
                 f"round {round} has another feedback already: the first one counts, and this one "
                 "changed nothing"
             )

@@ -13,11 +13,14 @@ from coldq._values import Array
 from coldq.errors import Error, InvalidInput
 from coldq.step import worst_of
 
+COORDINATES = 32  # of a decision that a table has columns for
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History:
     """A row for each settled round, and for each member of a batch; `columns` are arrays by name.
 
+    `x_i` is coordinate i of the decision that was played, counted from 1, as far as there are 32.
     `loss` is f(x) at the decision x that was played, `violation` the sum of the rows' [g(x)]_+, and
     `violation_n` that of row n, counted from 1. `queue_n`, `multipliers_n` and `margin_n` are the
     learner's after the round, if it has such. `residual` is that of its step, `seconds` what the
@@ -31,8 +34,8 @@ class History:
     >>> _ = agent.observe(agent.decide().round, coldq.Linear([1.0, 2.0]), rows)
     >>> table = agent.history()
     >>> table
-    History(1 row: round, status, loss, violation, violation_1, queue_1, multipliers_1, residual,
-    seconds)
+    History(1 row: round, status, x_1, x_2, loss, violation, violation_1, queue_1, multipliers_1,
+    residual, seconds)
     >>> table.columns["violation"], table.to_arrow().num_rows
     (array([1.]), 1)
     """
@@ -63,6 +66,9 @@ class History:
         if batched:
             columns["member"] = np.tile(np.arange(members), len(rounds))
         columns["status"] = each([past.status for past in rounds]).astype(str)
+        dim = rounds[0].x.shape[-1] if rounds else 0
+        decisions = [np.reshape(past.x, (members, dim))[:, :COORDINATES] for past in rounds]
+        columns |= _by_row("x", _joined(decisions, (members, 0)))
         columns["loss"] = _joined(loss, (members,))
         columns["violation"] = violation.sum(axis=-1)
         columns |= _by_row("violation", violation)
