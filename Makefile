@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	kill-agent test-browser test-adapters bench clean
+	fuzz-http kill-agent test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -62,6 +62,10 @@ adversary: $(SETUP)
 kill-agent: $(SETUP)
 	$(BIN)/python -m tests.agent.kills --kills 200
 
+# The server's interface, drawn from its own OpenAPI page: no 500, nothing without a token.
+fuzz-http: $(VENV)/.ready-http
+	$(BIN)/python -m pytest tests/serve/drawn_requests.py --override-ini addopts=
+
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters
 	$(BIN)/python -m pytest tests/adapters --override-ini addopts=
@@ -86,6 +90,10 @@ $(SETUP): pyproject.toml
 
 $(VENV)/.ready-bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+$(VENV)/.ready-http: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[http]'
 	touch $@
 
 $(VENV)/.ready-browser: $(SETUP)
