@@ -64,7 +64,7 @@ kill-agent: $(SETUP)
 
 # The server's interface, drawn from its own OpenAPI page: no 500, nothing without a token.
 fuzz-http: $(VENV)/.ready-http
-	$(BIN)/python -m pytest tests/serve/drawn_requests.py --override-ini addopts=
+	$(BIN)/python -m tests.serve.drawn_requests --cases 300
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters
