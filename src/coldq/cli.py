@@ -173,6 +173,21 @@ def recover(
     typer.echo(f"{found.path} goes on after round {found.round}")
 
 
+@live.command()
+def rehearse(
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 5,
+    horizon: Annotated[int | None, typer.Option(help="How many slots; by default all.")] = None,
+) -> None:
+    """What feedback costs that is late, lost or doubled: the paper's problem and a real trace."""
+    from coldq.experiments.disturbed import DISTURBED, LEARNERS, disturb
+    from coldq.report.terminal import print_disturbed, progress
+
+    chosen = _first_seeds(seeds)
+    with stoppable("nothing was written"), progress(2 * len(LEARNERS) * len(DISTURBED)) as done:
+        found = disturb(chosen, horizon, done)
+    print_disturbed(found)
+
+
 @app.command()
 def serve(
     folder: Annotated[
