@@ -29,6 +29,7 @@ LATE = ("played", "held")
 ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
 log = logging.getLogger("coldq.agent")
+log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
 
 
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
