@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	test-browser test-adapters bench clean
+	fuzz-http kill-agent test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -46,15 +46,25 @@ stress: $(SETUP)
 	$(BIN)/python -W error -m tests.stress --steps 200000
 	$(BIN)/python -W error -m tests.stress --steps 5000 --pairs $(PAIRS)
 
-# Every public entry with odd arguments: an answer or a coldq.Error with a sentence.
+# Every public entry with odd arguments: an answer or a coldq.Error with a sentence. An agent beside
+# its model: no difference, through refusals and crashes.
 fuzz: $(SETUP)
 	$(BIN)/python -m tests.fuzz --calls 20000
+	$(BIN)/python -m tests.agent.stateful --cases 3000
 
 # Steps drawn to break the solver, at moderate and extreme scales, and a backbone's in raw units.
 adversary: $(SETUP)
 	$(BIN)/python -m tests.adversary --steps 7000
 	$(BIN)/python -m tests.adversary --steps 1500 --scale extreme
 	$(BIN)/python -m tests.adversary --traffic 20000
+
+# An agent on disk, killed 200 times at work: nothing acknowledged is lost, nothing counts twice.
+kill-agent: $(SETUP)
+	$(BIN)/python -m tests.agent.kills --kills 200
+
+# The server's interface, drawn from its own OpenAPI page: no 500, nothing without a token.
+fuzz-http: $(VENV)/.ready-http
+	$(BIN)/python -m tests.serve.drawn_requests --cases 300
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters
@@ -80,6 +90,10 @@ $(SETUP): pyproject.toml
 
 $(VENV)/.ready-bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+$(VENV)/.ready-http: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[http]'
 	touch $@
 
 $(VENV)/.ready-browser: $(SETUP)

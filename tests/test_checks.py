@@ -231,6 +231,22 @@ class PeeksElsewhere(Broken):
         return super().update(state, feedback)
 
 
+class IgnoresWhatWasPlayed(Broken):
+    def update(self, state, feedback, played=None):
+        return super().update(state, feedback)
+
+
+class StepsFromWhatWasPlayed(Broken):
+    def update(self, state, feedback, played=None):
+        at = state.x if played is None else self._place(state, played)
+        return super().update(replace(state, x=np.array(at)), feedback)
+
+
+class CannotBeLate(Broken):
+    def update(self, state, feedback):
+        return super().update(state, feedback)
+
+
 class TakesAnything(Broken):
     def update(self, state, feedback):
         self._require_own(state, feedback)
@@ -239,7 +255,7 @@ class TakesAnything(Broken):
 
 
 class RaisesAnything(Broken):
-    def _gradient(self, state, feedback):
+    def _gradient(self, state, feedback, played=None):
         raise KeyError("gradient")
 
 
@@ -272,6 +288,9 @@ BROKEN = [
     (Strays, checks.decisions_stay_in_the_domain, "outside the domain"),
     (Peeks, checks.declared_needs_are_the_only_thing_touched, "asked for the value"),
     (PeeksElsewhere, checks.declared_needs_are_the_only_thing_touched, "gradient elsewhere"),
+    (IgnoresWhatWasPlayed, checks.late_feedback_is_about_what_was_played, "should be refused"),
+    (StepsFromWhatWasPlayed, checks.late_feedback_is_about_what_was_played, "acts otherwise"),
+    (CannotBeLate, checks.late_feedback_is_about_what_was_played, "must take played=None"),
     (TakesAnything, checks.bad_input_is_refused, "should be refused"),
     (RaisesAnything, checks.bad_input_is_refused, "should raise a coldq.Error, but raised"),
     (EqualsNothing, checks.learners_are_values, "must equal the original"),
@@ -298,6 +317,7 @@ def test_cards_refuse_what_nobody_knows() -> None:
         ({"needs": frozenset({"luck"})}, "needs may name"),
         ({"certainty": "hearsay"}, "certainty must be one of"),
         ({"memory": "fades"}, "memory must be one of"),
+        ({"played": "well"}, "played must be one of"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             replace(coldq.COLDQ.card, **change)

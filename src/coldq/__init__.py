@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
-    from coldq import adapters, bounds, checks, forecasts, networks, problems, schedules
+    from coldq import adapters, agent, bounds, checks, forecasts, networks, problems, schedules
+    from coldq.agent import Agent
     from coldq.comparators import Comparator, dynamic_comparator, static_comparator
     from coldq.constraints import (
         Affine,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
         IgnoredFile,
         Inexact,
         Infeasible,
+        InUse,
         InvalidInput,
+        NotReadable,
         NotRevealed,
         NotSaveable,
         NotWritten,
@@ -110,6 +113,7 @@ __all__ = [
     "RECOO",
     "Ader",
     "Affine",
+    "Agent",
     "Ball",
     "BestResponse",
     "Box",
@@ -129,6 +133,7 @@ __all__ = [
     "Forecasting",
     "GradientAt",
     "IgnoredFile",
+    "InUse",
     "Inexact",
     "Infeasible",
     "InvalidInput",
@@ -140,6 +145,7 @@ __all__ = [
     "Mahdavi2012",
     "MaxAffine",
     "NestedProjections",
+    "NotReadable",
     "NotRevealed",
     "NotSaveable",
     "NotWritten",
@@ -181,6 +187,7 @@ __all__ = [
     "__version__",
     "accumulated_loss",
     "adapters",
+    "agent",
     "bounds",
     "build",
     "certify",
@@ -213,6 +220,7 @@ __all__ = [
 # imports above say the same to readers and tools.
 _HOME_OF = homes_of(
     {
+        "coldq.agent": "Agent",
         "coldq.comparators": "Comparator dynamic_comparator static_comparator",
         "coldq.constraints": (
             "Affine Convex LogCapacity MaxAffine QuadraticConstraint SparseAffine Stacked "
@@ -221,9 +229,9 @@ _HOME_OF = homes_of(
         "coldq.description": "build describe",
         "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
         "coldq.errors": (
-            "Error IgnoredFile Inexact Infeasible InvalidInput NotRevealed NotSaveable NotWritten "
-            "PastHorizon SharedGradient StepFailed UndefinedRegret UnknownLearner WeakPrice "
-            "WorkerLost WrongState"
+            "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
+            "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
+            "UnknownLearner WeakPrice WorkerLost WrongState"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",

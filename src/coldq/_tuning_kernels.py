@@ -32,8 +32,14 @@ def correction(t):
 
 
 @exact
-def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new, wrong, margin):
-    """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the rows' margins."""
+def judge(
+    t, g, seen, norms, width, rate, tally, predicted, moments, errors, out, new, wrong, margin
+):
+    """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the rows' margins.
+
+    Violations are those of `seen`, the values where the slot was played; forecasts were made for
+    x_t, where the values are g. Nothing of `seen` is read once margins are written.
+    """
     f, n = predicted.shape
     now = correction(t)
     for k in range(TALLY):
@@ -45,7 +51,7 @@ def judge(t, g, norms, width, rate, tally, predicted, moments, errors, out, new,
     if t >= 2.0:
         violated = False
         for k in range(n):
-            violated = violated or g[k] > width * norms[k]
+            violated = violated or seen[k] > width * norms[k]
         out[JUDGED] += 1.0
         if violated:
             out[EXCLUDED if tally[SATURATED] > 0.0 else COUNTED] += 1.0
@@ -212,14 +218,14 @@ def tune_pool(d, x, points, sizes, R, hedge, losses, weights, out, new, shares, 
             directions[k, i] = part * d[i]
 
 
-@batch_kernel("(),(n),(n),(),(),(c),(f,n),(f,n),(f)->(c),(f,n),(f),(n)")
+@batch_kernel("(),(n),(n),(n),(),(),(c),(f,n),(f,n),(f)->(c),(f,n),(f),(n)")
 def judge_values(sizes, at):
     n, c, f = sizes[0], sizes[1], sizes[2]
     judge(
-        vector(at[0], 1)[0], vector(at[1], n), vector(at[2], n), vector(at[3], 1)[0],
-        vector(at[4], 1)[0], vector(at[5], c), matrix(at[6], f, n), matrix(at[7], f, n),
-        vector(at[8], f), vector(at[9], c), matrix(at[10], f, n), vector(at[11], f),
-        vector(at[12], n),
+        vector(at[0], 1)[0], vector(at[1], n), vector(at[2], n), vector(at[3], n),
+        vector(at[4], 1)[0], vector(at[5], 1)[0], vector(at[6], c), matrix(at[7], f, n),
+        matrix(at[8], f, n), vector(at[9], f), vector(at[10], c), matrix(at[11], f, n),
+        vector(at[12], f), vector(at[13], n),
     )  # fmt: skip
     return 0.0
 
@@ -287,7 +293,7 @@ def play(weights, points, multipliers, tally, x, out):
 
 
 @batch_kernel(
-    "(),(n,p),(n),(p),(p),(),(),(),(c),(f,n),(f,n),(f),(r,d),(m,s),(k,p),(k),(h),(k),(k)"
+    "(),(n,p),(n),(p),(p),(),(),(),(c),(f,n),(f,n),(f),(r,d),(m,s),(k,p),(k),(h),(k),(k),(p)"
     "->(c),(f,n),(f),(n),(r,d),(n,p),(n),(h),(k),(k),(k,p),(k)"
 )
 def before_rows(sizes, at):
@@ -296,23 +302,25 @@ def before_rows(sizes, at):
     t, A, b, x = vector(at[0], 1)[0], matrix(at[1], n, p), vector(at[2], n), vector(at[3], p)
     R, rate, width = vector(at[5], 1)[0], vector(at[6], 1)[0], vector(at[7], 1)[0]
     old, past, spec = vector(at[8], c), matrix(at[12], r, d), matrix(at[13], m, s)
-    tally, margin, new = vector(at[19], c), vector(at[22], n), matrix(at[23], r, d)
-    rows, limits = matrix(at[24], n, p), vector(at[25], n)
+    tally, margin, new = vector(at[20], c), vector(at[23], n), matrix(at[24], r, d)
+    rows, limits = matrix(at[25], n, p), vector(at[26], n)
 
-    g, norms = limits, vector(at[31], n)
-    data = vector(at[23], d)  # row 0 of what is remembered
+    y, g, seen, norms = vector(at[19], p), limits, margin, vector(at[32], n)
+    data = vector(at[24], d)  # row 0 of what is remembered
     for j in range(n):
-        value, square = 0.0, 0.0
+        value, there, square = 0.0, 0.0, 0.0
         for i in range(p):
             value += A[j, i] * x[i]
+            there += A[j, i] * y[i]
             square += A[j, i] * A[j, i]
             data[j * (p + 1) + i] = A[j, i]
         data[j * (p + 1) + p] = b[j]
         g[j] = value - b[j]
+        seen[j] = there - b[j]
         norms[j] = math.sqrt(square)
     judge(
-        t, g, norms, R * width, rate, old, matrix(at[9], f, n), matrix(at[10], f, n),
-        vector(at[11], f), tally, matrix(at[20], f, n), vector(at[21], f), margin,
+        t, g, seen, norms, R * width, rate, old, matrix(at[9], f, n), matrix(at[10], f, n),
+        vector(at[11], f), tally, matrix(at[21], f, n), vector(at[22], f), margin,
     )  # fmt: skip
     remember(t if old[KIND] == ROWS else 1.0, data, past, spec, new)
     tally[KIND] = ROWS
@@ -335,8 +343,8 @@ def before_rows(sizes, at):
             limits[j] = R if limits[j] > 0.0 else -R
     tune_pool(
         vector(at[4], p), x, matrix(at[14], k, p), vector(at[15], k), R, vector(at[16], h),
-        vector(at[17], k), vector(at[18], k), vector(at[26], h), vector(at[27], k),
-        vector(at[28], k), matrix(at[29], k, p), vector(at[30], k),
+        vector(at[17], k), vector(at[18], k), vector(at[27], h), vector(at[28], k),
+        vector(at[29], k), matrix(at[30], k, p), vector(at[31], k),
     )  # fmt: skip
     return 0.0
 

@@ -47,7 +47,8 @@ def _bounds(claim: Claim) -> tuple[str, str, str]:
 
 def _terms(card: Card) -> str:
     """What it assumes, and what it costs beyond time."""
-    return "; ".join([*card.assumes, *(["memory grows"] if card.memory == "grows" else [])]) or "-"
+    more = {"memory grows": card.memory == "grows", "takes no played=": card.played != "taken"}
+    return "; ".join([*card.assumes, *(words for words, true in more.items() if true)]) or "-"
 
 
 def print_catalogue() -> None:

@@ -14,6 +14,7 @@ import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from coldq.learners.card import (
     Card,
     citation,
 )
-from coldq.losses import LeastSquares
+from coldq.losses import GradientAt, LeastSquares, Linear
 
 SLOTS = 12
 
@@ -275,23 +276,78 @@ class _Seen:
         return self._ask("jacobian", x)
 
 
-def declared_needs_are_the_only_thing_touched(case: Case) -> None:
-    """A feedback that hides the rest is enough, and changes nothing."""
-    needs = case.learner.card.needs
+def _hidden(revealed: Feedback, x: Array, needs: frozenset[str], slot: int) -> Feedback:
+    """A feedback that shows at x, and elsewhere, what is needed and nothing more."""
     loss = {"gradient": True, "gradient elsewhere": GRADIENT_ELSEWHERE in needs}
     rows = {"value": CONSTRAINT in needs, "jacobian": CONSTRAINT in needs}
-    state = case.init((3,))
+    f: Any = revealed.loss if WHOLE_LOSS in needs else _Seen(revealed.loss, x, loss)
+    g: Any = revealed.constraint
+    return Feedback(f, g if WHOLE_CONSTRAINT in needs else _Seen(g, x, rows), slot)
+
+
+def declared_needs_are_the_only_thing_touched(case: Case) -> None:
+    """A feedback that hides the rest is enough, and changes nothing."""
+    needs, state = case.learner.card.needs, case.init((3,))
     for slot in range(1, SLOTS + 1):
         revealed = case.feedback(slot)
-        g: Any = revealed.constraint
-        if WHOLE_CONSTRAINT not in needs:
-            g = _Seen(g, state.x, rows)
-        f: Any = revealed.loss
-        if WHOLE_LOSS not in needs:
-            f = _Seen(f, state.x, loss)
-        hidden = Feedback(f, g, slot)
+        hidden = _hidden(revealed, state.x, needs, slot)
         seen, state = (case.learner.update(state, f) for f in (hidden, revealed))
         require(snapshot(seen) == snapshot(state), f"hiding the rest changed slot {slot}")
+
+
+def late_feedback_is_about_what_was_played(case: Case) -> None:
+    """``update(..., played=y)`` takes gradient and values at y, and steps from the state's own."""
+    learner, needs, takes = case.learner, case.learner.card.needs, case.learner.card.played
+    state, good = case.init((3,)), case.feedback(1)
+    if takes != "taken":
+        if "played" in signature(learner.update).parameters:
+            _refused(lambda: learner.update(state, good, played=state.x), "played")
+        return
+    require(
+        "played" in signature(learner.update).parameters,
+        "update must take played=None, the decision that a late feedback is about, or its card "
+        "say played='unknown'",
+    )
+    for odd in ("here", np.full(state.x.shape, np.nan), np.zeros(learner.domain.dim + 1)):
+        _refused(lambda odd=odd: learner.update(state, good, played=odd), f"played = {odd!r:.40}")
+    rng, domain = np.random.default_rng(5), learner.domain
+    for slot in range(1, SLOTS + 1):
+        revealed, new = case.feedback(slot), learner.update(state, case.feedback(slot))
+        same = learner.update(state, revealed, played=np.array(state.x))
+        require(snapshot(same) == snapshot(new), f"played = state.x changes slot {slot}")
+        y = domain.project(domain.start() + rng.standard_normal(state.x.shape))
+        before = snapshot(state)
+        late = learner.update(state, revealed, played=y)
+        require(snapshot(state) == before, f"played changed the state given, in slot {slot}")
+        hidden = learner.update(state, _hidden(revealed, y, needs, slot), played=y)
+        require(
+            snapshot(hidden) == snapshot(late),
+            f"hiding what is not at the decision played changed slot {slot}",
+        )
+        for k in range(3):
+            alone = learner.update(state.take(k), case.feedback(slot, k), played=y[k])
+            require(
+                np.asarray(alone.x).tobytes() == np.asarray(late.x[k]).tobytes(),
+                f"member {k} of a batch differs from the same alone, played elsewhere in {slot}",
+            )
+        if not needs & {GRADIENT_ELSEWHERE, WHOLE_LOSS}:
+            _gradient_is_taken_at(y, learner, state, case, slot)
+        state = new
+
+
+def _gradient_is_taken_at(y: Array, learner: Any, state: Any, case: Case, slot: int) -> None:
+    """A loss measured at y acts as the linear one of its slope, and only if y is named."""
+    revealed, (_, _, A, b) = case.feedback(slot), case.data[slot - 1]
+    slope, flat = revealed.loss.gradient(y), Affine(np.zeros(A.shape), np.abs(b))
+    measured = Feedback(GradientAt(y, slope), flat, slot)
+    late = learner.update(state, measured, played=y)
+    linear = learner.update(state, Feedback(Linear(slope), flat, slot))
+    require(
+        np.allclose(late.x, linear.x, rtol=1e-9, atol=1e-9),
+        f"a slope measured at the decision played acts otherwise than the same slope, in {slot}",
+    )
+    if not np.array_equal(y, state.x):
+        _refused(lambda: learner.update(state, measured), "a loss measured elsewhere")
 
 
 class _Broken:
@@ -389,6 +445,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     some_members_go_on_alone,
     decisions_stay_in_the_domain,
     declared_needs_are_the_only_thing_touched,
+    late_feedback_is_about_what_was_played,
     bad_input_is_refused,
     learners_are_values,
 )

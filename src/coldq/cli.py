@@ -155,6 +155,68 @@ def cite(
     raise coldq.InvalidInput(f"there is no learner {name!r}; there are {known}")
 
 
+live = typer.Typer(help="Agents that live in a file, see docs/live-use.md.", no_args_is_help=True)
+app.add_typer(live, name="agent")
+
+
+@live.command()
+def recover(
+    path: Annotated[Path, typer.Argument(help="The damaged file.")],
+    out: Annotated[Path, typer.Argument(help="A new file for what is readable.")],
+) -> None:
+    """Write what is readable of an agent's damaged file to a new one."""
+    from coldq.agent import recover as run_recovery
+
+    found = run_recovery(path, out)
+    for words in found.lost:
+        typer.echo(f"lost: {words}")
+    typer.echo(f"{found.path} goes on after round {found.round}")
+
+
+@live.command()
+def rehearse(
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 5,
+    horizon: Annotated[int | None, typer.Option(help="How many slots; by default all.")] = None,
+) -> None:
+    """What feedback costs that is late, lost or doubled: the paper's problem and a real trace."""
+    from coldq.experiments.disturbed import DISTURBED, LEARNERS, disturb
+    from coldq.report.terminal import print_disturbed, progress
+
+    chosen = _first_seeds(seeds)
+    with stoppable("nothing was written"), progress(2 * len(LEARNERS) * len(DISTURBED)) as done:
+        found = disturb(chosen, horizon, done)
+    print_disturbed(found)
+
+
+@app.command()
+def serve(
+    folder: Annotated[
+        Path | None,
+        typer.Option(envvar="COLDQ_FOLDER", help="Where agents live; without it, in memory."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="COLDQ_PORT", help="0 takes a free one.")] = 8787,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="COLDQ_TOKEN", help="What clients must send; else one is drawn."),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let everybody on this machine in.")
+    ] = False,
+    awake: Annotated[int, typer.Option(help="Agents open at once; others sleep on disk.")] = 1000,
+    largest_body: Annotated[int, typer.Option(help="In bytes.")] = 1_000_000,
+    rate: Annotated[float | None, typer.Option(help="Requests a second, of all clients.")] = None,
+) -> None:
+    """Serve agents over HTTP: create, decide, observe, skip, inspect; a page with live plots."""
+    from coldq.commands.serve import serve as run_server
+
+    with stoppable("what was acknowledged is kept, if it was in a folder"):
+        run_server(
+            folder, host, port, token, no_token=no_token, awake=awake, largest_body=largest_body,
+            rate=rate,
+        )  # fmt: skip
+
+
 @app.command()
 def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""

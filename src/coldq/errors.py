@@ -80,6 +80,24 @@ class NotWritten(Error, OSError):
     """
 
 
+class NotReadable(Error):
+    """A file is damaged, or none of ours; it was left as it is, and nothing in it was executed.
+
+    >>> import coldq
+    >>> issubclass(coldq.NotReadable, coldq.Error)
+    True
+    """
+
+
+class InUse(Error):
+    """A file belongs to an agent that is still open, here or in another process.
+
+    >>> import coldq
+    >>> issubclass(coldq.InUse, coldq.Error)
+    True
+    """
+
+
 class WorkerLost(Error):
     """A process that shares the work ended in the middle of it, or failed in a way of its own.
 

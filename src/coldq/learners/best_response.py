@@ -112,10 +112,10 @@ class BestResponse(Learner):
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
         return cls(problem.domain, **parameters)
 
-    def update(self, state: Any, feedback: Feedback) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
-        values = self._values(state, feedback, state.rows.shape)
+        gradient = self._gradient(state, feedback, played)
+        values = self._values(state, feedback, state.rows.shape, played)
         require_finite(gradient)
         require_finite(values)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)

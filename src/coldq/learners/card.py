@@ -36,6 +36,14 @@ MEMORY = {
 }
 
 
+# Whether ``update(..., played=x)`` takes a feedback about another decision than the state's.
+PLAYED = {
+    "taken": "gradient and values are taken at the decision that was played",
+    "remembered": "refused: the learner remembers what it played itself",
+    "unknown": "refused: its update does not take it",
+}
+
+
 @dataclass(frozen=True)
 class Rate:
     """A growth rate ``O(T^(power + vx V_x + vg V_g) (log T)^log)``.
@@ -151,6 +159,7 @@ class Card:
     certainty: str
     bibtex: str
     memory: str = "constant"
+    played: str = "taken"
 
     def __post_init__(self) -> None:
         unknown = set(self.needs) - set(NEEDS)
@@ -160,6 +169,8 @@ class Card:
             raise InvalidInput(f"certainty must be one of {list(CERTAINTY)}, not {self.certainty}")
         if self.memory not in MEMORY:
             raise InvalidInput(f"memory must be one of {list(MEMORY)}, not {self.memory}")
+        if self.played not in PLAYED:
+            raise InvalidInput(f"played must be one of {list(PLAYED)}, not {self.played}")
 
 
 @cache

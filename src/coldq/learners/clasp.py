@@ -135,9 +135,11 @@ class CLASP(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
-    def update(self, state: CLASPState, feedback: Feedback) -> CLASPState:
+    def update(
+        self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> CLASPState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         self._require_rows(feedback, hard.shape)
 

@@ -306,12 +306,17 @@ class COLDQ(Learner):
         return self._state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
     def update(
-        self, state: QueueState, feedback: Feedback, center: Array | None = None
+        self,
+        state: QueueState,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> QueueState:
         """The state of the next slot, from what slot t revealed. The old state stays as it was.
 
         `center` takes the place of x_t in the step, though not where f_t and g_t are evaluated:
-        the mean of neighbours' decisions, see :class:`~coldq.Decentralised`.
+        the mean of neighbours' decisions, see :class:`~coldq.Decentralised`. `played` takes its
+        place there, though not in the step: the decision that a late or measured feedback is about.
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), alpha=1.0, eta=0.5, gamma=1.0)
@@ -319,8 +324,8 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        gradient = self._gradient(state, feedback)
-        g = self._values(state, feedback, state.queue.shape)
+        gradient = self._gradient(state, feedback, played)
+        g = self._values(state, feedback, state.queue.shape, played)
         t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))

@@ -107,7 +107,7 @@ class Decentralised(Learner):
         shape = (*batch_shape(batch), self.agents)
         return self._own(self.learner.init(n_constraints, start, shape))
 
-    def update(self, state: Any, feedback: Feedback) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
         if isinstance(state, State) or issubclass(type(self.learner), Learner):
             self._require_own(state, feedback)
@@ -117,7 +117,8 @@ class Decentralised(Learner):
                 f"but the state's decisions have shape {np.shape(state.x)}"
             )
         z = mix(self._weights(state.t), np.ascontiguousarray(state.x))
-        return self._own(self.learner.update(state, feedback, center=z))
+        elsewhere = {} if played is None else {"played": played}
+        return self._own(self.learner.update(state, feedback, center=z, **elsewhere))
 
     def _own(self, state: Any) -> Any:
         """The learner's fresh state as one of the network."""

@@ -112,9 +112,11 @@ class COLDQDoubling(Learner):
         queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
         return self._state(t, x, queue, np.zeros(queue.shape))
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+    def update(
+        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x = state.t, state.x
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T

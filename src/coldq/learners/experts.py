@@ -128,9 +128,11 @@ class ExpertLearner(Learner):
         first = first - first.max(axis=0)
         return self._state(t, x, np.array(np.broadcast_to(first, (M, *shape))), experts)
 
-    def update(self, state: ExpertState, feedback: Feedback) -> ExpertState:
+    def update(
+        self, state: ExpertState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> ExpertState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
 
         points = _experts_last(state.experts.x, 2)
@@ -138,9 +140,9 @@ class ExpertLearner(Learner):
 
         experts = pool.update(state.experts, self._for_experts(feedback, gradient))
 
-        played = weighted_mean(logs, _experts_last(experts.x, 2))
+        x_new = weighted_mean(logs, _experts_last(experts.x, 2))
         log_weights = logs if logs.ndim == 1 else np.ascontiguousarray(np.moveaxis(logs, -1, 0))
-        return self._state(t + 1, played, log_weights, experts)
+        return self._state(t + 1, x_new, log_weights, experts)
 
     def _for_experts(self, feedback: Feedback, gradient: Array) -> Feedback:
         """What the experts see: the loss itself, or its linear surrogate at x_t."""

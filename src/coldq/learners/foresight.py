@@ -153,22 +153,36 @@ class Foresight(Value):
             return state.past
         return np.zeros((*state.batch, self.rows, d))
 
-    def look(self, state: Any, t: Array, g: Array, J: Array, constraint: Any, given: Any, R: Any):
+    def look(
+        self,
+        state: Any,
+        t: Array,
+        g: Array,
+        J: Array,
+        constraint: Any,
+        given: Any,
+        R: Any,
+        elsewhere: bool,
+    ):
         """Judge slot t: the new arrays, and the next constraint as expected.
+
+        A slot is violated where it was played, and forecasts were made for x_t. If that is
+        `elsewhere`, surprises are those of the whole constraint, or of its linear model, at x_t.
 
         Returns tally, margin, moments, errors and past, the data that every forecast expects, and
         the constraint that the chosen one makes of it.
         """
         batch = state.batch
-        norms = np.sqrt(_row_sums(J))
+        seen, norms, data = g, np.sqrt(_row_sums(J)), data_of(constraint)
+        if elsewhere:
+            g = np.array(np.broadcast_to(with_data(constraint, data).value(state.x), g.shape))
         empty = np.empty
         tally, margin = empty(state.tally.shape), empty(g.shape)
         moments, errors = empty(state.moments.shape), empty(state.errors.shape)
         judge_values()(
-            t, g, norms, self.tolerance * R, self.rate, state.tally, state.predicted,
+            t, g, seen, norms, self.tolerance * R, self.rate, state.tally, state.predicted,
             state.moments, state.errors, tally, moments, errors, margin,
         )  # fmt: skip
-        data = data_of(constraint)
         d = data.shape[-1]
         data = np.ascontiguousarray(np.broadcast_to(data, (*batch, d)))
         kind = kind_of(constraint)

@@ -111,11 +111,13 @@ class Jenatton2016(Learner):
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, **parameters)
 
-    def update(self, state: Jenatton2016State, feedback: Feedback) -> Jenatton2016State:
+    def update(
+        self, state: Jenatton2016State, feedback: Feedback, played: ArrayLike | None = None
+    ) -> Jenatton2016State:
         """The state of the next slot."""
-        gradient, rows = self._observe(state, feedback, "values")
+        gradient, rows = self._observe(state, feedback, "values", played)
         t, x, dual = state.t, state.x, state.dual
-        g, slope = worst_row(rows, self._jacobian(state, feedback, rows.shape[-1]))
+        g, slope = worst_row(rows, self._jacobian(state, feedback, rows.shape[-1], played))
         eta, theta = self.eta(t), self.theta(t)
         mu = 1.0 / (theta * (t + 1))
 

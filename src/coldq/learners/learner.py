@@ -13,6 +13,7 @@ from coldq._values import (
     FLOAT,
     Array,
     Value,
+    all_finite,
     as_array,
     batch_shape,
     core_contiguous,
@@ -130,12 +131,24 @@ class Learner(Value):
                 f"has {self.domain.dim} coordinates"
             )
 
-    def _observe(self, state: Any, feedback: Feedback, rows: str) -> tuple[Array, Array]:
+    def _observe(
+        self, state: Any, feedback: Feedback, rows: str, played: ArrayLike | None
+    ) -> tuple[Array, Array]:
         """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
-        gradient = self._gradient(state, feedback)
-        return gradient, self._values(state, feedback, getattr(state, rows).shape)
+        gradient = self._gradient(state, feedback, played)
+        return gradient, self._values(state, feedback, getattr(state, rows).shape, played)
 
-    def _gradient(self, state: Any, feedback: Feedback) -> Array:
+    def _place(self, state: Any, played: ArrayLike | None) -> Array:
+        """Where f_t and g_t are evaluated: at x_t, unless another decision was played."""
+        x = state.x
+        if played is None or played is x:
+            return x
+        at = self._spread("played", point(played, x.shape[-1], "played"), x.shape)
+        if not all_finite(at):
+            raise InvalidInput(f"played must be finite, but is {at}")
+        return x if (at == x).all() else at
+
+    def _gradient(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Array:
         """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
         if (
             type(state) is not self.state_type
@@ -143,7 +156,7 @@ class Learner(Value):
             or not isinstance(feedback, Feedback)
         ):
             self._require_own(state, feedback)
-        x, loss = state.x, feedback.loss
+        x, loss = state.x if played is None else self._place(state, played), feedback.loss
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
         if isinstance(loss, Value):
@@ -194,12 +207,19 @@ class Learner(Value):
                 f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
             )
 
-    def _values(self, state: Any, feedback: Feedback, shape: tuple[int, ...]) -> Array:
+    def _values(
+        self,
+        state: Any,
+        feedback: Feedback,
+        shape: tuple[int, ...],
+        played: ArrayLike | None = None,
+    ) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
+        x = state.x if played is None else self._place(state, played)
         try:
-            g = feedback.constraint.value(state.x)
+            g = feedback.constraint.value(x)
         except InvalidInput:
-            require_coordinates("constraint", feedback.constraint, state.x)
+            require_coordinates("constraint", feedback.constraint, x)
             raise
         if type(g) is not np.ndarray or g.shape != shape or g.dtype is not FLOAT:
             name, rows = "the constraint's value", shape[-1]
@@ -243,10 +263,13 @@ class Learner(Value):
             return state.x
         return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
 
-    def _jacobian(self, state: Any, feedback: Feedback, rows: int) -> Array:
+    def _jacobian(
+        self, state: Any, feedback: Feedback, rows: int, played: ArrayLike | None = None
+    ) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
-        shape = (*state.x.shape[:-1], rows, state.x.shape[-1])
-        J = point(feedback.constraint.jacobian(state.x), shape[-1], "the constraint's jacobian")
+        x = self._place(state, played)
+        shape = (*x.shape[:-1], rows, x.shape[-1])
+        J = point(feedback.constraint.jacobian(x), shape[-1], "the constraint's jacobian")
         if J.shape != shape or not core_contiguous(J, 2):
             J = self._spread("the constraint's jacobian", J, shape)
         return J

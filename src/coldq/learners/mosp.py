@@ -113,9 +113,11 @@ class MOSP(Learner):
         require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+    def update(
+        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x = state.t, state.x
 
         dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)

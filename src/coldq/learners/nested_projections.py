@@ -127,9 +127,11 @@ class NestedProjections(Learner):
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, **parameters)
 
-    def update(self, state: NestedState, feedback: Feedback) -> NestedState:
+    def update(
+        self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> NestedState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values")
+        gradient, g = self._observe(state, feedback, "values", played)
         t, x, X = state.t, state.x, self.domain
         rows = affine_rows(feedback.constraint, state)
 

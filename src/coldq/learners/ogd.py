@@ -96,9 +96,9 @@ class OGD(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
 
-    def update(self, state: State, feedback: Feedback) -> State:
+    def update(self, state: State, feedback: Feedback, played: ArrayLike | None = None) -> State:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
         return self._state(t + 1, x_new)

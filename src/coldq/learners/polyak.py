@@ -156,16 +156,18 @@ class PolyakFeasibility(Learner):
             **parameters,
         )
 
-    def update(self, state: PolyakState, feedback: Feedback) -> PolyakState:
+    def update(
+        self, state: PolyakState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> PolyakState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values")
+        gradient, g = self._observe(state, feedback, "values", played)
         t, x = state.t, state.x
-        level, s = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
+        level, s = worst_row(g, self._jacobian(state, feedback, g.shape[-1], played))
         eta, rho = self.eta(t)[..., None], self.rho(t)
 
         y = x - eta * gradient
         size = dot(s, s)
-        excess = np.maximum(level + dot(s, y - x) + rho, 0.0)
+        excess = np.maximum(level + dot(s, y - self._place(state, played)) + rho, 0.0)
         length = excess / np.where(size > 0.0, size, 1.0)  # a row of zeros pulls nowhere
         x_new = require_finite(self.domain.project(y - length[..., None] * s))
         return self._state(t + 1, x_new, np.array(g))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
@@ -139,10 +140,14 @@ class RECOO(Learner):
         return cls(problem.domain, **parameters)
 
     def update(
-        self, state: QueueState, feedback: Feedback, center: Array | None = None
+        self,
+        state: QueueState,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         t, queue, following = state.t, state.queue, state.t + 1
         z = self._center(state, center)
         alpha, gamma = self.alpha(t), self.gamma(t)
@@ -150,7 +155,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             self._require_rows(feedback, queue.shape)
         else:
-            g = self._values(state, feedback, queue.shape)
+            g = self._values(state, feedback, queue.shape, played)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(t))
             if has_first(t):  # Q_1 = 0
                 queue = np.where(t[..., None] == 1, state.queue, queue)

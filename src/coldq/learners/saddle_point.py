@@ -70,11 +70,13 @@ class SaddlePoint(Learner):
             )
         return cls(problem.domain, problem.horizon, eta=eta, delta=2.0 * slopes, **parameters)
 
-    def update(self, state: DualState, feedback: Feedback) -> DualState:
+    def update(
+        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x, dual = state.t, state.x, state.queue
-        J = self._jacobian(state, feedback, g.shape[-1])
+        J = self._jacobian(state, feedback, g.shape[-1], played)
         eta, delta = self.eta[..., None], self.delta[..., None]
 
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))

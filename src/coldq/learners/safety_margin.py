@@ -157,14 +157,16 @@ class Forecasting(Learner):
         t, x = np.array(inner.t), np.array(inner.x)
         return self._state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
 
-    def update(self, state: AheadState, feedback: Feedback) -> AheadState:
+    def update(
+        self, state: AheadState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> AheadState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
         n, ahead = state.margin.shape[-1], self._ahead
-        values = self._values(state, feedback, state.margin.shape)
-        slopes = self._jacobian(state, feedback, n)
+        values = self._values(state, feedback, state.margin.shape, played)
+        slopes = self._jacobian(state, feedback, n, played)
         g = whole(feedback.constraint, n)
         given = feedback.forecast and feedback.forecast.constraint
         given = None if given is None else whole(given, n)
@@ -173,10 +175,12 @@ class Forecasting(Learner):
         if size is None:  # of an unbounded domain the decision's own size says what rounding is
             size = np.sqrt(np.square(state.x).sum(axis=-1))
         tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes, g, given, size
+            state, t, values, slopes, g, given, size, self._place(state, played) is not state.x
         )
         both: Any = Anticipated(feedback.constraint, expected.tightened(margin))
-        inner = self.learner.update(state.inner, Feedback(feedback.loss, both, feedback.slot))
+        elsewhere = {} if played is None else {"played": played}
+        seen = Feedback(feedback.loss, both, feedback.slot)
+        inner = self.learner.update(state.inner, seen, **elsewhere)
         tally[..., SATURATED] = self._saturated(state.inner, inner)
         x = np.array(inner.x)
         predicted = ahead.predict(x, g, data, given, n)

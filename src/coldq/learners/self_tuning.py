@@ -44,7 +44,7 @@ from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
-BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1)  # core axes of inputs
+BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1)  # core axes of inputs
 AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
 FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
 
@@ -210,17 +210,24 @@ class SelfTuning(Learner):
             np.zeros((*lead, K)), np.full((*lead, K), 1.0 / K),
         )  # fmt: skip
 
-    def update(self, state: SelfTuningState, feedback: Feedback) -> SelfTuningState:
+    def update(
+        self, state: SelfTuningState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> SelfTuningState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback)
+        gradient = self._gradient(state, feedback, played)
         g: Any = feedback.constraint
         plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
         if plain and feedback.forecast is None:
-            return self._update_rows(state, gradient, feedback, g)
-        return self._update_any(state, gradient, feedback)
+            return self._update_rows(state, gradient, feedback, g, played)
+        return self._update_any(state, gradient, feedback, played)
 
     def _update_rows(
-        self, state: SelfTuningState, gradient: Array, feedback: Feedback, g: Affine
+        self,
+        state: SelfTuningState,
+        gradient: Array,
+        feedback: Feedback,
+        g: Affine,
+        played: ArrayLike | None,
     ) -> SelfTuningState:
         """The rule for affine rows: two kernels, and the step between them."""
         self._require_rows(feedback, state.margin.shape)
@@ -241,7 +248,7 @@ class SelfTuning(Learner):
         given = (
             t, g.A, g.b, x, gradient, self._R, ahead.rate, self._tolerance, state.tally,
             state.predicted, state.moments, state.errors, past, ahead.table, state.points,
-            self.pool, state.hedge, state.losses, state.weights,
+            self.pool, state.hedge, state.losses, state.weights, self._place(state, played),
         )  # fmt: skip
         found = (
             tally, moments, errors, margin, new, rows, limits, hedge, losses, weights, directions,
@@ -252,28 +259,29 @@ class SelfTuning(Learner):
             state.points, directions, alphas, np.full(n, WEIGHT),
             Affine.unchecked(rows[..., None, :, :], limits[..., None, :]), self.domain,
         )  # fmt: skip
-        played, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
+        x_new, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
         multipliers = np.ascontiguousarray(step.multipliers)
         given = t, weights, step.x, multipliers, tally, new, ahead.table, errors
-        found = played, marked, predicted
+        found = x_new, marked, predicted
         fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
         return self._state(
-            state.t + 1, played, marked, margin, predicted, moments, errors, new,
+            state.t + 1, x_new, marked, margin, predicted, moments, errors, new,
             np.array(state.slopes), step.x, hedge, losses, weights,
         )  # fmt: skip
 
     def _update_any(
-        self, state: SelfTuningState, gradient: Array, feedback: Feedback
+        self, state: SelfTuningState, gradient: Array, feedback: Feedback, played: ArrayLike | None
     ) -> SelfTuningState:
-        """The rule for any constraint, and with a forecast of the user's own."""
-        values, n = self._values(state, feedback, state.margin.shape), state.margin.shape[-1]
-        slopes_now = self._jacobian(state, feedback, n)
+        """The rule for any constraint, with a forecast of the user's own, or late."""
+        shape, n = state.margin.shape, state.margin.shape[-1]
+        values = self._values(state, feedback, shape, played)
+        slopes_now = self._jacobian(state, feedback, n, played)
         g = whole(feedback.constraint, n)
         given = feedback.forecast and feedback.forecast.constraint
         given = None if given is None else whole(given, n)
         ahead, t, R = self._ahead, state.t.astype(np.float64), self._R
         tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes_now, g, given, R
+            state, t, values, slopes_now, g, given, R, self._place(state, played) is not state.x
         )
 
         hedge, losses, weights = (empty(a.shape) for a in (state.hedge, state.losses, state.losses))
@@ -294,11 +302,11 @@ class SelfTuning(Learner):
         points = np.ascontiguousarray(np.moveaxis(step.x, 0, -2))
         prices = np.ascontiguousarray(np.moveaxis(step.multipliers * rho, 0, -2))
 
-        played, marked = empty(state.x.shape), empty(tally.shape)
-        play_pool()(weights, points, prices, tally, played, marked)
-        predicted = ahead.predict(played, g, data, given, n)
+        x, marked = empty(state.x.shape), empty(tally.shape)
+        play_pool()(weights, points, prices, tally, x, marked)
+        predicted = ahead.predict(x, g, data, given, n)
         return self._state(
-            state.t + 1, played, marked, margin, predicted, moments, errors, past, slopes, points,
+            state.t + 1, x, marked, margin, predicted, moments, errors, past, slopes, points,
             hedge, losses, weights,
         )  # fmt: skip
 

@@ -124,11 +124,13 @@ class SinhaVaze(Learner):
             parameters["modulus"] = 2.0 * known.strong_convexity
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: SinhaVazeState, feedback: Feedback) -> SinhaVazeState:
+    def update(
+        self, state: SinhaVazeState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> SinhaVazeState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values")
+        gradient, g = self._observe(state, feedback, "values", played)
         t, x = state.t, state.x
-        level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1]))
+        level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1], played))
         level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 

@@ -134,11 +134,13 @@ class Switch(Learner):
             parameters["lipschitz"] = known.lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: SwitchState, feedback: Feedback) -> SwitchState:
+    def update(
+        self, state: SwitchState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> SwitchState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         t, x = state.t, state.x
-        g = self._values(state, feedback, state.values.shape)
+        g = self._values(state, feedback, state.values.shape, played)
         A, b = affine_rows(feedback.constraint, state)
 
         ccv = state.ccv + np.maximum(g.max(axis=-1, initial=0.0), 0.0)
@@ -148,9 +150,10 @@ class Switch(Learner):
         rows = [np.where(stay[..., None, None], rows, 0.0) for rows in (state.A, A)]
         ends = [np.where(stay[..., None], ends, 0.0) for ends in (state.b, b)]
         near = NestedState(t, x, rows[0], ends[0], state.values)
-        near = self.nested.update(near, Feedback(feedback.loss, Affine(rows[1], ends[1])))
+        seen = Feedback(feedback.loss, Affine(rows[1], ends[1]))
+        near = self.nested.update(near, seen, played)
         far = SinhaVazeState(t, x, state.violation, state.squares, state.values)
-        far = self.universal.update(far, feedback)
+        far = self.universal.update(far, feedback, played)
         return self._state(
             t + 1,
             np.where(stay[..., None], near.x, far.x),

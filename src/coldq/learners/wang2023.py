@@ -91,6 +91,7 @@ class Wang2023(Learner):
         ),
         certainty="uncertain",
         bibtex=reference("wang2023delay"),
+        played="remembered",
     )
 
     state_type = Wang2023State
@@ -160,9 +161,15 @@ class Wang2023(Learner):
         past = np.repeat(x[..., None, :], self.delay + 1, axis=-2)
         return self._state(t, x, queue, queue.copy(), past)
 
-    def update(self, state: Wang2023State, feedback: Feedback) -> Wang2023State:
+    def update(
+        self, state: Wang2023State, feedback: Feedback, played: ArrayLike | None = None
+    ) -> Wang2023State:
         """The state after the feedback of slot t, which came at the end of slot t + tau."""
         self._require_own(state, feedback)
+        if played is not None:
+            raise InvalidInput(
+                "Wang2023 remembers what it played over its own delay: leave played out"
+            )
         t, latest, past = state.t, state.x, state.past
         oldest = np.ascontiguousarray(past[..., 0, :])
         gradient = self._gradient(State(t, oldest), feedback)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, one_real, positive
 from coldq.domains import require_domain
@@ -141,9 +142,11 @@ class Yi2021(Learner):
             parameters["gamma0"] = 1.0 / scale
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+    def update(
+        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x = state.t, state.x
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_real, positive
 from coldq.contractions import matvec, vecmat
@@ -132,18 +133,22 @@ class Yi2023(Learner):
         return cls.from_exponents(problem.domain, **parameters)
 
     def update(
-        self, state: Yi2023State, feedback: Feedback, center: Array | None = None
+        self,
+        state: Yi2023State,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> Yi2023State:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
-        gradient, g = self._observe(state, feedback, "queue")
-        t, x, q = state.t, state.x, state.queue
+        gradient, g = self._observe(state, feedback, "queue", played)
+        t, q = state.t, state.queue
         z = self._center(state, center)
-        J = self._jacobian(state, feedback, g.shape[-1]) * (g > 0.0)[..., None]
+        J = self._jacobian(state, feedback, g.shape[-1], played) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
         x_new = require_finite(self.domain.project(z - alpha * w))
-        moved = np.maximum(g, 0.0) + matvec(J, x_new - x)
+        moved = np.maximum(g, 0.0) + matvec(J, x_new - self._place(state, played))
         q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
         return self._state(t + 1, x_new, q_new)
 

@@ -107,9 +107,11 @@ class YuNeely2020(Learner):
             parameters["lipschitz"] = known.vector_lipschitz
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+    def update(
+        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x = state.t, state.x
         gamma = self.gamma(t)[..., None]
 

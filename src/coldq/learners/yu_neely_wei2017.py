@@ -88,15 +88,18 @@ class YuNeelyWei2017(Learner):
         require_problem(problem)
         return cls(problem.domain, problem.horizon, **parameters)
 
-    def update(self, state: DualState, feedback: Feedback) -> DualState:
+    def update(
+        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x, Q = state.t, state.x, state.queue
-        J = self._jacobian(state, feedback, g.shape[-1])
+        J = self._jacobian(state, feedback, g.shape[-1], played)
 
         d = self.V[..., None] * gradient + vecmat(J, Q)
         x_new = require_finite(self._move(x, d))
-        Q_new = require_finite(np.maximum(Q + g + matvec(J, x_new - x), 0.0))
+        moved = g + matvec(J, x_new - self._place(state, played))
+        Q_new = require_finite(np.maximum(Q + moved, 0.0))
         return self._state(t + 1, x_new, Q_new)
 
     def _move(self, x: Array, d: Array) -> Array:

@@ -99,11 +99,13 @@ class YuanLamperski2018(Learner):
         sigma = (m + 1.0) * L**2 / (2.0 * (1.0 - a))
         return cls(problem.domain, problem.horizon, eta=eta, sigma=sigma, **parameters)
 
-    def update(self, state: DualState, feedback: Feedback) -> DualState:
+    def update(
+        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue")
+        gradient, g = self._observe(state, feedback, "queue", played)
         t, x = state.t, state.x
-        J = self._jacobian(state, feedback, g.shape[-1])
+        J = self._jacobian(state, feedback, g.shape[-1], played)
         eta, sigma = self.eta[..., None], self.sigma[..., None]
 
         dual = np.maximum(g, 0.0) / (sigma * eta)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from coldq.experiments.runs import FigureRuns
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from coldq.experiments.disturbed import Outcome
     from coldq.experiments.targets import Target
 
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
@@ -162,6 +163,38 @@ def print_target(target: Target) -> None:
         "share of violated slots."
     )
     shown.print()
+
+
+def print_disturbed(found: Sequence[Outcome]) -> None:
+    """What late, lost and doubled feedback costs, beside the undisturbed run."""
+    shown = console()
+    for problem in dict.fromkeys(one.problem for one in found):
+        rows = table(
+            problem,
+            ("learner", "feedback"),
+            (
+                "loss",
+                "against\nundisturbed",
+                "violation\nin all",
+                "slots\nviolated",
+                "rounds\nskipped",
+            ),
+        )
+        calm = 0.0
+        for one in (one for one in found if one.problem == problem):
+            words = one.disturbance.words
+            calm = one.loss if words == "undisturbed" else calm
+            rows.add_row(
+                one.learner if words == "undisturbed" else "",
+                words,
+                f"{one.loss:,.6g}",
+                f"{100 * (one.loss - calm) / abs(calm):+.2f}%",
+                f"{one.violation:,.5g}",
+                f"{100 * one.share:.1f}%",
+                f"{one.skipped:,.0f}",
+            )
+        shown.print(rows)
+        shown.print()
 
 
 def time_sentence(result: Reproduction) -> str:

@@ -31,9 +31,10 @@ from coldq.step.convex import solve_convex, solve_stacked
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
 from coldq.step.quadratic import solve_diagonal, solve_quadratic
+from coldq.step.residuals import Residuals, listening, tell
 from coldq.step.slot import Slot
 
-__all__ = ["Step", "penalised_step", "solve"]
+__all__ = ["Residuals", "Step", "penalised_step", "solve"]
 
 # By constraint; which domains each takes, it says itself.
 SOLVERS: dict[type, Callable[[Slot], Step]] = {
@@ -61,16 +62,20 @@ def solve(
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
     try:
         if type(constraint) is Affine and type(domain) is Box:  # by far the commonest: the fastest
-            return solve_affine(
+            step = solve_affine(
                 center, gradient, alpha, weights, floor, constraint.A, constraint.b, domain.lower,
                 domain.upper,
             )  # fmt: skip
-        # Data near the end of the floats may overflow: its answer is judged by the residual.
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
-            return solver_of(constraint, domain)(slot)
+        else:
+            # Data near the end of the floats may overflow: its answer is judged by the residual.
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
+                step = solver_of(constraint, domain)(slot)
     except DoNotFit:
         raise Slot(center, gradient, alpha, weights, floor, constraint, domain).misfit() from None
+    if listening:
+        tell(step.residual)
+    return step
 
 
 def solver_of(constraint: Any, domain: Any) -> Callable[[Slot], Step]:

@@ -1,0 +1,593 @@
+"""The agent: one learner, one state, and the rounds whose feedback is still to come."""
+
+from __future__ import annotations
+
+import logging
+import os
+from inspect import signature
+from itertools import islice
+from threading import Lock
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, one_of, whole_number
+from coldq.agent.store import APPLIED, HELD, OPEN, Store
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback, Forecast
+from coldq.learners.maker import require_same
+from coldq.protocols import Constraint, Loss, require_learner
+from coldq.step import Residuals
+
+if TYPE_CHECKING:
+    from coldq.agent.history import History
+
+DUALS = ("queue", "multipliers", "margin")
+LATE = ("played", "held")
+ORDERS = ("round", "arrival")
+REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
+log = logging.getLogger("coldq.agent")
+log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
+
+
+new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
+
+
+class Decision(NamedTuple):
+    """What to play, `x`, and the number of its `round`, to be named when its feedback is here.
+
+    >>> import coldq
+    >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10), n_constraints=1)
+    >>> agent.decide()
+    Decision(x=array([0., 0.]), round=1)
+    """
+
+    x: Array
+    round: int
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same round, bit for bit."""
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return self.round == other.round and np.array_equal(self.x, other.x)
+
+    def __hash__(self) -> int:
+        return hash(self.round)
+
+
+class Receipt(NamedTuple):
+    """What became of a message about a `round`.
+
+    `status` is "applied", or "waiting" for feedback that is held back until earlier rounds are
+    settled; "repeated" if this was known already; "skipped" if the feedback comes after its round
+    was; "past" if the round is so old that nothing is known of it. Only the first two change
+    anything.
+
+    >>> import coldq
+    >>> coldq.agent.Receipt(3, "waiting").accepted
+    True
+    """
+
+    round: int
+    status: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether this message was taken, now for the first time."""
+        return self.status in ("applied", "waiting")
+
+
+class OtherFeedback(InvalidInput):
+    """A round has another feedback already, which counts."""
+
+
+class Settled(NamedTuple):
+    """A round that is over: its feedback, None if it was skipped, and the state after it.
+
+    `known` is the feedback as data, if it is kept on disk and can be.
+    """
+
+    round: int
+    x: Array
+    feedback: Feedback | None
+    known: str | None
+    state: Any
+    residuals: list[Any]
+    seconds: float
+
+
+class Past(NamedTuple):
+    """What is remembered of a settled round; of one before a restart its feedback is data alone.
+
+    `duals` are the arrays of the state after it that the agent's `dual_names` name.
+    """
+
+    round: int
+    status: str
+    x: Array
+    feedback: Feedback | None
+    known: str | None
+    duals: tuple[Array, ...] | None
+    residuals: list[Any]
+    seconds: float
+
+
+class Held(NamedTuple):
+    """Feedback that waits for earlier rounds."""
+
+    decision: Decision
+    feedback: Feedback
+    known: str | None
+
+
+class Agent:
+    """A learner that is live: decide now, hear later, in any order, twice or never.
+
+    Rounds are numbered from 1. Several may be in flight. Feedback is applied in the order of its
+    rounds as these are complete: what comes early waits, and a round that stays without feedback is
+    skipped, by :meth:`skip` or by the `limit`. Skipping leaves the learner's state and clock as
+    they are. An agent may be used by several threads at once.
+
+    Parameters
+    ----------
+    learner, n_constraints, start, batch
+        A learner, and what its `init` takes. The members of a batch share their rounds.
+    path
+        A file to survive in: every accepted observation is on disk before :meth:`observe`
+        returns, and an agent made with the same path goes on there, bit for bit. The file belongs
+        to one agent at a time, see :meth:`close`.
+    limit
+        How many rounds later a missing feedback is given up: opening round n skips those before
+        n - limit. None: never. Rounds count, not hours, so that no clock matters.
+    late
+        "played": feedback is evaluated at the decision that its round played. "held": at the
+        decision that the state has by then, as in :func:`coldq.simulate` with a delay. None: the
+        first, unless the learner does not take it (``learner.card.played``).
+    order
+        "round", or "arrival": feedback is applied at once, in whatever order it comes.
+    remember
+        How many settled rounds are known, to tell repeated from different feedback, and to show in
+        :meth:`history`.
+
+    >>> import coldq
+    >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100), n_constraints=1)
+    >>> for slot in range(20):
+    ...     decision = agent.decide()
+    ...     loss, rows = coldq.Linear([-1.0, -2.0]), coldq.Affine([[1.0, 1.0]], [1.0])
+    ...     receipt = agent.observe(decision.round, loss, rows)
+    >>> receipt, agent.decide().x.round(6)
+    (Receipt(round=20, status='applied'), array([0., 1.]))
+    """
+
+    def __init__(
+        self,
+        learner: Any,
+        n_constraints: int,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        start: ArrayLike | None = None,
+        batch: tuple[int, ...] = (),
+        limit: int | None = None,
+        late: str | None = None,
+        order: str = "round",
+        remember: int = REMEMBERED,
+    ) -> None:
+        require_learner(learner)
+        can = takes_played(learner)
+        if late is None:
+            late = "played" if can else "held"
+        if one_of("late", late, LATE) == "played" and not can:
+            raise InvalidInput(
+                f"{type(learner).__name__}.update does not take a decision played before, so that "
+                "late must be 'held'"
+            )
+        self.learner = learner
+        self.n_constraints = whole_number("n_constraints", n_constraints, 0)
+        self.late = late
+        self.order = one_of("order", order, ORDERS)
+        self.limit = None if limit is None else whole_number("limit", limit, 0)
+        self.remember = whole_number("remember", remember, 1)
+        self._lock = Lock()
+        self._latest = 0  # the last round that was opened
+        self._next = 1  # the first round that is not settled
+        self._open: dict[int, Decision] = {}  # without feedback, in the order of their rounds
+        self._held: dict[int, Held] = {}
+        self._settled: dict[int, Past] = {}  # the last of them, in the order of settling
+        self._closed = False
+        self._state = learner.init(self.n_constraints, start, batch)
+        self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
+        self._store: Store | None = None
+        if path is not None:
+            self._store = Store(path)
+            try:
+                self._begin(self._store)
+            except BaseException:
+                self._store.close()
+                raise
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], learner: Any = None) -> Agent:
+        """The agent that lives in a file, with the learner that it was made with.
+
+        A `learner` is needed where it holds functions of your own, which no file can; its other
+        parameters must be those that it had, or the difference is named.
+
+        >>> import coldq, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "agent.db"
+        >>> with coldq.Agent(coldq.OGD(coldq.Simplex(3), eta=0.1), 0, path=path) as agent:
+        ...     _ = agent.observe(agent.decide().round, coldq.Linear([1.0, 2.0, 3.0]), None)
+        >>> with coldq.Agent.open(path) as agent:
+        ...     agent, agent.learner.domain
+        (Agent(OGD, round 1), Simplex(dim=3, total=1.0, cap=inf))
+        """
+        options = Store.read(path)
+        made = options.learner() if learner is None else learner
+        return cls(made, options.n_constraints, path=path, batch=options.batch, **options.keywords)
+
+    @property
+    def state(self) -> Any:
+        """The learner's state, with all feedback that was applied."""
+        return self._state
+
+    @property
+    def round(self) -> int:
+        """The latest round, 0 before the first decision."""
+        return self._latest
+
+    @property
+    def in_flight(self) -> tuple[int, ...]:
+        """The rounds that wait for their feedback."""
+        with self._lock:
+            return tuple(self._open)
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """The rounds whose feedback waits for that of earlier ones."""
+        with self._lock:
+            return tuple(sorted(self._held))
+
+    def decide(self, round: int | None = None) -> Decision:
+        """The decision of a round: the same, however often it is asked for.
+
+        Without a number: that of the latest round as long as it has no feedback, then that of the
+        next. ``decide(agent.round + 1)`` opens the next one while others are in flight. A round
+        that has its feedback, or that is further ahead, is refused.
+
+        >>> import coldq
+        >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
+        >>> agent.decide().round, agent.decide().round, agent.decide(2).round, agent.in_flight
+        (1, 1, 2, (1, 2))
+        """
+        with self._lock:
+            if round is None:
+                known = self._open.get(self._latest)
+            elif type(round) is int and round == self._latest + 1:
+                known = None
+            else:
+                known = self._decided(round)
+            return self._opened() if known is None else known
+
+    def observe(
+        self,
+        round: int,
+        loss: Loss,
+        constraint: Constraint | None,
+        forecast: Forecast | None = None,
+    ) -> Receipt:
+        """Tell the loss and the constraint of a round; the receipt says what became of them.
+
+        The same again is accepted once, and said to be repeated; a different one for the same round
+        is refused. What is refused changes nothing.
+
+        >>> import coldq
+        >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
+        >>> one, two = agent.decide(1), agent.decide(2)
+        >>> agent.observe(2, coldq.Linear([-1.0]), None).status  # until round 1 is complete
+        'waiting'
+        >>> agent.observe(1, coldq.Linear([-2.0]), None).status, int(agent.state.t)
+        ('applied', 3)
+        >>> agent.observe(1, coldq.Linear([-2.0]), None).status
+        'repeated'
+        >>> agent.observe(1, coldq.Linear([-3.0]), None)
+        Traceback (most recent call last):
+        ...
+        coldq.agent.agent.OtherFeedback: round 1 has another feedback already: ...
+        """
+        feedback = Feedback(loss, constraint, None, forecast)
+        with self._lock:
+            if type(round) is not int:
+                round = whole_number("round", round, 1)
+            decision = self._open.get(round)
+            if decision is None:
+                return self._again(round, feedback)
+            store = self._store
+            if round != self._next and self.order == "round":
+                return self._hold(round, feedback, decision)
+            known = None if store is None else store.as_data(feedback)
+            first = self._apply(self._state, decision, feedback, known)
+            if self._held or store is not None:
+                self._settle(self._in_turn([first]))
+            else:
+                del self._open[round]
+                self._state = first.state
+                self._keep(first)
+            return new_tuple(Receipt, (round, "applied"))
+
+    def skip(self, round: int) -> Receipt:
+        """Go on without the feedback of a round; the learner's state and clock stay as they are.
+
+        >>> import coldq
+        >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
+        >>> agent.skip(agent.decide().round), agent.skip(1).status
+        (Receipt(round=1, status='skipped'), 'repeated')
+        >>> agent.observe(1, coldq.Linear([1.0]), None).accepted, int(agent.state.t)
+        (False, 1)
+        """
+        with self._lock:
+            self._require_usable()
+            round = whole_number("round", round, 1)
+            if round in self._open:
+                self._settle(self._in_turn([self._skipped(round, self._state)]))
+                return Receipt(round, "skipped")
+            self._require_known(round)
+            past = self._settled.get(round)
+            if round in self._held or (past is not None and past.status == "applied"):
+                raise InvalidInput(f"round {round} has its feedback already, and is not skipped")
+            return Receipt(round, "past" if past is None else "repeated")
+
+    def history(self, last: int | None = None) -> History:
+        """What happened in the rounds since this object was made, a row for each, the `last` ones.
+
+        >>> import coldq
+        >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
+        >>> _ = agent.observe(agent.decide().round, coldq.Linear([-1.0]), None)
+        >>> agent.history().columns["loss"]
+        array([0.])
+        """
+        from coldq.agent.history import History
+
+        with self._lock:
+            kept = self._settled.values()
+            count = len(kept) if last is None else min(whole_number("last", last, 1), len(kept))
+            told = [past for past in islice(reversed(kept), count) if past.duals is not None]
+        told.reverse()
+        return History.of(told, self._dual_names, self.n_constraints)
+
+    def close(self) -> None:
+        """Let go of the file, so that another may open it; without a path nothing happens.
+
+        An agent that is closed decides no more. What is on disk is complete at any time, so that
+        nothing is lost without this.
+        """
+        with self._lock:
+            if self._store is not None and not self._closed:
+                self._closed = True
+                try:
+                    self._store.snapshot(self._state, self._latest - self.remember)
+                finally:
+                    self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        flying = f", {len(self._open)} in flight" if self._open else ""
+        return f"Agent({type(self.learner).__name__}, round {self._latest}{flying})"
+
+    def _begin(self, store: Store) -> None:
+        """Start in a new file, or go on in one that there is."""
+        mine = {"late": self.late, "order": self.order}
+        may_change = {"limit": self.limit, "remember": self.remember}
+        batch = np.shape(self._state.x)[:-1]
+        if store.is_new:
+            fixed = {"n_constraints": self.n_constraints, "batch": batch}
+            store.create(self.learner, self._state, mine | may_change | fixed)
+            return
+        made = store.options()
+        own = getattr(self.learner, "_maker", None)
+        if own is not None:
+            remedy = f"coldq.Agent.open({os.fspath(store.path)!r}) goes on with the one it was"
+            require_same(made.fingerprint, own, f"the agent in {store.path} was made", remedy)
+        theirs = {"n_constraints": made.n_constraints, "batch": made.batch, **made.keywords}
+        for name, value in {"n_constraints": self.n_constraints, "batch": batch, **mine}.items():
+            if theirs[name] != value:
+                raise InvalidInput(
+                    f"the agent in {store.path} has {name} = {theirs[name]!r}, but this one "
+                    f"{value!r}"
+                )
+        self._restore(store, made)
+        if any(made.keywords[name] != value for name, value in may_change.items()):
+            store.note(**may_change)
+
+    def _restore(self, store: Store, made: Any) -> None:
+        """The state and the rounds of a file; what came after its snapshot is applied again."""
+        like = self._state.x
+        state, again = store.state(self.learner, made.fingerprint), []
+        for row in store.rounds():
+            x, number = store.decision(row, like), row.round
+            x.flags.writeable = False
+            if row.status == OPEN:
+                self._open[number] = Decision(x, number)
+            elif row.status == HELD:
+                decision = Decision(x, number)
+                self._held[number] = Held(decision, store.feedback(row), row.feedback)
+            else:
+                applied = row.status == APPLIED
+                status = "applied" if applied else "skipped"
+                past = Past(number, status, x, None, row.feedback, None, [], 0.0)
+                self._settled[number] = past
+                if applied and (row.turn or 0) > store.turn:
+                    again.append((row.turn, Decision(x, number), row))
+            self._latest = number
+        for turn, decision, row in sorted(again, key=lambda each: each[0]):
+            state = self._apply(state, decision, store.feedback(row), None).state
+            store.applied_again(turn)
+        self._state = state
+        self._next = min([*self._open, *self._held], default=self._latest + 1)
+
+    # Everything below is called with the lock held.
+
+    def _opened(self) -> Decision:
+        """The decision of a new round; it may be the one too many for a round that is missing."""
+        self._require_usable()
+        number = self._latest + 1
+        if self.limit is not None and self._open:
+            late = [n for n in self._open if n < number - self.limit]
+            if late:
+                log.warning("rounds %s had no feedback for %s rounds: skipped", late, self.limit)
+                self._settle(self._in_turn([self._skipped(n, self._state) for n in late]))
+        x = self._state.x
+        if type(x) is not np.ndarray or x.flags.writeable:  # of a learner of the user's own
+            x = np.array(x)
+            x.flags.writeable = False
+        decision = new_tuple(Decision, (x, number))
+        if self._store is not None:
+            self._store.opened(number, x)
+        self._open[number] = decision
+        self._latest = number
+        return decision
+
+    def _decided(self, round: int) -> Decision | None:
+        """The decision of a round that was opened, or None for the next one."""
+        round = whole_number("round", round, 1)
+        if round == self._latest + 1:
+            return None
+        if round in self._open:
+            return self._open[round]
+        if round in self._held:
+            return self._held[round].decision
+        if round > self._latest:
+            raise InvalidInput(
+                f"rounds are opened one after the other: after {self._latest} comes "
+                f"{self._latest + 1}, not {round}"
+            )
+        raise InvalidInput(f"round {round} is over; the latest is {self._latest}")
+
+    def _apply(
+        self, state: Any, decision: Decision, feedback: Feedback, known: str | None
+    ) -> Settled:
+        """A round with its feedback: the learner's update, and what it tells."""
+        begun, x = perf_counter(), decision.x
+        with Residuals() as told:
+            if x is state.x or self.late == "held":
+                state = self.learner.update(state, feedback)
+            else:
+                state = self.learner.update(state, feedback, played=x)
+        seconds = perf_counter() - begun
+        return new_tuple(Settled, (decision.round, x, feedback, known, state, told.heard, seconds))
+
+    def _skipped(self, round: int, state: Any) -> Settled:
+        return Settled(round, self._open[round].x, None, None, state, [], 0.0)
+
+    def _in_turn(self, settled: list[Settled]) -> list[Settled]:
+        """Rounds that are settled now, and after them those that only waited for them."""
+        if not self._held:
+            return settled
+        done, number = {each.round for each in settled}, self._next
+        state = settled[-1].state
+        while number <= self._latest:
+            held = self._held.get(number)
+            if held is not None:
+                settled.append(self._apply_or_skip(state, held))
+                state = settled[-1].state
+            elif number in self._open and number not in done:
+                break
+            number += 1
+        return settled
+
+    def _apply_or_skip(self, state: Any, held: Held) -> Settled:
+        """Feedback that waited for its turn. It was tried before; no other round pays for it."""
+        try:
+            return self._apply(state, *held)
+        except Exception as error:
+            log.error("the feedback of round %s failed: skipped: %s", held.decision.round, error)
+            return Settled(held.decision.round, held.decision.x, None, None, state, [], 0.0)
+
+    def _settle(self, settled: list[Settled]) -> None:
+        """Write rounds down, and only then let them count."""
+        self._require_usable()
+        if self._store is not None:
+            self._store.settle(settled, self._latest - self.remember)
+        self._state = settled[-1].state
+        for each in settled:
+            self._open.pop(each.round, None)
+            self._held.pop(each.round, None)
+            self._keep(each)
+
+    def _keep(self, settled: Settled) -> None:
+        """Remember a settled round, and the first that is not."""
+        round, x, feedback, known, state, residuals, seconds = settled
+        duals = tuple([getattr(state, name) for name in self._dual_names])
+        status = "skipped" if feedback is None else "applied"
+        past = self._settled
+        kept = round, status, x, feedback, known, duals, residuals, seconds
+        past[round] = new_tuple(Past, kept)
+        if len(past) > self.remember:
+            del past[next(iter(past))]
+        self._move(round)
+
+    def _move(self, settled: int) -> None:
+        """After a round is settled, the first that is not."""
+        number = self._next
+        if settled == number:
+            number += 1
+            while number <= self._latest and number not in self._open and number not in self._held:
+                number += 1
+            self._next = number
+
+    def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
+        """Keep feedback back until earlier rounds are settled; what would fail then fails now."""
+        self._require_usable()
+        known = None if self._store is None else self._store.as_data(feedback)
+        if self._store is not None and known is None:
+            raise InvalidInput(
+                f"the feedback of round {round} has functions of your own, which a file cannot "
+                f"hold, and must wait for round {self._next}: settle that one first, or describe "
+                "the feedback by coldq's own losses and constraints"
+            )
+        self._apply(self._state, decision, feedback, None)
+        if self._store is not None:
+            self._store.hold(round, known)
+        self._held[round] = Held(self._open.pop(round), feedback, known)
+        return Receipt(round, "waiting")
+
+    def _again(self, round: int, feedback: Feedback) -> Receipt:
+        """A message about a round that has its feedback, or never can have one."""
+        self._require_usable()
+        self._require_known(round)
+        past = self._held.get(round) or self._settled.get(round)
+        if past is None or (isinstance(past, Past) and past.status == "skipped"):
+            return Receipt(round, "past" if past is None else "skipped")
+        if past.known is not None:
+            same = past.known == Store.as_data(feedback)
+        else:  # of a function of a process before nothing is left to compare
+            same = past.feedback is None or bool(past.feedback == feedback)
+        if not same:
+            raise OtherFeedback(
+                f"round {round} has another feedback already: the first one counts, and this one "
+                "changed nothing"
+            )
+        log.info("the feedback of round %s came again", round)
+        return Receipt(round, "repeated")
+
+    def _require_known(self, round: int) -> None:
+        if not 1 <= round <= self._latest:
+            raise InvalidInput(f"round {round} was not decided yet; the latest is {self._latest}")
+
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
+
+
+def takes_played(learner: Any) -> bool:
+    """Whether a learner's update takes feedback about a decision played before."""
+    card = getattr(learner, "card", None)
+    return (
+        getattr(card, "played", "taken") == "taken"
+        and "played" in signature(learner.update).parameters
+    )

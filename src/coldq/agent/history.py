@@ -1,0 +1,132 @@
+"""What an agent's rounds were like, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import Error, InvalidInput
+from coldq.step.residuals import worst_of
+
+COORDINATES = 32  # of a decision that a table has columns for
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class History:
+    """A row for each settled round, and for each member of a batch; `columns` are arrays by name.
+
+    `x_i` is coordinate i of the decision that was played, counted from 1, as far as there are 32.
+    `loss` is f(x) at the decision x that was played, `violation` the sum of the rows' [g(x)]_+, and
+    `violation_n` that of row n, counted from 1. `queue_n`, `multipliers_n` and `margin_n` are the
+    learner's after the round, if it has such. `residual` is that of its step, `seconds` what the
+    update took. What is not known is NaN: a loss that was revealed without its value, or
+    everything about a round that was skipped. Functions of your own are asked for their values when
+    the table is made.
+
+    >>> import coldq
+    >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10), n_constraints=1)
+    >>> rows = coldq.Affine([[1.0, 1.0]], [-1.0])
+    >>> _ = agent.observe(agent.decide().round, coldq.Linear([1.0, 2.0]), rows)
+    >>> table = agent.history()
+    >>> table
+    History(1 row: round, status, x_1, x_2, loss, violation, violation_1, queue_1, multipliers_1,
+    residual, seconds)
+    >>> table.columns["violation"], table.to_arrow().num_rows
+    (array([1.]), 1)
+    """
+
+    columns: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, rounds: Sequence[Any], dual_names: Sequence[str], n_constraints: int) -> History:
+        """The table of some rounds that an agent remembers."""
+        members = int(np.prod(rounds[0].x.shape[:-1])) if rounds else 1
+        batched = bool(rounds) and rounds[0].x.ndim > 1
+        loss, over, duals = [], [], {name: [] for name in dual_names}
+        for past in rounds:
+            loss.append(_known(past.feedback and past.feedback.loss, past.x, (members,)))
+            shape = (members, n_constraints)
+            values = _known(past.feedback and past.feedback.constraint, past.x, shape)
+            over.append(np.maximum(values, 0.0))
+            for name, array in zip(dual_names, past.duals, strict=True):
+                duals[name].append(_members(array, members, n_constraints))
+
+        def each(values: list[Any]) -> np.ndarray:
+            return np.repeat(np.array(values), members)
+
+        violation = _joined(over, (members, n_constraints))
+        columns: dict[str, np.ndarray] = {
+            "round": each([past.round for past in rounds]).astype(np.int64)
+        }
+        if batched:
+            columns["member"] = np.tile(np.arange(members), len(rounds))
+        columns["status"] = each([past.status for past in rounds]).astype(str)
+        dim = rounds[0].x.shape[-1] if rounds else 0
+        decisions = [np.reshape(past.x, (members, dim))[:, :COORDINATES] for past in rounds]
+        columns |= _by_row("x", _joined(decisions, (members, 0)))
+        columns["loss"] = _joined(loss, (members,))
+        columns["violation"] = violation.sum(axis=-1)
+        columns |= _by_row("violation", violation)
+        for name in dual_names:
+            columns |= _by_row(name, _joined(duals[name], (members, n_constraints)))
+        columns["residual"] = each([worst_of(past.residuals) for past in rounds]).astype(np.float64)
+        columns["seconds"] = each([past.seconds for past in rounds]).astype(np.float64)
+        return cls(columns)
+
+    def __len__(self) -> int:
+        return len(self.columns["round"])
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"History({count} row{'s' if count != 1 else ''}: {', '.join(self.columns)})"
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return _library("pandas").DataFrame(self.columns)
+
+    def to_polars(self) -> Any:
+        """A Polars DataFrame."""
+        return _library("polars").DataFrame(self.columns)
+
+    def to_arrow(self) -> Any:
+        """A PyArrow Table."""
+        return _library("pyarrow").table(self.columns)
+
+
+def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
+    """Values at a decision, as far as they are known."""
+    if function is None:
+        return np.full(shape, np.nan)
+    try:
+        lead = x.shape[:-1] + shape[1:]
+        return np.broadcast_to(function.value(x), lead).reshape(shape)
+    except Error:
+        return np.full(shape, np.nan)
+
+
+def _members(array: Any, members: int, n_constraints: int) -> Array:
+    """A learner's numbers for each row; of one that has others there is no such column to fill."""
+    if np.size(array) != members * n_constraints:
+        return np.full((members, n_constraints), np.nan)
+    return np.reshape(array, (members, n_constraints))
+
+
+def _joined(parts: list[Array], shape: tuple[int, ...]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]))
+
+
+def _by_row(name: str, values: Array) -> dict[str, Array]:
+    """A column for each constraint."""
+    return {f"{name}_{n + 1}": values[:, n] for n in range(values.shape[-1])}
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidInput(f"this table needs {name}: install it with pip install {name}") from None

@@ -1,0 +1,350 @@
+"""An agent on disk: one SQLite file, in which every transaction is whole or absent.
+
+It is in WAL mode with synchronous=FULL. What is acknowledged is on disk; a file that was cut off in
+the middle of a write, by a kill or by the power, opens as of the last transaction. All of it is
+data: arrays in NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON.
+
+The state is written as a snapshot now and then. Feedback that was applied since is applied again
+when the file is opened, which gives the same bits. Feedback that holds functions of the user's own
+is no data: its state is written at once instead.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.description import build, describe
+from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.feedback import Feedback, Forecast
+from coldq.learners.maker import KEY
+
+OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
+FORMAT = 1
+OPEN, HELD, APPLIED, SKIPPED = range(4)
+EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE rounds (
+    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL, feedback TEXT
+);
+"""
+
+
+class Row(NamedTuple):
+    """A round as it is on disk; `turn` counts the feedbacks that were applied."""
+
+    round: int
+    status: int
+    turn: int | None
+    x: bytes
+    feedback: str | None
+
+
+class Options(NamedTuple):
+    """What an agent was made with."""
+
+    description: dict[str, Any] | None
+    fingerprint: str
+    n_constraints: int
+    batch: tuple[int, ...]
+    keywords: dict[str, Any]
+
+    def learner(self) -> Any:
+        """The learner, from its description."""
+        if self.description is None:
+            raise NotSaveable(
+                "the learner of this agent holds functions of your own, which no file can: pass "
+                "the same learner again, coldq.Agent.open(path, learner)"
+            )
+        return build(self.description)
+
+
+class Store:
+    """The file of one agent, locked as long as it is open."""
+
+    def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
+        self.path = Path(path)
+        self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
+        with self._errors():
+            self._db = sqlite3.connect(
+                self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self._errors():
+                self._lock(new)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _lock(self, new: bool) -> None:
+        """Take the file, and look whose it is before anything is written to it."""
+        run = self._db.execute
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        run("PRAGMA trusted_schema=OFF")
+        tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        owner, version = (
+            run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
+        )
+        self.is_new = not tables and owner in (0, OURS)
+        if self.is_new and not new:
+            raise NotReadable(f"{self.path} is empty: no agent was ever in it")
+        if not self.is_new and owner != OURS:
+            raise NotReadable(f"{self.path} is an SQLite file, but not that of an agent")
+        if not self.is_new and version != FORMAT:
+            raise NotReadable(
+                f"{self.path} has the format {version}, but this version of coldq has {FORMAT}"
+            )
+        if not self.is_new:
+            found = run("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise self._damaged(found)
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("BEGIN EXCLUSIVE")
+        run("COMMIT")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Options:
+        """What the agent in a file was made with."""
+        if not Path(path).is_file():
+            raise InvalidInput(f"there is no agent in {path}: coldq.Agent(..., path=) makes one")
+        store = cls(path, new=False)
+        try:
+            return store.options()
+        finally:
+            store.close()
+
+    def create(self, learner: Any, state: Any, options: dict[str, Any]) -> None:
+        """Tables for a new agent, and its first state."""
+        try:
+            description = describe(learner)
+        except NotSaveable:
+            description = None
+        meta = {"learner": description, "fingerprint": fingerprint(state), **options}
+        with self._transaction() as run:
+            for command in TABLES.split(";"):
+                run(command)
+            run(f"PRAGMA application_id={OURS}")
+            run(f"PRAGMA user_version={FORMAT}")
+            self._note(meta)
+            self._write(state, 0)
+
+    def options(self) -> Options:
+        """What the agent was made with."""
+        with self._errors():
+            meta = dict(self._db.execute("SELECT name, value FROM meta"))
+        try:
+            found = {name: json.loads(value) for name, value in meta.items()}
+            self.turn = self._saved = found["turn"]
+            return Options(
+                found["learner"],
+                found["fingerprint"],
+                found["n_constraints"],
+                tuple(found["batch"]),
+                {name: found[name] for name in ("late", "order", "limit", "remember")},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(f"its description is not whole: {error!r}") from None
+
+    def note(self, **options: Any) -> None:
+        """Other options than before."""
+        with self._transaction():
+            self._note(options)
+
+    def state(self, learner: Any, text: str) -> Any:
+        """The state of the snapshot; `text` is the fingerprint, which was compared."""
+        with self._errors():
+            found = dict(self._db.execute("SELECT name, array FROM state"))
+        try:
+            arrays = {name: _array(data) for name, data in found.items()}
+        except (ValueError, OSError, EOFError) as error:
+            raise self._damaged(f"its state is not whole: {error}") from None
+        try:
+            return learner.from_arrays(arrays | {KEY: np.array(text)})
+        except InvalidInput as error:
+            raise self._damaged(f"its state is not sound: {error}") from None
+
+    def rounds(self) -> list[Row]:
+        """All rounds, in order."""
+        columns = ", ".join(Row._fields)
+        with self._errors():
+            found = self._db.execute(f"SELECT {columns} FROM rounds ORDER BY round")
+            return [Row(*row) for row in found]
+
+    def decision(self, row: Row, like: Array) -> Array:
+        """The decision of a round, as the state's own decisions are."""
+        if not isinstance(row.x, bytes) or len(row.x) != like.nbytes:
+            raise self._damaged(f"the decision of round {row.round} is not whole")
+        return np.frombuffer(row.x, "<f8").reshape(like.shape).astype(np.float64, copy=False)
+
+    def feedback(self, row: Row) -> Feedback:
+        """The feedback of a round, built from its data."""
+        try:
+            return feedback_of(row.feedback)
+        except (InvalidInput, ValueError, TypeError, KeyError) as error:
+            raise self._damaged(
+                f"the feedback of round {row.round} is not whole: {error}"
+            ) from None
+
+    def applied_again(self, turn: int) -> None:
+        """Feedback up to this turn was applied, though the snapshot is older."""
+        self.turn = turn
+
+    @staticmethod
+    def as_data(feedback: Feedback) -> str | None:
+        """A feedback as text, or None if it has functions of the user's own."""
+        try:
+            data = {"loss": describe(feedback.loss), "constraint": describe(feedback.constraint)}
+            if feedback.forecast is not None:
+                parts = vars(feedback.forecast).items()
+                data["forecast"] = {n: None if v is None else describe(v) for n, v in parts}
+        except NotSaveable:
+            return None
+        return json.dumps(data, separators=(",", ":"))
+
+    def opened(self, round: int, x: Array) -> None:
+        """A new round. A kill does not lose it; if the power does, it has the same decision again.
+
+        So it need not wait for the disk: the state that it follows from is there.
+        """
+        data = np.ascontiguousarray(x, "<f8").tobytes()
+        with self._errors():
+            try:
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._db.execute(
+                    "INSERT INTO rounds (round, status, x) VALUES (?, ?, ?)", (round, OPEN, data)
+                )
+            finally:
+                self._db.execute("PRAGMA synchronous=FULL")
+
+    def hold(self, round: int, known: str | None) -> None:
+        """Feedback that waits."""
+        with self._transaction() as run:
+            run("UPDATE rounds SET status=?, feedback=? WHERE round=?", (HELD, known, round))
+
+    def settle(self, settled: Sequence[Any], oldest: int) -> None:
+        """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
+        turn, write = self.turn, False
+        with self._transaction() as run:
+            for each in settled:
+                if each.feedback is None:
+                    values = SKIPPED, None, None, each.round
+                else:
+                    turn += 1
+                    write = write or each.known is None
+                    values = APPLIED, turn, each.known, each.round
+                run("UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?", values)
+            if write or turn - self._saved >= EVERY:
+                write = True
+                self._write(settled[-1].state, turn)
+                self._forget(oldest)
+        self.turn = turn
+        if write:
+            self._saved = turn
+
+    def snapshot(self, state: Any, oldest: int) -> None:
+        """The state as it is, so that opening the file applies nothing again."""
+        if self._saved != self.turn:
+            with self._transaction():
+                self._write(state, self.turn)
+                self._forget(oldest)
+            self._saved = self.turn
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+
+    def _forget(self, oldest: int) -> None:
+        settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
+        self._db.execute(settled, (oldest, APPLIED, SKIPPED))
+
+    def _write(self, state: Any, turn: int) -> None:
+        run = self._db.execute
+        run("DELETE FROM state")
+        for name, array in state.to_arrays().items():
+            if name != KEY:
+                run("INSERT INTO state (name, array) VALUES (?, ?)", (name, _bytes(array)))
+        self._note({"turn": turn})
+
+    def _note(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            pair = name, json.dumps(value)
+            self._db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", pair)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """All of it or nothing; what goes wrong is said, and the file stays as it was."""
+        with self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db.execute
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors in our words."""
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            raise self._damaged(str(error)) from None
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorname", "")
+            if code.startswith("SQLITE_BUSY") or code.startswith("SQLITE_LOCKED"):
+                raise InUse(
+                    f"{self.path} is in use: an agent's file belongs to one agent at a time, which "
+                    "lets go of it when it is closed or its process ends"
+                ) from None
+            if code.startswith("SQLITE_NOTADB"):
+                raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
+            if code.startswith("SQLITE_CORRUPT"):
+                raise self._damaged(str(error)) from None
+            raise NotWritten(
+                f"{self.path} could not be written: {error}. What was there before is unchanged"
+            ) from error
+
+    def _damaged(self, words: str) -> NotReadable:
+        short = " ".join(words.replace("*** in database main ***", "").split())
+        return NotReadable(
+            f"{self.path} is damaged ({short}): `coldq agent recover` saves what is readable"
+        )
+
+
+def fingerprint(state: Any) -> str:
+    """The text that says whose state it is."""
+    return str(state.to_arrays().get(KEY, ""))
+
+
+def feedback_of(text: str | None) -> Feedback:
+    """A feedback from its text."""
+    data = json.loads(text or "")
+    forecast = data.get("forecast")
+    if forecast is not None:
+        parts = {name: None if part is None else build(part) for name, part in forecast.items()}
+        forecast = Forecast(**parts)
+    return Feedback(build(data["loss"]), build(data["constraint"]), None, forecast)
+
+
+def _bytes(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.asarray(array), allow_pickle=False)
+    return file.getvalue()
+
+
+def _array(data: bytes) -> np.ndarray:
+    return np.load(io.BytesIO(data), allow_pickle=False)

@@ -1,0 +1,86 @@
+"""``coldq serve``: agents over HTTP until a signal comes."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import signal
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+
+from coldq.errors import InvalidInput
+
+NEEDS = ("fastapi", "uvicorn", "prometheus_client")
+PATIENCE = 10  # seconds for requests that are still being answered when a signal comes
+
+
+def serve(
+    folder: Path | None,
+    host: str,
+    port: int,
+    token: str | None,
+    *,
+    no_token: bool,
+    awake: int,
+    largest_body: int,
+    rate: float | None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that came before are answered."""
+    missing = [name for name in NEEDS if find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"serving needs {', '.join(missing)}: install them with pip install 'coldq[serve]'"
+        )
+    if no_token and token:
+        raise InvalidInput("--no-token and a token contradict each other: give one of them")
+    if no_token and not is_loopback(host):
+        raise InvalidInput(f"--no-token is for this machine alone, but --host is {host}")
+    for name, value in (("--awake", awake), ("--largest-body", largest_body)):
+        if value < 1:
+            raise InvalidInput(f"{name} must be at least 1, but is {value}")
+    if rate is not None and not rate >= 1.0:
+        raise InvalidInput(f"--rate must be at least 1 request a second, but is {rate}")
+    made = None if no_token or token else secrets.token_urlsafe(24)
+    import uvicorn
+
+    from coldq.serve import create_app
+
+    app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
+    with bound(host, port) as listening:
+        where = f"http://{host}:{listening.getsockname()[1]}"
+        kept = "in memory, until it ends" if folder is None else f"in {folder}"
+        print(f"coldq serves {where}, agents {kept}", flush=True)
+        if made is not None:
+            print(f"token: {made}", flush=True)
+        settings = uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
+        uvicorn.Server(settings).run(sockets=[listening])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside this machine reaches it.
+
+    >>> from coldq.commands.serve import is_loopback
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None

@@ -1,0 +1,284 @@
+"""The HTTP interface: what may be asked, in what words, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import FastAPI, Request
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from coldq.agent import Agent
+from coldq.agent.agent import OtherFeedback
+from coldq.description import build
+from coldq.errors import Error, InUse, NotReadable, NotWritten
+from coldq.feedback import Forecast
+from coldq.serve.agents import ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.guard import OPEN_TO_ALL, Guard
+
+HERE = Path(__file__).parent
+LONGEST = 10_000  # rounds remembered, or shown at once
+PAGE_RULES = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+Name = Annotated[str, InPath(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")]
+Round = Annotated[int, InPath(ge=1, le=2**53)]
+Description = dict[str, Any]
+
+
+class Creation(BaseModel):
+    """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    learner: Description
+    n_constraints: int = Field(ge=0, le=ROWS)
+    limit: int | None = Field(1000, ge=0, le=1_000_000)
+    late: Literal["played", "held"] | None = None
+    order: Literal["round", "arrival"] = "round"
+    remember: int = Field(100, ge=1, le=LONGEST)
+
+
+class Expected(BaseModel):
+    """What is expected of the next round."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    loss: Description | None = None
+    constraint: Description | None = None
+
+
+class Told(BaseModel):
+    """The feedback of a round: descriptions of its loss and of its constraint."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    loss: Description
+    constraint: Description | None = None
+    forecast: Expected | None = None
+
+
+class Decided(BaseModel):
+    """What to play."""
+
+    round: int
+    x: list[Any]
+
+
+class Answer(BaseModel):
+    """What became of a message about a round, see coldq.agent.Receipt."""
+
+    round: int
+    status: Literal["applied", "waiting", "repeated", "skipped", "past"]
+
+
+class Refused(BaseModel):
+    """Why nothing was done."""
+
+    error: str
+
+
+def create_app(
+    folder: Path | None = None,
+    *,
+    token: str | None,
+    awake: int = 1000,
+    largest_body: int = 1_000_000,
+    rate: float | None = None,
+) -> FastAPI:
+    """The server as an ASGI application, for uvicorn or another server.
+
+    Parameters
+    ----------
+    folder
+        Where agents live; None: in memory, and they end with the process.
+    token
+        What a client must send as ``Authorization: Bearer``; None: anybody may do anything.
+    awake
+        How many agents are open at once; the others sleep in the folder.
+    largest_body
+        In bytes.
+    rate
+        Requests a second, of all clients together, beyond which they are told to wait.
+
+    >>> from coldq.serve import create_app
+    >>> create_app(token="secret").title
+    'coldq'
+    """
+    agents = Agents(folder, awake)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        agents.close()
+
+    refusals: dict[int | str, dict[str, Any]] = {
+        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 503, 507)
+    }
+    app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
+    app.state.agents = agents
+    app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate)
+    app.add_exception_handler(Error, _refused)
+    app.add_exception_handler(MemoryError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+
+    async def use(name: str, act: Callable[[Agent], Any]) -> Any:
+        """Do something with an agent: at once if it is in memory, else beside the loop."""
+
+        def done() -> Any:
+            with agents.get(name) as agent:
+                return act(agent)
+
+        return done() if folder is None else await asyncio.to_thread(done)
+
+    @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
+    async def create(name: Name, wanted: Creation) -> JSONResponse:
+        """Make an agent; the same again changes nothing."""
+        options = wanted.model_dump(exclude={"learner", "n_constraints"})
+        if options["late"] is None:
+            del options["late"]
+
+        def made() -> bool:
+            return agents.create(name, wanted.learner, wanted.n_constraints, options)
+
+        new = made() if folder is None else await asyncio.to_thread(made)
+        return JSONResponse(await use(name, _shown), 201 if new else 200)
+
+    @app.get("/agents")
+    async def names() -> list[str]:
+        """The names of all agents."""
+        return await asyncio.to_thread(agents.names)
+
+    @app.get("/agents/{name}")
+    async def inspect(name: Name) -> JSONResponse:
+        """An agent: its learner, its rounds, and the decision of its state."""
+        return JSONResponse(await use(name, _shown))
+
+    @app.post("/agents/{name}/decide", response_model=Decided)
+    async def decide(name: Name) -> JSONResponse:
+        """The latest decision as long as its round has no feedback, then that of a new round."""
+        return _decision(await use(name, lambda agent: agent.decide()))
+
+    @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
+    async def decide_round(name: Name, round: Round) -> JSONResponse:
+        """The decision of a round: the same, however often it is asked for."""
+        return _decision(await use(name, lambda agent: agent.decide(round)))
+
+    @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
+    async def observe(name: Name, round: Round, told: Told) -> JSONResponse:
+        """Tell the feedback of a round; the same again changes nothing."""
+        loss = build(told.loss)
+        constraint = None if told.constraint is None else build(told.constraint)
+        forecast = None
+        if told.forecast is not None:
+            parts = told.forecast.model_dump()
+            built = {key: None if part is None else build(part) for key, part in parts.items()}
+            forecast = Forecast(**built)
+        answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
+        return JSONResponse(answer._asdict())
+
+    @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
+    async def skip(name: Name, round: Round) -> JSONResponse:
+        """Go on without the feedback of a round; again changes nothing."""
+        return JSONResponse((await use(name, lambda agent: agent.skip(round)))._asdict())
+
+    @app.get("/agents/{name}/history")
+    async def history(
+        name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100
+    ) -> JSONResponse:
+        """The last rounds since the agent woke up, column by column."""
+        table = await use(name, lambda agent: agent.history(last))
+        return JSONResponse({key: _plain(column) for key, column in table.columns.items()})
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether the server is there."""
+        return {"status": "ok"}
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """What the agents that are awake do, for Prometheus."""
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        from coldq.agent.metrics import Collector
+
+        registry = CollectorRegistry()
+        registry.register(Collector(agents.awake_now))
+        text = await asyncio.to_thread(generate_latest, registry)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    for path, (file, kind) in OPEN_TO_ALL.items():
+        if file is not None:
+            _serve_file(app, path, file, kind)
+    return app
+
+
+def _serve_file(app: FastAPI, path: str, file: str, kind: str) -> None:
+    text = (HERE / file).read_bytes()
+
+    async def page() -> Response:
+        return Response(text, media_type=kind, headers={"Content-Security-Policy": PAGE_RULES})
+
+    app.add_api_route(path, page, include_in_schema=False)
+
+
+def _decision(decision: Any) -> JSONResponse:
+    return JSONResponse({"round": decision.round, "x": decision.x.tolist()})
+
+
+def _shown(agent: Agent) -> dict[str, Any]:
+    return {
+        "learner": type(agent.learner).__name__,
+        "n_constraints": agent.n_constraints,
+        "late": agent.late,
+        "order": agent.order,
+        "limit": agent.limit,
+        "round": agent.round,
+        "in_flight": list(agent.in_flight),
+        "waiting": list(agent.waiting),
+        "t": np.asarray(agent.state.t).tolist(),
+        "x": np.asarray(agent.state.x).tolist(),
+    }
+
+
+def _plain(column: np.ndarray) -> list[Any]:
+    """Numbers as JSON has them; what is not known is null."""
+    values = column.tolist()
+    if column.dtype.kind != "f":
+        return values
+    return [value if math.isfinite(value) else None for value in values]
+
+
+CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (NoSuchAgent, 404),
+    (OtherAgent, 409),
+    (OtherFeedback, 409),
+    (InUse, 503),
+    (NotReadable, 503),
+    (NotWritten, 507),
+    (MemoryError, 413),
+    (Error, 422),
+)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """An error of ours, in its own words."""
+    code = next(code for kind, code in CODES if isinstance(error, kind))
+    words = str(error) or "this is too large"
+    return JSONResponse({"error": words}, code)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """What does not fit the interface: where, and why."""
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
+    return JSONResponse({"error": "; ".join(words)}, 422)

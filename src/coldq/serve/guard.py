@@ -1,0 +1,98 @@
+"""Who may come in, with how much, how often: looked at before anything else is."""
+
+from __future__ import annotations
+
+import json
+from secrets import compare_digest
+from time import monotonic
+from typing import Any
+
+# By path, the file that is served there. What is not here needs the token.
+OPEN_TO_ALL: dict[str, tuple[str | None, str]] = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/health": (None, ""),
+}
+
+
+class Guard:
+    """ASGI middleware: a token, a largest body, and a rate for all clients together.
+
+    >>> from coldq.serve.guard import Guard
+    >>> guard = Guard(None, token="secret", largest_body=10, rate=None)
+    >>> guard.knows([(b"authorization", b"Bearer secret")]), guard.knows([])
+    (True, False)
+    """
+
+    def __init__(
+        self, app: Any, *, token: str | None, largest_body: int, rate: float | None
+    ) -> None:
+        self.app, self.largest_body, self.rate = app, largest_body, rate
+        self.token = None if token is None else f"Bearer {token}".encode()
+        self.left, self.seen = rate or 0.0, monotonic()
+
+    def knows(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Whether a request carries the token."""
+        if self.token is None:
+            return True
+        given = [value for name, value in headers if name == b"authorization"]
+        return len(given) == 1 and compare_digest(given[0], self.token)
+
+    def has_room(self) -> bool:
+        """Whether one more request is within the rate; a second's worth may come at once."""
+        if self.rate is None:
+            return True
+        now = monotonic()
+        self.left = min(self.rate, self.left + self.rate * (now - self.seen))
+        self.seen = now
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let a request in, or say why not."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        if not self.has_room():
+            await _refuse(send, 429, "too many requests: wait a second", (b"retry-after", b"1"))
+            return
+        if scope["path"] not in OPEN_TO_ALL and not self.knows(scope["headers"]):
+            bearer = b"www-authenticate", b"Bearer"
+            await _refuse(send, 401, "this needs the token: Authorization: Bearer ...", bearer)
+            return
+        if scope["method"] in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the client has gone
+            body += message.get("body", b"")
+            if len(body) > self.largest_body:
+                await _refuse(send, 413, f"a body has at most {self.largest_body} bytes")
+                return
+            if not message.get("more_body", False):
+                break
+        told = False
+
+        async def again() -> Any:
+            nonlocal told
+            if told:
+                return await receive()
+            told = True
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        await self.app(scope, again, send)
+
+
+async def _refuse(send: Any, code: int, words: str, *headers: tuple[bytes, bytes]) -> None:
+    body = json.dumps({"error": words}).encode()
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": code, "headers": [*head, *headers]})
+    await send({"type": "http.response.body", "body": body})

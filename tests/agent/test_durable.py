@@ -1,0 +1,347 @@
+"""An agent on disk goes on bit for bit, refuses what is not its own, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq.agent.store import EVERY
+from tests.agent.feeds import LEARNER, X, bits, measured, revealed
+from tests.processes import read_line, started
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+def crash(one: coldq.Agent, path: Path) -> Path:
+    """The file as a kill would leave it at this moment: a copy, taken while it is open."""
+    copy = path.with_name(f"{path.stem}-copy{one.round}-{len(one.waiting)}.db")
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+    return copy
+
+
+def played(one: coldq.Agent, rounds: range) -> None:
+    for _ in rounds:
+        round = one.decide().round
+        one.observe(round, *revealed(round))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LEARNER,
+        coldq.SelfTuning(X, violation_rate=0.1),
+        coldq.COLDQExpert(X, horizon=500),
+        coldq.NestedProjections(coldq.Box(0.0, 5.0, dim=3), lipschitz=9.0),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_after_a_kill_at_any_moment_it_goes_on_bit_for_bit(learner, path: Path) -> None:
+    def told(round: int, x: np.ndarray):  # experts ask for the constraint at their own points
+        expert = isinstance(learner, coldq.COLDQExpert)
+        return revealed(round) if expert else measured(round, x)
+
+    with coldq.Agent(learner, 2, path=path) as one:
+        straight = coldq.Agent(learner, 2)
+        for round in range(1, 8):
+            both = one.decide(round), straight.decide(round)
+            assert both[0] == both[1]
+            if round % 3 == 0:
+                continue
+            for each in (one, straight):
+                each.observe(round, *told(round, both[0].x))
+            with coldq.Agent.open(crash(one, path)) as again:
+                assert bits(again.state) == bits(one.state)
+                assert (again.round, again.in_flight, again.waiting) == (
+                    one.round,
+                    one.in_flight,
+                    one.waiting,
+                )
+                missing = (3, 6)
+                for late in (n for n in missing if n <= round):
+                    x = again.decide(late).x
+                    again.observe(late, *told(late, x))
+                    last = bits(again.state)
+        for late in (3, 6):
+            straight.observe(late, *told(late, straight.decide(late).x))
+    assert last == bits(straight.state)
+
+
+def test_snapshots_bound_what_is_kept_and_applied_again(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path, remember=10) as one:
+        played(one, range(EVERY + 5))
+        with closing(sqlite3.connect(crash(one, path))) as copy:
+            rounds = copy.execute("SELECT count(*), min(round) FROM rounds").fetchone()
+            assert rounds == (15, EVERY - 9)
+        with coldq.Agent.open(crash(one, path)) as again:
+            assert bits(again.state) == bits(one.state) and again.remember == 10
+            assert again.observe(EVERY, *revealed(EVERY)).status == "repeated"
+            assert again.observe(1, *revealed(1)).status == "past"
+            with pytest.raises(coldq.InvalidInput, match="has another feedback already"):
+                again.observe(EVERY, *revealed(1))
+            played(again, range(3))
+    with coldq.Agent.open(path) as one:
+        assert one.state.t == EVERY + 6
+
+
+def test_feedback_with_functions_is_applied_at_once_and_never_held_back(path: Path) -> None:
+    loss = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        one.decide(1), one.decide(2)
+        before = bits(one.state)
+        with pytest.raises(
+            coldq.InvalidInput, match="must wait for round 1: settle that one first"
+        ):
+            one.observe(2, loss, revealed(2)[1])
+        assert bits(one.state) == before and one.in_flight == (1, 2)
+        one.observe(1, loss, revealed(1)[1])
+        one.observe(2, loss, revealed(2)[1])
+        with coldq.Agent.open(crash(one, path)) as again:
+            assert bits(again.state) == bits(one.state)
+            assert again.observe(2, loss, revealed(2)[1]).status == "repeated"
+
+
+def test_another_learner_is_refused_and_the_difference_named(path: Path) -> None:
+    coldq.Agent(coldq.COLDQ(X, horizon=500), 2, path=path).close()
+    with pytest.raises(coldq.InvalidInput, match=r"horizon=500.*but this is.*horizon=100"):
+        coldq.Agent(coldq.COLDQ(X, horizon=100), 2, path=path)
+    with pytest.raises(coldq.InvalidInput, match="was made by COLDQ, but this is RECOO"):
+        coldq.Agent.open(path, coldq.RECOO(X))
+    for options, words in [
+        ({"n_constraints": 3}, "n_constraints = 2, but this one 3"),
+        ({"batch": (4,)}, r"batch = \(\), but this one \(4,\)"),
+        ({"order": "arrival"}, "order = 'round', but this one 'arrival'"),
+        ({"late": "held"}, "late = 'played', but this one 'held'"),
+    ]:
+        with pytest.raises(coldq.InvalidInput, match=words):
+            coldq.Agent(coldq.COLDQ(X, horizon=500), **({"n_constraints": 2} | options), path=path)
+    with coldq.Agent(coldq.COLDQ(X, horizon=500), 2, path=path, limit=7):
+        pass
+    with coldq.Agent.open(path) as one:
+        assert one.limit == 7 and one.learner == coldq.COLDQ(X, horizon=500)
+
+
+def test_a_learner_with_functions_must_be_passed_again(path: Path) -> None:
+    learner = coldq.OGD(X, eta=lambda t: 1.0 / np.sqrt(t))
+    with coldq.Agent(learner, 2, path=path) as one:
+        played(one, range(3))
+        state = bits(one.state)
+    with pytest.raises(coldq.NotSaveable, match=r"Agent.open\(path, learner\)"):
+        coldq.Agent.open(path)
+    with coldq.Agent.open(path, learner) as one:
+        assert bits(one.state) == state
+
+
+def test_a_second_writer_is_refused_here_and_in_another_process(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        for make in (lambda: coldq.Agent(LEARNER, 2, path=path), lambda: coldq.Agent.open(path)):
+            with pytest.raises(coldq.InUse, match="belongs to one agent at a time"):
+                make()
+        script = f"""
+import coldq
+try:
+    coldq.Agent.open({str(path)!r})
+except coldq.InUse as error:
+    print("refused", flush=True)
+"""
+        with started("-c", script) as other:
+            read_line(other, "refused")
+        played(one, range(2))
+    with pytest.raises(coldq.InvalidInput, match="this agent is closed"):
+        one.decide()
+    coldq.Agent.open(path).close()
+
+
+def test_a_foreign_file_is_left_as_it_is(path: Path, tmp_path: Path) -> None:
+    for content, words in [
+        (b"not a database, but long enough to be looked at" * 50, "not the file of an agent"),
+        (b"", "no agent was ever in it"),
+    ]:
+        path.write_bytes(content)
+        with pytest.raises(coldq.NotReadable, match=words):
+            coldq.Agent.open(path)
+        assert path.read_bytes() == content
+    path.unlink()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE mine (x)")
+    before = path.read_bytes()
+    with pytest.raises(coldq.NotReadable, match="an SQLite file, but not that of an agent"):
+        coldq.Agent(LEARNER, 2, path=path)
+    assert path.read_bytes() == before
+    with pytest.raises(coldq.InvalidInput, match="there is no agent in"):
+        coldq.Agent.open(tmp_path / "nothing.db")
+    with pytest.raises(coldq.NotWritten, match="could not be written"):
+        coldq.Agent(LEARNER, 2, path=tmp_path / "no" / "such" / "folder.db")
+    with pytest.raises(coldq.NotWritten, match="could not be written"):
+        coldq.Agent(LEARNER, 2, path="/proc/agent.db")  # nobody may write there
+
+
+def test_another_format_is_named(path: Path) -> None:
+    coldq.Agent(LEARNER, 2, path=path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=9")
+    with pytest.raises(coldq.NotReadable, match="has the format 9"):
+        coldq.Agent.open(path)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_a_truncated_file_is_damaged_and_is_not_written_to(path: Path, share: float) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(30))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    before = path.read_bytes()
+    with pytest.raises(coldq.NotReadable, match=r"is damaged .*coldq agent recover"):
+        coldq.Agent.open(path)
+    assert path.read_bytes() == before
+
+
+def test_flipped_bytes_are_a_sentence_or_harmless(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(30))
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for place in rng.integers(0, len(whole), 20):
+            data[place] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            coldq.Agent.open(path).close()
+        except coldq.Error as error:
+            refused += 1
+            assert len(str(error)) > 20
+    assert refused > 0
+
+
+def test_nothing_in_a_file_is_executed(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(3))
+    with closing(sqlite3.connect(path)) as db:
+        evil = {"type": "os.system", "command": "echo pwned"}
+        db.execute("UPDATE meta SET value=? WHERE name='learner'", (json.dumps(evil),))
+        db.commit()
+    with pytest.raises(coldq.InvalidInput, match=r"there is no 'os\.system' to build"):
+        coldq.Agent.open(path)
+    text = (
+        bytes(np.lib.format.magic(1, 0))
+        + b"v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+    )
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "UPDATE meta SET value=? WHERE name='learner'", (json.dumps(coldq.describe(LEARNER)),)
+        )
+        db.execute("UPDATE state SET array=? WHERE name='x'", (text.ljust(200),))
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="its state is not whole"):
+        coldq.Agent.open(path)
+
+
+def test_a_full_disk_is_said_and_the_last_good_state_is_there(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        db = one._store._db  # type: ignore[union-attr]
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        one.decide()
+        db.execute(f"PRAGMA max_page_count={pages}")
+        before, huge = bits(one.state), coldq.LeastSquares(np.ones((4000, 3)), np.ones(4000))
+        for _ in range(2):
+            with pytest.raises(coldq.NotWritten, match="full"):
+                one.observe(6, huge, revealed(6)[1])
+            assert bits(one.state) == before and one.in_flight == (6,)
+        with coldq.Agent.open(crash(one, path)) as again:
+            assert bits(again.state) == before and again.in_flight == (6,)
+        db.execute("PRAGMA max_page_count=1000000")
+        assert one.observe(6, huge, revealed(6)[1]).status == "applied"
+
+
+LIMITED = """
+import resource, signal, sys, coldq
+from tests.agent.feeds import LEARNER, revealed
+one = coldq.Agent(LEARNER, 2, path=sys.argv[1])
+one.observe(one.decide().round, *revealed(1))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # no file may be longer
+done = 1
+try:
+    while True:
+        one.observe(one.decide().round, *revealed(done + 1))
+        done += 1
+except coldq.NotWritten as error:
+    assert one.state.t == done + 1
+    print("applied", done, error, flush=True)
+"""
+
+
+def test_a_write_that_fails_leaves_what_was_acknowledged(path: Path) -> None:
+    with started("-c", LIMITED, str(path)) as process:
+        assert process.stdout is not None and process.stderr is not None
+        words = process.stdout.read().split()
+        assert words[:1] == ["applied"], process.stderr.read()
+    with coldq.Agent.open(path) as again:
+        assert again.state.t == int(words[1]) + 1
+
+
+def test_recovery_takes_all_of_a_whole_file(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        one.decide(6), one.decide(7)
+        one.observe(7, *revealed(7))
+        copy = crash(one, path)
+    found = coldq.agent.recover(copy, tmp_path / "new.db")
+    assert found.lost == () and found.round == 7
+    with coldq.Agent.open(tmp_path / "new.db") as again:
+        assert bits(again.state) == bits(one.state)
+        assert (again.in_flight, again.waiting) == ((6,), (7,))
+    with pytest.raises(coldq.InvalidInput, match="is there already"):
+        coldq.agent.recover(copy, tmp_path / "new.db")
+
+
+def test_recovery_says_which_feedback_is_lost_so_that_it_can_be_told_again(
+    path: Path, tmp_path: Path
+) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(9))
+        copy = crash(one, path)
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("UPDATE rounds SET feedback='{' WHERE round=5")
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="round 5 is not whole"):
+        coldq.Agent.open(copy)
+    found = coldq.agent.recover(copy, tmp_path / "new.db")
+    assert [words[:24] for words in found.lost] == [
+        f"the feedback of round {n}:" for n in range(5, 10)
+    ]
+    with coldq.Agent.open(tmp_path / "new.db") as again:
+        assert again.state.t == 5 and again.in_flight == (5, 6, 7, 8, 9)
+        for round in range(5, 10):
+            again.observe(round, *revealed(round))
+        assert bits(again.state) == bits(one.state)
+
+
+def test_of_a_truncated_file_what_is_readable_is_recovered(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(60))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(0.6 * len(whole))])
+    command = [sys.executable, "-m", "coldq", "agent", "recover", path, tmp_path / "new.db"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "lost: some rounds" in done.stdout and "goes on after round" in done.stdout
+    with coldq.Agent.open(tmp_path / "new.db") as again:
+        assert bits(again.state) == bits(one.state)  # the snapshot comes first in the file
+    path.write_bytes(whole[:2000])
+    with pytest.raises(coldq.NotReadable):
+        coldq.agent.recover(path, tmp_path / "nothing.db")
+    assert not (tmp_path / "nothing.db").exists()

@@ -1,0 +1,19 @@
+"""A share of what ``make kill-agent`` and ``make fuzz`` do with agents."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.agent import stateful
+
+
+def test_an_agent_killed_at_work_loses_nothing_and_counts_nothing_twice() -> None:
+    command = [sys.executable, "-m", "tests.agent.kills", "--kills", "10", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "none missing, none twice, the same bits as undisturbed" in done.stdout
+
+
+def test_an_agent_does_what_a_model_of_few_lines_does() -> None:
+    stateful.check(cases=25)

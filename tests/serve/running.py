@@ -1,0 +1,44 @@
+"""A server on loopback for as long as a block lasts, and a client with its token."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from coldq.commands.serve import bound
+from coldq.serve import create_app
+from tests.processes import HANGING
+
+TOKEN = "a token"
+
+
+class Client(httpx.Client):
+    """A client, and the application behind the server that it talks to."""
+
+    app: Any
+
+
+@contextmanager
+def client(folder: Path | None = None, **options: Any) -> Iterator[Client]:
+    """A client of a server of its own."""
+    app = create_app(folder, **({"token": TOKEN} | options))
+    settings = uvicorn.Config(app, log_level="error", access_log=False)
+    server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    auth = {"Authorization": f"Bearer {TOKEN}"}
+    try:
+        with Client(base_url=address, headers=auth, timeout=HANGING, trust_env=False) as made:
+            made.app = app
+            yield made
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()

@@ -1,0 +1,190 @@
+"""Agents over HTTP: what they do in Python they do there, and nobody gets in without a token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import coldq
+from tests.agent.feeds import LEARNER, bits, measured
+from tests.serve.running import TOKEN, client
+
+MADE = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
+
+
+def told(round: int, x: Any) -> dict[str, Any]:
+    loss, constraint = measured(round, np.array(x))
+    return {"loss": coldq.describe(loss), "constraint": coldq.describe(constraint)}
+
+
+@pytest.fixture(params=["memory", "disk"])
+def server(request, tmp_path: Path):
+    with client(None if request.param == "memory" else tmp_path) as made:
+        yield made
+
+
+def test_decisions_over_http_are_those_of_an_agent_bit_for_bit(server) -> None:
+    assert server.put("/agents/pump", json=MADE).status_code == 201
+    one = coldq.Agent(LEARNER, 2)
+    for round in range(1, 8):
+        answer = server.put(f"/agents/pump/rounds/{round}").json()
+        decision = one.decide(round)
+        assert answer == {"round": round, "x": decision.x.tolist()}
+    for round in (2, 1, 4, 3, 7, 5):
+        x = one.decide(round).x if round in one.in_flight else None
+        body = told(round, x)
+        receipt = one.observe(round, *measured(round, x))
+        path = f"/agents/pump/rounds/{round}/feedback"
+        assert server.put(path, json=body).json() == receipt._asdict()
+        assert server.put(path, json=body).json() == {"round": round, "status": "repeated"}
+    assert server.put("/agents/pump/rounds/6/skip").json() == {"round": 6, "status": "skipped"}
+    one.skip(6)
+    shown = server.get("/agents/pump").json()
+    assert shown["x"] == one.state.x.tolist() and shown["round"] == 7 and shown["in_flight"] == []
+    assert server.post("/agents/pump/decide").json()["round"] == 8
+    history = server.get("/agents/pump/history", params={"last": 3}).json()
+    assert history["round"] == one.history(3).columns["round"].tolist()
+    assert history["loss"][:1] == one.history(3).columns["loss"].tolist()[:1]
+
+
+def test_creating_again_changes_nothing_and_another_is_refused(server) -> None:
+    assert server.put("/agents/a", json=MADE).status_code == 201
+    server.post("/agents/a/decide")
+    again = server.put("/agents/a", json=MADE)
+    assert again.status_code == 200 and again.json()["round"] == 1
+    other = MADE | {"learner": coldq.describe(coldq.RECOO(LEARNER.domain))}
+    refused = server.put("/agents/a", json=other)
+    assert refused.status_code == 409 and "with another learner" in refused.json()["error"]
+    assert server.put("/agents/a", json=MADE | {"limit": 3}).status_code == 409
+    assert server.get("/agents").json() == ["a"]
+
+
+def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
+    server.put("/agents/a", json=MADE)
+    x = server.post("/agents/a/decide").json()["x"]
+    before = server.get("/agents/a").json()
+    good = told(1, x)
+    requests = [
+        ("PUT", "/agents/a/rounds/9/feedback", good, 422),
+        ("PUT", "/agents/a/rounds/0/feedback", good, 422),
+        ("PUT", "/agents/a/rounds/3", None, 422),
+        ("PUT", "/agents/b/rounds/1/feedback", good, 404),
+        ("PUT", "/agents/a/rounds/1/feedback", {"loss": 3}, 422),
+        ("PUT", "/agents/a/rounds/1/feedback", good | {"more": 1}, 422),
+        ("PUT", "/agents/a/rounds/1/feedback", good | {"loss": {"type": "os.system"}}, 422),
+        ("PUT", "/agents/a/rounds/1/feedback", good | {"loss": {"type": "Box"}}, 422),
+        ("PUT", "/agents/a/rounds/1/feedback", good | {"loss": coldq.describe(LEARNER)}, 422),
+        ("PUT", "/agents/c", MADE | {"n_constraints": -1}, 422),
+        ("PUT", "/agents/c", MADE | {"learner": {"type": "Linear", "c": [1.0]}}, 422),
+        ("PUT", "/agents/c", MADE | {"learner": huge()}, 422),
+        ("PUT", "/agents/c", MADE | {"late": "soon"}, 422),
+        ("GET", "/agents/a/history?last=0", None, 422),
+        ("GET", "/agents/none", None, 404),
+    ]
+    for method, path, body, code in requests:
+        answer = server.request(method, path, json=body)
+        assert answer.status_code == code, (path, answer.text)
+        assert len(answer.json()["error"]) > 10
+    for text in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"loss": ' + b"9" * 5000 + b"}", b""):
+        assert server.put("/agents/a/rounds/1/feedback", content=text).status_code in (400, 422)
+    assert server.get("/agents/a").json() == before and server.get("/agents").json() == ["a"]
+    assert server.put("/agents/a/rounds/1/feedback", json=good).json()["status"] == "applied"
+    other = told(1, x) | {"loss": coldq.describe(coldq.Linear([1.0, 2.0, 3.0]))}
+    assert server.put("/agents/a/rounds/1/feedback", json=other).status_code == 409
+
+
+def huge() -> dict[str, Any]:
+    box = {"type": "Box", "lower": 0.0, "upper": 1.0, "dim": 10**9}
+    return {"type": "OGD", "domain": box, "eta": 0.1}
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "%2e%2e%2fx", "a%2fb", "a%00b", "A", "-a", "a.db", "é", "a" * 65, "a b", "%0a"]
+)
+def test_no_name_reaches_the_file_system_unless_it_is_plain(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "agents"
+    with client(inside) as server:
+        assert server.put(f"/agents/{name}", json=MADE).status_code in (404, 405, 422)
+        assert list(inside.iterdir()) == [] and list(tmp_path.iterdir()) == [inside]
+
+
+def routes(app: Any) -> list[tuple[str, str]]:
+    """Every path of an application, about an agent a and its round 1, with every method."""
+    return [
+        (route.path.replace("{name}", "a").replace("{round}", "1"), method)
+        for route in app.routes
+        for method in route.methods
+    ]
+
+
+def test_without_the_token_nothing_is_shown_or_done() -> None:
+    with client() as server:
+        server.put("/agents/a", json=MADE)
+        for wrong in ({}, {"Authorization": "Bearer no"}, {"Authorization": TOKEN}):
+            with httpx.Client(base_url=server.base_url, headers=wrong, trust_env=False) as bare:
+                assert len(routes(server.app)) > 10
+                for path, method in routes(server.app):
+                    code = bare.request(method, path).status_code
+                    open_to_all = path in ("/", "/page.js", "/page.css", "/health")
+                    assert (code != 401) == open_to_all, (method, path)
+        assert server.get("/agents/a").json()["round"] == 0
+    with client(token=None) as server:
+        assert httpx.get(f"{server.base_url}/agents", trust_env=False).status_code == 200
+
+
+def test_a_body_too_large_and_a_rate_too_high_are_refused() -> None:
+    with client(largest_body=2000) as server:
+        assert server.put("/agents/a", json=MADE | {"more": "x" * 3000}).status_code == 413
+        parts = (b"x" * 500 for _ in range(20))
+        assert server.put("/agents/a", content=parts).status_code == 413
+        assert server.put("/agents/a", json=MADE).status_code == 201
+    with client(rate=5.0) as server:
+        codes = [server.get("/health").status_code for _ in range(50)]
+        assert codes[:5] == [200] * 5 and 429 in codes
+
+
+def test_idle_agents_sleep_on_disk_and_wake_as_they_were(tmp_path: Path) -> None:
+    with client(tmp_path, awake=2) as server:
+        for k in range(6):
+            server.put(f"/agents/a{k}", json=MADE)
+            x = server.post(f"/agents/a{k}/decide").json()["x"]
+            server.put(f"/agents/a{k}/rounds/1/feedback", json=told(1, x))
+        assert len(server.app.state.agents.awake_now()) <= 2
+        assert server.get("/agents").json() == [f"a{k}" for k in range(6)]
+        assert server.get("/agents/a0").json()["round"] == 1
+    with client(tmp_path) as server:  # another process, later
+        assert server.post("/agents/a3/decide").json()["round"] == 2
+    with coldq.Agent.open(tmp_path / "a3.db") as one:
+        state = LEARNER.update(LEARNER.init(2), coldq.Feedback(*measured(1, LEARNER.init(2).x)))
+        assert bits(one.state) == bits(state)
+
+
+def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_bytes(b"no database" * 500)
+    with client(tmp_path) as server:
+        server.put("/agents/good", json=MADE)
+        answer = server.post("/agents/bad/decide")
+        assert answer.status_code == 503 and "not the file of an agent" in answer.json()["error"]
+        assert server.post("/agents/good/decide").status_code == 200
+
+
+def test_health_metrics_page_and_the_interface_itself() -> None:
+    with client() as server:
+        server.put("/agents/pump", json=MADE)
+        x = server.post("/agents/pump/decide").json()["x"]
+        server.put("/agents/pump/rounds/1/feedback", json=told(1, x))
+        assert server.get("/health").json() == {"status": "ok"}
+        metrics = server.get("/metrics").text
+        assert 'coldq_agent_applied_total{agent="pump"} 1.0' in metrics
+        assert 'coldq_agent_last_queue{agent="pump",row="2"}' in metrics
+        page = server.get("/")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        for part in ("/", "/page.js", "/page.css"):
+            text = server.get(part).text.replace("http://www.w3.org/2000/svg", "")
+            assert "http://" not in text and "https://" not in text and "//cdn" not in text
+        interface = server.get("/openapi.json").json()
+        assert "/agents/{name}/rounds/{round}/feedback" in interface["paths"]

@@ -1,0 +1,85 @@
+"""``coldq serve`` as it is started, in a container and by hand, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+import coldq
+from tests.agent.feeds import LEARNER, measured
+from tests.processes import HANGING, end, started
+
+ROOT = Path(__file__).parents[2]
+CONTAINER = (ROOT / "Containerfile").read_text()
+MADE = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
+
+
+def instructions(kind: str) -> list[str]:
+    """What follows a word in the container file, line by line."""
+    return re.findall(rf"^{kind} (.*)$", CONTAINER, re.MULTILINE)
+
+
+def address(running: subprocess.Popen[str]) -> str:
+    assert running.stdout is not None and running.stderr is not None
+    line = running.stdout.readline()
+    assert "coldq serves" in line, running.stderr.read()
+    return line.split()[2].rstrip(",").replace("0.0.0.0", "127.0.0.1")
+
+
+def test_the_containers_command_serves_and_ends_in_order(tmp_path: Path) -> None:
+    name, *arguments = json.loads(instructions("CMD")[0])
+    assert name == "coldq" and instructions("RUN")[0] == "pip install --no-cache-dir '.[serve]'"
+    settings = {"COLDQ_FOLDER": str(tmp_path), "COLDQ_PORT": "0", "COLDQ_TOKEN": "secret"}
+    assert {"COLDQ_FOLDER", "COLDQ_PORT"} <= set(re.findall(r"(\w+)=", instructions("ENV")[0]))
+    with started("-m", "coldq", *arguments, **settings) as running:
+        headers = {"Authorization": "Bearer secret"}
+        with httpx.Client(
+            base_url=address(running), headers=headers, timeout=HANGING, trust_env=False
+        ) as client:
+            assert client.put("/agents/pump", json=MADE).status_code == 201
+            x = client.post("/agents/pump/decide").json()["x"]
+            loss, rows = measured(1, x)
+            told = {"loss": coldq.describe(loss), "constraint": coldq.describe(rows)}
+            answer = client.put("/agents/pump/rounds/1/feedback", json=told)
+            assert answer.json()["status"] == "applied"
+        status, _, errors = end(running, signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM and "stopped by SIGTERM" in errors
+    assert not (tmp_path / "pump.db-wal").exists()  # closed in order
+    with coldq.Agent.open(tmp_path / "pump.db") as agent:
+        assert agent.state.t == 2
+
+
+def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() -> None:
+    with started("-m", "coldq", "serve", "--port", "0") as running:
+        where = address(running)
+        assert running.stdout is not None
+        token = running.stdout.readline().removeprefix("token: ").strip()
+        assert where.startswith("http://127.0.0.1:") and len(token) >= 32
+        for sent, code in ((token, 200), ("other", 401)):
+            headers = {"Authorization": f"Bearer {sent}"}
+            answer = httpx.get(f"{where}/agents", headers=headers, trust_env=False, timeout=HANGING)
+            assert answer.status_code == code
+        taken = where.rpartition(":")[2]
+        for arguments, words in [
+            (["--no-token", "--host", "0.0.0.0"], "--no-token is for this machine alone"),
+            (["--no-token", "--token", "x"], "contradict each other"),
+            (["--port", taken], "cannot listen on 127.0.0.1"),
+            (["--rate", "0"], "--rate must be at least 1"),
+        ]:
+            command = [sys.executable, "-m", "coldq", "serve", *arguments]
+            bare = {name: v for name, v in os.environ.items() if not name.startswith("COLDQ_T")}
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
+            assert done.returncode == 1 and words in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("word", ["USER coldq", "VOLUME /data"])
+def test_the_container_runs_as_nobody_special_and_keeps_its_agents(word: str) -> None:
+    assert f"\n{word}\n" in CONTAINER

@@ -1,0 +1,58 @@
+"""What docs/live-use.md says to type is typed; its dashboard asks for metrics that there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import prometheus_client
+
+import coldq
+from coldq.agent.metrics import Collector
+from tests.agent.feeds import LEARNER, revealed
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
+    text = (DOCS / "live-use.md").read_text()
+    (script,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-m", "-c", script], cwd=tmp_path, text=True, capture_output=True,
+        check=False, env={**os.environ, "PATH": beside, "COLDQ_PORT": port, "COLDQ_TOKEN": "x"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert answers[1] == {"round": 1, "x": [0.0, 0.0, 0.0]}
+    assert answers[2] == {"round": 1, "status": "applied"}
+    assert answers[3]["round"] == 2 and answers[4] == {"round": 2, "status": "skipped"}
+    assert answers[5]["x"] == answers[3]["x"] and "stopped by SIGTERM" in done.stderr
+    with coldq.Agent.open(tmp_path / "agents" / "servers.db") as agent:
+        assert agent.state.t == 2 and agent.round == 2
+
+
+def test_the_dashboard_asks_for_what_there_is() -> None:
+    agent = coldq.Agent(coldq.SafetyMargin(LEARNER, 0.1), 2)
+    agent.observe(agent.decide().round, *revealed(1))
+    other = coldq.Agent(LEARNER, 2)
+    other.observe(other.decide().round, *revealed(1))
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(Collector({"margin": agent, "queue": other}))
+    text = prometheus_client.generate_latest(registry).decode()
+    there = set(re.findall(r"^(\w+)\{", text, re.MULTILINE))
+    board = json.loads((DOCS / "grafana-agents.json").read_text())
+    asked = {
+        name
+        for panel in board["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"coldq_\w+", target["expr"])
+    }
+    assert len(asked) == 8 and asked <= there
