@@ -41,7 +41,7 @@ def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
 
 
 def test_a_score_is_that_of_the_run() -> None:
-    target = measure_target("autoscale", 0.1, [0], horizon=90, curves=False)
+    (target,) = measure_target("autoscale", [0.1], [0], horizon=90, curves=False)
     problem = coldq.problems.Autoscale(90)
     trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.1), problem, [0])
     first = target.scores[0]
@@ -56,5 +56,5 @@ def test_odd_rates_and_problems_are_refused() -> None:
     with pytest.raises(coldq.InvalidInput, match="share"):
         rates_of("often")
     with pytest.raises(coldq.InvalidInput, match="no problem"):
-        measure_target("linear", 0.1)
+        measure_target("linear", [0.1])
     assert keys_of("all")[0] == "autoscale"
