@@ -10,7 +10,7 @@ import numpy as np
 import coldq
 from benchmarks.clock import timed
 
-DIM, ROWS, WARM_UP = 10, 2, 20
+DIM, ROWS, MEASUREMENTS, WARM_UP = 10, 2, 4, 20
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,15 @@ def measure(count: int, rounds: int) -> Tenants:
 def _in_turns(
     learners: tuple[Any, ...], batch: tuple[int, ...], rounds: int
 ) -> tuple[np.ndarray, list[Any]]:
+    """Slots as those of TimeVarying, drawn for all tenants at once."""
     rng = np.random.default_rng(0)
     states = [learner.init(ROWS, batch=batch) for learner in learners]
     seconds = np.empty((rounds, len(learners)))
     for turn in range(-WARM_UP, rounds):
-        revealed = coldq.Feedback(
-            coldq.Linear(rng.uniform(-1.0, 1.0, (*batch, DIM))),
-            coldq.Affine(rng.uniform(0.0, 2.0, (*batch, ROWS, DIM)), rng.uniform(4.0, 8.0, (*batch, ROWS))),
-        )
+        H = rng.uniform(-1.0, 1.0, (*batch, MEASUREMENTS, DIM))
+        y = H.sum(axis=-1) + rng.standard_normal((*batch, MEASUREMENTS))
+        rows = rng.random((*batch, ROWS, DIM)), rng.random((*batch, ROWS))
+        revealed = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(*rows))
         for k, learner in enumerate(learners):
             seconds[max(turn, 0), k], states[k] = timed(learner.update, states[k], revealed)
     return seconds, states

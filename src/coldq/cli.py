@@ -110,10 +110,10 @@ def compare(
         if names:
             raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
         with stoppable(AGAIN):
-            for target in run_targets(
-                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon, last
-            ):
-                print_target(target)
+            run_targets(
+                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon, last,
+                print_target,
+            )  # fmt: skip
         typer.echo(f"The report: {out / 'index.html'}")
         return
     if last is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from coldq.commands.needs import require_report
@@ -22,8 +22,9 @@ def run_targets(
     out: str | Path,
     horizon: int | None = None,
     last: int | None = None,
+    show: Callable[[Target], None] = lambda target: None,
 ) -> list[Target]:
-    """Check first, play with a progress bar, write table and pictures."""
+    """Check first, play with a progress bar; write and show what each problem gave when it did."""
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         first_scored(target_problem(key, horizon).horizon, last)
@@ -32,13 +33,15 @@ def run_targets(
 
     from coldq.report import write_target_page
 
-    targets = []
+    targets: list[Target] = []
     with progress(1 + 6 * len(keys)) as done:
         warmup(everything=False)
         done("kernels compiled or loaded")
         for key in keys:
-            targets += measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
-    write_scores(targets, out / "compare-rates.parquet")
-    for target in targets:
-        write_target_page(target, out / "index.html")
+            found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
+            targets += found
+            write_scores(targets, out / "compare-rates.parquet")
+            for target in found:
+                write_target_page(target, out / "index.html")
+                show(target)
     return targets
