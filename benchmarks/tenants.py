@@ -15,33 +15,37 @@ DIM, ROWS, MEASUREMENTS, WARM_UP = 10, 2, 4, 20
 
 @dataclass(frozen=True)
 class Tenants:
-    """Medians in milliseconds of one update of all, the median ratio of neighbours, and memory."""
+    """The least milliseconds of one update of all, how many numbers a state has, and one alone.
+
+    `times_expert` is one update of a single tenant in updates of COLDQExpert.
+    """
 
     count: int
     coldq: float
     self_tuning: float
-    times_coldq: float
     numbers: int
-    expert: float
+    times_expert: float
+
+    @property
+    def times_coldq(self) -> float:
+        """All tenants at once, in updates of COLDQ."""
+        return self.self_tuning / self.coldq
 
 
 def measure(count: int, rounds: int) -> Tenants:
-    """Update all tenants by COLDQ and by SelfTuning in turns, on the same feedback.
-
-    Beside it, one update of a single tenant in updates of COLDQExpert.
-    """
+    """Update all tenants by COLDQ and by SelfTuning in turns, on the same feedback."""
     domain = coldq.Box(0.0, 5.0, dim=DIM)
-    learners = (coldq.COLDQ(domain, 5000), coldq.SelfTuning(domain, 0.01))
-    seconds, states = _in_turns(learners, (count,), rounds)
-    inside = {n: a for n, a in states[1].to_arrays().items() if a.dtype == np.float64}
-    numbers = sum(a.size for a in inside.values()) // count + 1  # and the slot's number
-    alone = (coldq.COLDQExpert(domain, 5000), coldq.SelfTuning(domain, 0.01))
-    single, _ = _in_turns(alone, (), 20 * rounds)
-    medians = 1e3 * np.median(seconds, axis=0)
+    ours = coldq.SelfTuning(domain, 0.01)
+    many, states = _in_turns((coldq.COLDQ(domain, 5000), ours), (count,), rounds)
+    alone, _ = _in_turns((coldq.COLDQExpert(domain, 5000), ours), (), 20 * rounds)
+    arrays = (a for a in states[1].to_arrays().values() if a.dtype.kind in "fi")
+    expert, single = np.median(alone, axis=0)
     return Tenants(
-        count, float(medians[0]), float(medians[1]), float(np.median(seconds[:, 1] / seconds[:, 0])),
-        numbers, float(np.median(single[:, 1] / single[:, 0])),
-    )  # fmt: skip
+        count,
+        *map(float, 1e3 * many.min(axis=0)),
+        numbers=sum(a.size for a in arrays) // count,
+        times_expert=float(single / expert),
+    )
 
 
 def _in_turns(

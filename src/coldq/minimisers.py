@@ -161,23 +161,21 @@ def minimise_cost(
 
 def _level(begin: Array, end: Array, weight: Array, missing: Array) -> Array:
     """Where ``sum_i weight_i (clip(level, begin_i, end_i) - begin_i)`` is what is missing."""
-    corners = np.concatenate([begin, end], axis=-1)
+    corners, turns = (np.concatenate(pair, axis=-1) for pair in ((begin, end), (weight, -weight)))
     order = np.argsort(corners, axis=-1, kind="stable")
-    corners = np.take_along_axis(corners, order, axis=-1)
-    turns = np.take_along_axis(np.concatenate([weight, -weight], axis=-1), order, axis=-1)
+    corners, turns = (np.take_along_axis(a, order, axis=-1) for a in (corners, turns))
     slopes = np.cumsum(turns, axis=-1)[..., :-1]
-    rises = np.cumsum(slopes * np.diff(corners, axis=-1), axis=-1)
-    past = (rises < missing[..., None]).sum(axis=-1, keepdims=True)
-    past = np.minimum(past, rises.shape[-1] - 1)
-    before, height, slope = (
-        np.take_along_axis(np.broadcast_to(a, (*missing.shape, a.shape[-1])), past, axis=-1)[..., 0]
-        for a in (corners, rises - slopes * np.diff(corners, axis=-1), slopes)
+    heights = np.cumsum(slopes * np.diff(corners, axis=-1), axis=-1)  # where each piece ends
+    piece = (heights < missing[..., None]).sum(axis=-1, keepdims=True)
+    piece = np.minimum(piece, heights.shape[-1] - 1)
+    first, last, top, slope = (
+        np.take_along_axis(np.broadcast_to(a, (*missing.shape, a.shape[-1])), piece, axis=-1)[
+            ..., 0
+        ]
+        for a in (corners[..., :-1], corners[..., 1:], heights, slopes)
     )
-    after = np.take_along_axis(
-        np.broadcast_to(corners, (*missing.shape, corners.shape[-1])), past + 1, axis=-1
-    )[..., 0]
-    found = before + np.where(slope > 0.0, (missing - height) / np.where(slope > 0.0, slope, 1.0), 0.0)
-    return np.clip(found, before, after)
+    down = np.where(slope > 0.0, (top - missing) / np.where(slope > 0.0, slope, 1.0), 0.0)
+    return np.clip(last - down, first, last)
 
 
 def _repeat(

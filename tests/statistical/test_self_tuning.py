@@ -78,7 +78,10 @@ def test_the_rate_is_kept_where_volatility_changes(q: float) -> None:
 def test_the_rate_is_kept_on_real_traces(problem: Any, q: float) -> None:
     begin = first_scored(problem.horizon, None)
     found = score("SelfTuning", coldq.SelfTuning(problem.domain, q), problem, (0,), begin)
-    print(f"{problem}, q = {q}: {found.share[0] / q:.2f} times q, {found.saturated:.1%} saturated")
+    print(
+        f"{type(problem).__name__}, q = {q}: {found.share[0] / q:.2f} times q, "
+        f"{found.saturated:.1%} saturated"
+    )
     assert found.saturated > 0.05 or found.share[0] <= 1.2 * q
 
 
@@ -90,7 +93,7 @@ def test_told_coldqs_own_share_it_costs_and_violates_no_more(problem: Any, facto
     ours = score("SelfTuning", coldq.SelfTuning(problem.domain, paper.share[0]), copy, SEEDS, 0)
     loss, violation = ours.cost[0] / factor, ours.violation / factor
     print(
-        f"{problem} times {factor:g}, COLDQ's share {paper.share[0]:.1%}: loss "
+        f"{type(problem).__name__} times {factor:g}, COLDQ's share {paper.share[0]:.1%}: loss "
         f"{loss / paper.cost[0]:.3f} times COLDQ's, violation {violation / paper.violation:.3f}"
     )
     assert loss <= 1.1 * paper.cost[0]
@@ -109,8 +112,8 @@ def test_a_fixed_constraint_is_kept_and_tracked_as_by_coldq(problem: Any, factor
     slope = factor * problem.constants.constraint_lipschitz
     violation = ours.violation[:, 2:].sum(axis=(1, 2)).max() / (problem.domain.diameter * slope)
     print(
-        f"{problem} times {factor:g}: dynamic regret {regret / told:.3f} times COLDQ's, violation "
-        f"{violation:.1e} R |grad g| in all from slot 3 on"
+        f"{type(problem).__name__} times {factor:g}: dynamic regret {regret / told:.3f} "
+        f"times COLDQ's, violation {violation:.1e} R |grad g| in all from slot 3 on"
     )
     assert violation <= 1e-6
     assert regret <= 1.1 * told
