@@ -69,8 +69,8 @@ def batch_table(result: Batch) -> Table:
 def tenants_table(result: Tenants) -> Table:
     table = _table(
         f"SelfTuning for {result.count:,} tenants at once, p = 10, N = 2, slots as TimeVarying's",
-        "The least of all rounds, the learners in turns. How the two compare depends on how often "
-        "COLDQ's own step has a row to hold; here most have.",
+        "CPU time of all threads, the least of all rounds, the learners in turns. How the two "
+        "compare depends on how often COLDQ's own step has a row to hold; here most have.",
         "what", "COLDQ", "SelfTuning", "times COLDQ",
     )  # fmt: skip
     table.add_row(
