@@ -76,6 +76,8 @@ def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
     assert choose(tried, 0.1).headroom == 0.1
     assert choose(tried, 0.05).headroom == 0.2
     assert choose(tried, 0.001).headroom == 0.2  # none keeps it: the least share
+    same = [Headroom(0.9, 3.0 - 1e-14, 0.0, 0.0), *tried]  # as dear, but for rounding
+    assert choose(same, 0.05).headroom == 0.2
 
 
 def test_what_has_no_limit_has_no_headroom() -> None:

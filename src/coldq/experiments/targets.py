@@ -163,7 +163,7 @@ def measure_target(
     ]
     done("COLDQ")
     limits = {rate: max(ours[rate].share[0], 1e-9) for rate in asked}
-    before, after = _headrooms(problem, seeds, begin, (asked, (*asked, *limits.values())))
+    before, after = _headrooms(problem, seeds, begin, (*asked, *limits.values()))
     done("headrooms")
     points = {
         name: tuple(sorted((one.share[0], one.cost[0]) for one in some.values()))
@@ -216,16 +216,16 @@ def _quiet_scaled(problem: Any) -> Any:
 
 
 def _headrooms(
-    problem: Any, seeds: tuple[int, ...], begin: int, rates: tuple[tuple[float, ...], ...]
+    problem: Any, seeds: tuple[int, ...], begin: int, rates: tuple[float, ...]
 ) -> list[list[Headroom]]:
-    """What headrooms do before and in the scored slots, finer where each one's rates are kept."""
+    """What headrooms do before and in the scored slots, finer where rates are just kept."""
     split = begin / problem.horizon
     parts = [(0.0, split), (split, 1.0)]
     found = try_headrooms(problem, parts, seeds, HEADROOMS[:1] + HEADROOMS[1::3])
     for _ in range(ROUNDS):
         grid, finer = [one.headroom for one in found[0]], set[float]()
-        for tried, kept in zip(found, rates, strict=True):
-            for rate in kept:
+        for tried in found:
+            for rate in rates:
                 at = grid.index(choose_headroom(tried, rate).headroom)
                 if at > 0:
                     finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
