@@ -21,6 +21,7 @@ try:
         startup,
         tables,
         targets,
+        tenants,
         whole_run,
     )
 except ModuleNotFoundError as error:
@@ -34,7 +35,7 @@ def main() -> None:
     """Print one table a section as soon as it is measured, and the targets at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer steps, for a first look")
-    parser.add_argument("--only", choices=["F4", "F5"], help="one of the later families alone")
+    parser.add_argument("--only", choices=["F4", "F5", "tenants"], help="one part alone")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against p and N")
     arguments = parser.parse_args()
     quick = arguments.quick
@@ -49,13 +50,17 @@ def main() -> None:
 
     def later() -> list[targets.Target]:
         judged = []
-        if arguments.only != "F5":
+        if arguments.only in (None, "tenants"):
+            all_at_once = progress("tenants", lambda: tenants.measure(10_000, rounds // 3))
+            console.print(tables.tenants_table(all_at_once), "")
+            judged += targets.judge_tenants(all_at_once)
+        if arguments.only in (None, "F4"):
             sizes = progress("F4", lambda: large.measure(quick))
             console.print(tables.large_table(sizes), "")
             warm = progress("F4, warm starts", lambda: large.warm_starts(quick))
             console.print(tables.warm_table(warm), "")
             judged += targets.judge_large(sizes)
-        if arguments.only != "F4":
+        if arguments.only in (None, "F5"):
             kinds = progress("F5", lambda: curved.measure(20 if quick else 40))
             console.print(tables.curved_table(kinds), "")
             judged += targets.judge_curved(kinds)

@@ -15,6 +15,7 @@ from benchmarks.learners import LearnerCost
 from benchmarks.one_step import WRONG, OneStep
 from benchmarks.startup import StartUp
 from benchmarks.targets import Target
+from benchmarks.tenants import Tenants
 from benchmarks.whole_run import WholeRun
 
 
@@ -62,6 +63,21 @@ def batch_table(result: Batch) -> Table:
         f"{result.all_cores:.3f}",
         f"{result.times_loop_all_cores:.1f}",
     )
+    return table
+
+
+def tenants_table(result: Tenants) -> Table:
+    table = _table(
+        f"SelfTuning for {result.count:,} tenants at once, p = 10, N = 2, slots as TimeVarying's",
+        "CPU time of all threads, the least of all rounds, the learners in turns. How the two "
+        "compare depends on how often COLDQ's own step has a row to hold; here most have.",
+        "what", "COLDQ", "SelfTuning", "times COLDQ",
+    )  # fmt: skip
+    table.add_row(
+        "one update of all", f"{result.coldq:.1f} ms", f"{result.self_tuning:.1f} ms",
+        f"{result.times_coldq:.1f}",
+    )  # fmt: skip
+    table.add_row("a tenant's state", "", f"{8 * result.numbers / 1000:.1f} kB", "")
     return table
 
 

@@ -12,6 +12,7 @@ from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
 from benchmarks.startup import StartUp
+from benchmarks.tenants import Tenants
 from benchmarks.whole_run import WholeRun
 
 
@@ -54,6 +55,16 @@ def judge(
             if cost.target is not None
         ),
         *(_within(row.what, row.seconds, row.target, " s") for row in start_up),
+    ]
+
+
+def judge_tenants(result: Tenants) -> list[Target]:
+    """What SelfTuning may cost."""
+    return [
+        _within(
+            f"{result.count:,} tenants of SelfTuning, against COLDQ", result.times_coldq, 12, "x"
+        ),
+        _within("an update of SelfTuning, against COLDQExpert", result.times_expert, 3, "x"),
     ]
 
 

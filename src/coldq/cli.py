@@ -88,6 +88,10 @@ def compare(
     rate: Annotated[
         str, typer.Option(help="Compare at this violation rate, such as 0.01, or at 0.01,0.05.")
     ] = "",
+    last: Annotated[
+        int | None,
+        typer.Option(help="With --rate: score the last so many slots, not the last two thirds."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:
     """Compare learners on a problem: loss against violation, as a table, a picture and parquet.
@@ -106,12 +110,14 @@ def compare(
         if names:
             raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
         with stoppable(AGAIN):
-            for target in run_targets(
-                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon
-            ):
-                print_target(target)
+            run_targets(
+                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon, last,
+                print_target,
+            )  # fmt: skip
         typer.echo(f"The report: {out / 'index.html'}")
         return
+    if last is not None:
+        raise coldq.InvalidInput("--last says which slots are scored at a --rate, and needs one")
     with stoppable(AGAIN):
         print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
     typer.echo(f"The report: {out / 'index.html'}")

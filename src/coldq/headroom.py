@@ -14,6 +14,7 @@ from coldq.learners.foresight import TOLERANCE, rate_of
 from coldq.protocols import require_problem
 from coldq.simulate import replay, seed_tuple
 
+SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
 HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
 
 
@@ -50,10 +51,13 @@ def tune_headroom(
 
 
 def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
-    """The cheapest that keeps a rate, or the one of least share."""
+    """The cheapest that keeps a rate, the least of those that cost the same, or of least share."""
     limit, tried = _limit(rate), list(tried)
     kept = [one for one in tried if one.share <= limit]
-    return min(kept, key=lambda one: one.cost) if kept else min(tried, key=lambda one: one.share)
+    if not kept:
+        return min(tried, key=lambda one: one.share)
+    least = min(one.cost for one in kept)
+    return min(one for one in kept if one.cost <= least + SAME * abs(least))
 
 
 def _limit(rate: Any) -> float:

@@ -32,11 +32,12 @@ from coldq.step import SOLVERS, Step, penalised_step
 from coldq.step.log_capacity import run_log_capacity
 
 SMALL = 1e-6  # the proximal term, relative to the size of the loss
-FREE = 1e-40  # a price this far below the largest counts as none
+ROUNDING = 1e-12  # of what a capacity serves: a demand above by this much is met
 PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
+ONE = np.ones(())
 
 
 def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Array, np.ndarray]:
@@ -115,24 +116,68 @@ def minimise_cost(
 ) -> tuple[Array, np.ndarray]:
     """Minimise ``<c, x>`` over a capacity row in a bounded box; also, whether there is such an x.
 
-    This is water-filling: x_i is mu scale_i / c_i - 1 / rate_i, clipped, for one multiplier mu. The
-    proximal term is small against the least price that is not zero, so that a free coordinate alone
-    feels it and stays as near as the demand lets it.
+    This is water-filling: log(1 + rate_i x_i) is level + log(scale_i rate_i / c_i), clipped, for
+    one level, the logarithm of the multiplier. What is served is piecewise linear in it, so that
+    its corners, sorted once for all demands, give the level. A coordinate without a price stays as
+    near as the demand lets it.
     """
-    prices = np.abs(c)
-    most = prices.max(axis=-1, keepdims=True)
-    least = np.where(prices > FREE * most, prices, most).min(axis=-1)
-    size = np.where(least > 0.0, least, 1.0) / np.maximum(domain.diameter, 1.0)
-    batch, whole = near.shape[:-1], near.shape
-    alpha, demand = (np.broadcast_to(a, batch) for a in (SMALL * size, capacity.demand))
-    c, scale, rate = (np.broadcast_to(a, whole) for a in (c, capacity.scale, capacity.rate))
+    batch, lower, upper = near.shape[:-1], domain.lower, domain.upper
+    c, scale, rate = (np.array(a) for a in np.broadcast_arrays(c, capacity.scale, capacity.rate))
+    low, high = np.log1p(rate * lower), np.log1p(rate * upper)
+    serves = (scale > 0.0) & (rate > 0.0)
+    priced, free = serves & (c > 0.0), serves & (c == 0.0)
+    # Served by all that costs nothing, and by the rest where it is least; then what is missing.
+    given = (scale * np.where(priced, low, high)).sum(axis=-1)
+    room = np.where(priced, scale * (high - low), 0.0).sum(axis=-1)
+    missing = np.broadcast_to(capacity.demand - given, batch)
+    size = np.abs(capacity.demand) + (scale * np.maximum(np.abs(low), np.abs(high))).sum(axis=-1)
+    exists = missing <= room + ROUNDING * size
 
-    def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
-        row, near = LogCapacity(demand[here], scale[here], rate[here]), ease * alpha[here]
-        answer = Step(*run_log_capacity(x, c[here], near, ZERO, INFINITE, row, domain))
-        return answer, np.isinf(answer.residual)
+    s, r, price = (np.where(priced, a, 1.0) for a in (scale, rate, c))
+    offset = np.log(s) + np.log(r) - np.log(price)
+    begin, end = (np.where(priced, a - offset, 0.0) for a in (low, high))
+    weight = np.where(priced, scale, 0.0)
+    level = _level(begin, end, weight, missing)
+    for _ in range(2):  # exact on the piece that sorting found, but for its rounding
+        at = np.clip(level[..., None], begin, end)
+        bends = weight * ((at > begin) & (at < end))
+        left, slope = missing - (weight * (at - begin)).sum(axis=-1), bends.sum(axis=-1)
+        level = level + np.where(slope > 0.0, left / np.where(slope > 0.0, slope, 1.0), 0.0)
+    level = np.where(missing >= room, np.inf, np.where(missing <= 0.0, -np.inf, level))[..., None]
+    between = np.expm1(np.clip(level + offset, low, high)) / r
+    filled = np.where(level >= end, upper, np.where(level <= begin, lower, between))
+    still = np.clip(near, lower, upper)
+    x = np.where(c < 0.0, upper, np.where(c > 0.0, lower, still))
+    x = np.where(priced, np.clip(filled, lower, upper), np.where(free, upper, x))
+    enough = np.broadcast_to(exists & (missing <= 0.0) & free.any(axis=-1), batch)
+    if enough.any():  # the free ones alone can serve it: as near as they may stay
+        here = enough[..., None]
+        fixed = Box(np.where(here & free, lower, x), np.where(here & free, upper, x))
+        row = LogCapacity(np.where(enough, capacity.demand, given), scale, rate)
+        nearest, _, _ = run_log_capacity(
+            still, np.zeros(still.shape), ONE, ZERO, INFINITE, row, fixed
+        )
+        x = np.where(here & free, nearest, x)
+    return np.where(exists[..., None], x, near), np.array(exists)
 
-    return _repeat(step, near)
+
+def _level(begin: Array, end: Array, weight: Array, missing: Array) -> Array:
+    """Where ``sum_i weight_i (clip(level, begin_i, end_i) - begin_i)`` is what is missing."""
+    corners, turns = (np.concatenate(pair, axis=-1) for pair in ((begin, end), (weight, -weight)))
+    order = np.argsort(corners, axis=-1, kind="stable")
+    corners, turns = (np.take_along_axis(a, order, axis=-1) for a in (corners, turns))
+    slopes = np.cumsum(turns, axis=-1)[..., :-1]
+    heights = np.cumsum(slopes * np.diff(corners, axis=-1), axis=-1)  # where each piece ends
+    piece = (heights < missing[..., None]).sum(axis=-1, keepdims=True)
+    piece = np.minimum(piece, heights.shape[-1] - 1)
+    first, last, top, slope = (
+        np.take_along_axis(np.broadcast_to(a, (*missing.shape, a.shape[-1])), piece, axis=-1)[
+            ..., 0
+        ]
+        for a in (corners[..., :-1], corners[..., 1:], heights, slopes)
+    )
+    down = np.where(slope > 0.0, (top - missing) / np.where(slope > 0.0, slope, 1.0), 0.0)
+    return np.clip(last - down, first, last)
 
 
 def _repeat(

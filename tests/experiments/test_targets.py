@@ -41,7 +41,7 @@ def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
 
 
 def test_a_score_is_that_of_the_run() -> None:
-    target = measure_target("autoscale", 0.1, [0], horizon=90, curves=False)
+    (target,) = measure_target("autoscale", [0.1], [0], horizon=90, curves=False)
     problem = coldq.problems.Autoscale(90)
     trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.1), problem, [0])
     first = target.scores[0]
@@ -50,11 +50,30 @@ def test_a_score_is_that_of_the_run() -> None:
     assert first.violation == pytest.approx(trace.violation[0, 30:].sum())
 
 
+def test_the_last_slots_alone_can_be_scored_and_headroom_is_tuned_on_those_before() -> None:
+    found = measure_target("autoscale", [0.1, 0.3], [0], horizon=90, last=20, curves=False)
+    problem = coldq.problems.Autoscale(90)
+    for target in found:
+        trace = coldq.simulate(coldq.SelfTuning(problem.domain, target.rate), problem, [0])
+        assert target.begin == 70
+        assert target.scores[0].cost[0] == pytest.approx(trace.loss[0, 70:].mean())
+        tuned = next(one for one in target.scores if "before" in one.name)
+        h = float(tuned.name.split("(")[1][:-1])
+        before = coldq.simulate(coldq.BestResponse.for_problem(problem, headroom=h), problem, [0])
+        assert (before.constraint[0, :70, 0] > 1e-4).mean() <= target.rate + 1 / 70  # h is rounded
+    assert "30%" in found[0].others
+
+
 def test_odd_rates_and_problems_are_refused() -> None:
+    for last in (0, 90):
+        with pytest.raises(coldq.InvalidInput, match="last"):
+            measure_target("autoscale", [0.1], [0], horizon=90, last=last)
+    refused = CliRunner().invoke(app, ["compare", "autoscale", "--last", "20"])
+    assert refused.exit_code != 0
     with pytest.raises(coldq.InvalidInput, match="violation_rate"):
         rates_of("0.01,2")
     with pytest.raises(coldq.InvalidInput, match="share"):
         rates_of("often")
     with pytest.raises(coldq.InvalidInput, match="no problem"):
-        measure_target("linear", 0.1)
+        measure_target("linear", [0.1])
     assert keys_of("all")[0] == "autoscale"

@@ -54,8 +54,8 @@ def test_a_capacitys_demand_is_met_with_its_headroom_at_least_cost() -> None:
     assert np.log1p(x[0]) + 2.0 * np.log1p(x[1]) == pytest.approx(2.5, abs=1e-9)
 
 
-def test_headrooms_side_by_side_are_what_runs_of_their_own_give() -> None:
-    problem = coldq.problems.Dispatch(60)
+@pytest.mark.parametrize("problem", [coldq.problems.Dispatch(60), coldq.problems.JobScheduling(60)])
+def test_headrooms_side_by_side_are_what_runs_of_their_own_give(problem) -> None:
     found = headroom.try_headrooms(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
     for one in found:
         learner = coldq.BestResponse.for_problem(problem, headroom=one.headroom)
@@ -76,6 +76,8 @@ def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
     assert choose(tried, 0.1).headroom == 0.1
     assert choose(tried, 0.05).headroom == 0.2
     assert choose(tried, 0.001).headroom == 0.2  # none keeps it: the least share
+    same = [Headroom(0.9, 3.0 - 1e-14, 0.0, 0.0), *tried]  # as dear, but for rounding
+    assert choose(same, 0.05).headroom == 0.2
 
 
 def test_what_has_no_limit_has_no_headroom() -> None:

@@ -121,6 +121,8 @@ def test_the_rule_is_the_one_that_is_written_down(q) -> None:
         assert state.factor == pytest.approx(plain.lam, abs=1e-12)
         assert bool(state.saturated) == plain.saturated
         assert int(state.forecast) == plain.chosen
+        in_use = plain.weights[POOL.index(float(state.step_size))]  # experts may tie
+        assert in_use >= plain.weights.max() * (1.0 - 1e-9)
 
 
 PROBLEMS = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from coldq.commands.needs import require_report
-from coldq.experiments.targets import Target, measure_target, target_problem
+from coldq.experiments.targets import Target, first_scored, measure_target, target_problem
 from coldq.files import require_writable
 from coldq.report.files import write_scores
 from coldq.report.terminal import progress
@@ -21,26 +21,27 @@ def run_targets(
     seeds: Iterable[int],
     out: str | Path,
     horizon: int | None = None,
+    last: int | None = None,
+    show: Callable[[Target], None] = lambda target: None,
 ) -> list[Target]:
-    """Check first, play with a progress bar, write table and pictures."""
+    """Check first, play with a progress bar; write and show what each problem gave when it did."""
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
-        target_problem(key, horizon)
+        first_scored(target_problem(key, horizon).horizon, last)
     require_report()
     require_writable(out, MEGABYTES)
 
     from coldq.report import write_target_page
 
-    targets = []
-    with progress(1 + len(keys) * (len(rates) * 6 + 3)) as done:
+    targets: list[Target] = []
+    with progress(1 + 6 * len(keys)) as done:
         warmup(everything=False)
         done("kernels compiled or loaded")
         for key in keys:
-            for k, rate in enumerate(rates):
-                targets.append(
-                    measure_target(key, rate, seeds, horizon=horizon, curves=k == 0, done=done)
-                )
-    write_scores(targets, out / "compare-rates.parquet")
-    for target in targets:
-        write_target_page(target, out / "index.html")
+            found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
+            targets += found
+            write_scores(targets, out / "compare-rates.parquet")
+            for target in found:
+                write_target_page(target, out / "index.html")
+                show(target)
     return targets

@@ -1,6 +1,6 @@
 """What a violation rate costs: learners that keep one beside headroom, and beside COLDQ.
 
-Each learner plays a whole problem and is scored on its last two thirds. Intervals are those of a
+Each learner plays a whole problem and is scored on its last slots. Intervals are those of a
 moving-block bootstrap over the scored slots, because slots that follow each other are alike.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
     "jobs": JobScheduling,
     "time-varying": TimeVarying,
 }
+OURS = "SelfTuning"
 SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)  # of the curves in the picture
@@ -56,17 +57,30 @@ class Score:
 class Target:
     """All scores of one problem at one rate, and points of cost against share for each curve.
 
-    `saved` is how much cheaper SelfTuning is than the hindsight-best headroom at the share that it
-    realised itself, as a share of that cost, with its paired interval.
+    The slots from `begin` on are scored. `saved` is how much cheaper SelfTuning is than the
+    hindsight-best headroom at the share that it realised itself, as a share of that cost, with its
+    paired interval. `kept` has SelfTuning at every rate that was played.
     """
 
     key: str
     rate: float
     problem: Any
     seeds: tuple[int, ...]
+    begin: int
     scores: tuple[Score, ...]
     saved: tuple[float, float, float]
     curves: Mapping[str, tuple[tuple[float, float], ...]]
+    kept: Mapping[float, Score]
+
+    @property
+    def others(self) -> str:
+        """What share SelfTuning had when told other rates, in words."""
+        some = (
+            f"{100 * one.share[0]:.2f}% for {100 * rate:g}%"
+            for rate, one in self.kept.items()
+            if rate != self.rate
+        )
+        return ", ".join(some) or "not been told any"
 
 
 def target_problem(key: str, horizon: int | None = None) -> Any:
@@ -108,66 +122,91 @@ def rates_of(text: str) -> tuple[float, ...]:
 
 def measure_target(
     key: str,
-    rate: float,
+    rates: Iterable[float],
     seeds: Iterable[int] = range(5),
     *,
     horizon: int | None = None,
+    last: int | None = None,
     curves: bool = True,
     done: Callable[[str], None] = lambda what: None,
-) -> Target:
+) -> list[Target]:
     """Play all that keep a rate, and those who do not know it, on the problem of this name.
 
+    One result for each rate. The last two thirds are scored, or the `last` so many slots alone.
+
     >>> from coldq.experiments.targets import measure_target
-    >>> target = measure_target("autoscale", 0.1, seeds=[0], horizon=150, curves=False)
+    >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=150, curves=False)
     >>> [score.name for score in target.scores][:2]
     ['SelfTuning', 'SafetyMargin(COLDQ)']
     """
-    problem, seeds, q = target_problem(key, horizon), seed_tuple(seeds), rate_of(rate)
-    if q is None:
-        raise InvalidInput("compare at a rate needs one, such as 0.01")
+    problem, seeds = target_problem(key, horizon), seed_tuple(seeds)
+    asked, begin = tuple(map(_named_rate, rates)), first_scored(problem.horizon, last)
     X = problem.domain
     makers: dict[str, Callable[[float], Any]] = {
-        "SelfTuning": lambda rate: SelfTuning(X, rate),
+        OURS: lambda rate: SelfTuning(X, rate),
         "SafetyMargin(COLDQ)": lambda rate: SafetyMargin(COLDQ.for_problem(problem), rate),
         "SafetyMargin(RECOO)": lambda rate: SafetyMargin(RECOO.for_problem(problem), rate),
     }
-    scores = []
+
+    def scored(name: str, learner: Any) -> Score:
+        return score(name, learner, problem, seeds, begin)
+
+    played: dict[str, dict[float, Score]] = {}
     for name, make in makers.items():
-        scores.append(score(name, make(q), problem, seeds))
+        some = sorted({*asked, *(RATES if curves else ())}, reverse=True)
+        played[name] = {rate: scored(name, make(rate)) for rate in some}
         done(name)
-    drawn = {name: [scores[k]] for k, name in enumerate(makers)}
-    if curves:
-        for name, make in makers.items():
-            others = [r for r in RATES if r != q]
-            drawn[name] += [score(name, make(r), problem, seeds) for r in others]
-            done(f"{name}'s curve")
-    tried = _headrooms(problem, seeds, (q, scores[0].share[0]))
+    ours = played[OURS]
+    unaware = [
+        scored("COLDQ", COLDQ.for_problem(problem)),
+        scored("COLDQ.scaled", _quiet_scaled(problem)),
+    ]
+    done("COLDQ")
+    limits = {rate: max(ours[rate].share[0], 1e-9) for rate in asked}
+    before, after = _headrooms(problem, seeds, begin, (*asked, *limits.values()))
     done("headrooms")
-    first, rest = tried
-    by_size = {one.headroom: one for one in rest}
-    chosen = {
-        "headroom, tuned on the first third": choose_headroom(first, q).headroom,
-        "headroom, best in hindsight": choose_headroom(rest, q).headroom,
-        "headroom, best at SelfTuning's share": choose_headroom(
-            rest, max(scores[0].share[0], 1e-9)
-        ).headroom,
-    }
-    for name, h in chosen.items():
-        learner = BestResponse.for_problem(problem, headroom=h)
-        scores.append(score(f"{name} ({h:.3g})", learner, problem, seeds))
-    saved = _saved(scores[0], scores[-1])
-    for name, learner in (
-        ("COLDQ", COLDQ.for_problem(problem)),
-        ("COLDQ.scaled", _quiet_scaled(problem)),
-    ):
-        scores.append(score(name, learner, problem, seeds))
-        done(name)
     points = {
-        name: tuple(sorted((one.share[0], one.cost[0]) for one in some))
-        for name, some in drawn.items()
+        name: tuple(sorted((one.share[0], one.cost[0]) for one in some.values()))
+        for name, some in played.items()
     }
-    points["headroom"] = tuple((one.share, one.cost) for one in by_size.values())
-    return Target(key, q, problem, seeds, tuple(scores), saved, points)
+    points["headroom"] = tuple((one.share, one.cost) for one in after)
+    by_hand: dict[float, Score] = {}
+    found = []
+    for rate in asked:
+        chosen = {
+            "headroom, tuned on the slots before": choose_headroom(before, rate).headroom,
+            "headroom, best in hindsight": choose_headroom(after, rate).headroom,
+            "headroom, best at SelfTuning's share": choose_headroom(after, limits[rate]).headroom,
+        }
+        for h in set(chosen.values()) - set(by_hand):
+            by_hand[h] = scored("headroom", BestResponse.for_problem(problem, headroom=h))
+        named = [replace(by_hand[h], name=f"{name} ({h:.3g})") for name, h in chosen.items()]
+        scores = (*(some[rate] for some in played.values()), *named, *unaware)
+        saved = _saved(ours[rate], named[-1])
+        found.append(Target(key, rate, problem, seeds, begin, scores, saved, points, ours))
+    done("headroom at the rates")
+    return found
+
+
+def _named_rate(rate: Any) -> float:
+    q = rate_of(rate)
+    if q is None:
+        raise InvalidInput("compare at a rate needs one, such as 0.01")
+    return q
+
+
+def first_scored(horizon: int, last: int | None) -> int:
+    """How many slots come before those that are scored.
+
+    >>> from coldq.experiments.targets import first_scored
+    >>> first_scored(2016, None), first_scored(2016, 576)
+    (672, 1440)
+    """
+    if last is None:
+        return round(SCORED_FROM * horizon)
+    if not 1 <= last < horizon:
+        raise InvalidInput(f"last must be some of the {horizon} slots, but is {last}")
+    return horizon - last
 
 
 def _quiet_scaled(problem: Any) -> Any:
@@ -177,28 +216,28 @@ def _quiet_scaled(problem: Any) -> Any:
 
 
 def _headrooms(
-    problem: Any, seeds: tuple[int, ...], rates: tuple[float, ...]
-) -> tuple[list[Headroom], list[Headroom]]:
-    """What headrooms do on the first third and on the rest, finer where rates are just kept."""
-    parts = [(0.0, SCORED_FROM), (SCORED_FROM, 1.0)]
+    problem: Any, seeds: tuple[int, ...], begin: int, rates: tuple[float, ...]
+) -> list[list[Headroom]]:
+    """What headrooms do before and in the scored slots, finer where rates are just kept."""
+    split = begin / problem.horizon
+    parts = [(0.0, split), (split, 1.0)]
     found = try_headrooms(problem, parts, seeds, HEADROOMS[:1] + HEADROOMS[1::3])
     for _ in range(ROUNDS):
         grid, finer = [one.headroom for one in found[0]], set[float]()
         for tried in found:
             for rate in rates:
-                at = grid.index(choose_headroom(tried, max(rate, 1e-9)).headroom)
+                at = grid.index(choose_headroom(tried, rate).headroom)
                 if at > 0:
                     finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
         if finer:
             more = try_headrooms(problem, parts, seeds, sorted(finer))
             found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
-    return found[0], found[1]
+    return found
 
 
-def score(name: str, learner: Any, problem: Any, seeds: tuple[int, ...]) -> Score:
-    """One learner's run, scored on the last two thirds."""
+def score(name: str, learner: Any, problem: Any, seeds: tuple[int, ...], begin: int) -> Score:
+    """One learner's run, scored from slot `begin` + 1 on."""
     trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
-    begin = round(SCORED_FROM * problem.horizon)
     bad = np.zeros(trace.loss.shape, bool)
     for t, revealed in replay(problem, seeds):
         g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]

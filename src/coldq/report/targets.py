@@ -32,7 +32,7 @@ def write_target_page(target: Target, path: Path) -> None:
     >>> from coldq.experiments.targets import measure_target
     >>> from coldq.report import write_target_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
-    >>> target = measure_target("autoscale", 0.1, seeds=[0], horizon=90, curves=False)
+    >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=90, curves=False)
     >>> write_target_page(target, path)
     >>> "Autoscale" in path.read_text(encoding="utf-8")
     True
@@ -82,7 +82,7 @@ def _draw(target: Target) -> Canvas:
     axes.set_xlabel("share of slots violated")
     axes.set_ylabel("cost a slot")
     axes.set_title(
-        f"{type(target.problem).__name__}: cost against violated slots, last two thirds",
+        f"{type(target.problem).__name__}: cost against violated slots",
         loc="left",
     )
     axes.legend(frameon=False, fontsize=6.5)

@@ -158,9 +158,10 @@ def print_target(target: Target) -> None:
     shown.print(rows)
     saved, low, high = (100 * value for value in target.saved)
     shown.print(
-        f"Scored on the last two thirds; brackets: 95% of a block bootstrap. SelfTuning costs "
-        f"{saved:.2f}% [{low:.2f}, {high:.2f}] less than the hindsight-best headroom at its own "
-        "share of violated slots."
+        f"Scored on slots {target.begin + 1} to {target.problem.horizon}; brackets: 95% of a block "
+        f"bootstrap. SelfTuning costs {saved:.2f}% [{low:.2f}, {high:.2f}] less than the "
+        "hindsight-best headroom at its own share of violated slots. Told other rates, it had "
+        f"{target.others}."
     )
     shown.print()
 

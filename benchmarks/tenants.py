@@ -1,0 +1,70 @@
+"""SelfTuning beside COLDQ for many tenants at once, and what a tenant's state takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+import coldq
+
+DIM, ROWS, MEASUREMENTS, WARM_UP = 10, 2, 4, 20
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """The least CPU milliseconds of one update of all, a state's numbers, and one update alone.
+
+    CPU time is that of all threads: a long call is interrupted more often than a short one, so that
+    on a machine with other work the clock would favour whoever is done sooner.
+
+    `times_expert` is one update of a single tenant in updates of COLDQExpert.
+    """
+
+    count: int
+    coldq: float
+    self_tuning: float
+    numbers: int
+    times_expert: float
+
+    @property
+    def times_coldq(self) -> float:
+        """All tenants at once, in updates of COLDQ."""
+        return self.self_tuning / self.coldq
+
+
+def measure(count: int, rounds: int) -> Tenants:
+    """Update all tenants by COLDQ and by SelfTuning in turns, on the same feedback."""
+    domain = coldq.Box(0.0, 5.0, dim=DIM)
+    ours = coldq.SelfTuning(domain, 0.01)
+    many, states = _in_turns((coldq.COLDQ(domain, 5000), ours), (count,), rounds)
+    alone, _ = _in_turns((coldq.COLDQExpert(domain, 5000), ours), (), 20 * rounds)
+    arrays = (a for a in states[1].to_arrays().values() if a.dtype.kind in "fi")
+    expert, single = np.median(alone, axis=0)
+    return Tenants(
+        count,
+        *map(float, 1e3 * many.min(axis=0)),
+        numbers=sum(a.size for a in arrays) // count,
+        times_expert=float(single / expert),
+    )
+
+
+def _in_turns(
+    learners: tuple[Any, ...], batch: tuple[int, ...], rounds: int
+) -> tuple[np.ndarray, list[Any]]:
+    """Slots as those of TimeVarying, drawn for all tenants at once."""
+    rng = np.random.default_rng(0)
+    states = [learner.init(ROWS, batch=batch) for learner in learners]
+    seconds = np.empty((rounds, len(learners)))
+    for turn in range(-WARM_UP, rounds):
+        H = rng.uniform(-1.0, 1.0, (*batch, MEASUREMENTS, DIM))
+        y = H.sum(axis=-1) + rng.standard_normal((*batch, MEASUREMENTS))
+        rows = rng.random((*batch, ROWS, DIM)), rng.random((*batch, ROWS))
+        revealed = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(*rows))
+        for k, learner in enumerate(learners):
+            begun = process_time()
+            states[k] = learner.update(states[k], revealed)
+            seconds[max(turn, 0), k] = process_time() - begun
+    return seconds, states
