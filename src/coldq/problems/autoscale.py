@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.problem import Constants, Problem
-from coldq.protocols import Domain
 
 CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
 UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
@@ -46,7 +46,7 @@ class Autoscale(Problem):
 
     horizon: int
     price_seed: int
-    domain: Domain
+    domain: Any
     n_constraints = 1
 
     def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:

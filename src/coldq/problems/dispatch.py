@@ -18,7 +18,6 @@ from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
 from coldq.problems.problem import Constants, Problem
-from coldq.protocols import Domain
 
 ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
 IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
@@ -46,7 +45,7 @@ class Dispatch(Problem):
     """
 
     horizon: int
-    domain: Domain
+    domain: Any
     n_constraints = 3
 
     def __init__(self, horizon: int | None = None) -> None:

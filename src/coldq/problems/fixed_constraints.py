@@ -14,7 +14,6 @@ from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.losses import Linear, Quadratic
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
-from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -29,10 +28,10 @@ class FixedConstraints(Problem):
     """
 
     horizon: int
-    domain: Domain
+    domain: Any
     n_constraints = 3
 
-    def __init__(self, horizon: int = 5000, domain: Domain = None) -> None:
+    def __init__(self, horizon: int = 5000, domain: Any = None) -> None:
         domain = Box(0.0, 1.0, dim=2) if domain is None else domain
         self._set(
             horizon=whole_number("horizon", horizon, 2), domain=require_bounded(domain, dim=2)

@@ -19,7 +19,6 @@ from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import ZONES, ZonalPrices, may_2017, read_nyiso
 from coldq.problems.problem import Constants, Problem, generators, require_bounded
-from coldq.protocols import Domain
 
 REGIONS = tuple(zone for zone in ZONES if zone != "NORTH")
 UNITS = {"$/MWh": 1.0, "$/kWh": 1000.0}  # what a price in $/MWh is divided by
@@ -78,7 +77,7 @@ class JobScheduling(Problem):
     arrivals: str
     mean_arrivals: float
     centres_per_zone: int
-    domain: Domain
+    domain: Any
     n_constraints = 1
 
     def __init__(
@@ -91,7 +90,7 @@ class JobScheduling(Problem):
         arrivals: str = "poisson",
         mean_arrivals: float = 2500.0,
         centres_per_zone: int = 10,
-        domain: Domain = None,
+        domain: Any = None,
     ) -> None:
         if prices is None:
             prices = may_2017().only(REGIONS if zones is None else zones)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
-from coldq.protocols import Domain
 
 CHUNK = 128  # slots drawn at once
 
@@ -44,7 +44,7 @@ class TimeVarying(Problem):
     """
 
     horizon: int
-    domain: Domain
+    domain: Any
     n_measurements: int
     n_constraints: int
     agents: int | None
@@ -52,7 +52,7 @@ class TimeVarying(Problem):
     def __init__(
         self,
         horizon: int = 5000,
-        domain: Domain = None,
+        domain: Any = None,
         n_measurements: int = 4,
         n_constraints: int = 2,
         agents: int | None = None,

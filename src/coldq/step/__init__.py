@@ -67,6 +67,9 @@ def solve(
                 domain.upper,
             )  # fmt: skip
         else:
+            expected: Any = getattr(constraint, "for_step", None)  # of a learner that looks ahead
+            if expected is not None:
+                return solve(center, gradient, alpha, weights, expected, domain, floor)
             # Data near the end of the floats may overflow: its answer is judged by the residual.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
@@ -81,10 +84,6 @@ def solve(
 def solver_of(constraint: Any, domain: Any) -> Callable[[Slot], Step]:
     """What solves a constraint on a domain; raises if nothing does."""
     if type(constraint) not in SOLVERS:
-        expected = getattr(constraint, "for_step", None)  # of a learner that looks ahead
-        if expected is not None:
-            solver = solver_of(expected, domain)
-            return lambda slot: solver(slot._replace(constraint=expected))
         known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
