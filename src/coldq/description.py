@@ -125,7 +125,7 @@ def _name_of(value: Any, words: str) -> str:
 def _exact(array: np.ndarray, path: str) -> Any:
     """An array with all its digits, so that they can be read if they are few."""
     if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= WRITTEN_OUT):
-        return number(array.tolist())
+        return array.tolist() if np.isfinite(array).all() else number(array.tolist())
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "dtype": plain.dtype.str,

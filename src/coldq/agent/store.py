@@ -32,6 +32,7 @@ OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 1
 OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
@@ -211,7 +212,7 @@ class Store:
                 data["forecast"] = {n: None if v is None else describe(v) for n, v in parts}
         except NotSaveable:
             return None
-        return json.dumps(data, separators=(",", ":"))
+        return _compact(data)
 
     def opened(self, round: int, x: Array) -> None:
         """A new round. A kill does not lose it; if the power does, it has the same decision again.

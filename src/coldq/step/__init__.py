@@ -120,7 +120,7 @@ def solve(
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
     if type(constraint) is Affine and type(domain) is Box:  # by far the commonest, so the fastest
         step = solve_affine(center, gradient, alpha, weights, floor, constraint, domain)
-        if _listening:
+        if listening:
             _tell(step.residual)
         return step
     if type(constraint) not in SOLVERS:
@@ -143,12 +143,12 @@ def solve(
     # Data near the end of the floats may overflow: its answer is judged by the residual.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         step = solver(center, gradient, alpha, weights, floor, constraint, domain)
-    if _listening:
+    if listening:
         _tell(step.residual)
     return step
 
 
-_listening: dict[int, list[Any]] = {}  # by thread; empty nearly always, which costs a step nothing
+listening: dict[int, list[Any]] = {}  # by thread; empty nearly always, which costs a step nothing
 
 
 class Residuals:
@@ -170,16 +170,16 @@ class Residuals:
 
     def __enter__(self) -> Residuals:
         self._thread = thread = get_ident()
-        self._before = _listening.get(thread)
+        self._before = listening.get(thread)
         self.heard: list[Any] = []
-        _listening[thread] = self.heard
+        listening[thread] = self.heard
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._before is None:
-            del _listening[self._thread]
+            del listening[self._thread]
         else:
-            _listening[self._thread] = self._before
+            listening[self._thread] = self._before
 
     @property
     def worst(self) -> float:
@@ -193,7 +193,7 @@ def worst_of(residuals: list[Any]) -> float:
 
 
 def _tell(residual: Any) -> None:
-    heard = _listening.get(get_ident())
+    heard = listening.get(get_ident())
     if heard is not None:
         heard.append(residual)
 
