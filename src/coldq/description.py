@@ -179,6 +179,12 @@ def _built(value: Any, path: str, depth: int) -> Any:
     )
 
 
+@cache
+def _takes(name: str) -> Mapping[str, Parameter]:
+    """The arguments of a constructor."""
+    return signature(constructors()[name]).parameters
+
+
 def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
     """What a constructor makes of its described arguments."""
     known, name = constructors(), value["type"]
@@ -186,7 +192,7 @@ def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
         near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
         more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
         raise InvalidInput(f"there is no {name!r:.80} to build{more}")
-    takes = signature(known[name]).parameters
+    takes = _takes(name)
     given = {word: part for word, part in value.items() if word != "type"}
     odd = [word for word in given if word not in takes]
     if odd:
