@@ -25,6 +25,7 @@ from coldq.errors import InvalidInput, NotSaveable
 
 WRITTEN_OUT = 64  # numbers of an array up to which they can be read
 DEEPEST = 32  # objects and lists within one another
+PLAIN = {float, int}  # numbers that stay what they are, so that a row of them is not walked
 DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
 OURS = (
     domains.Box,
@@ -168,6 +169,8 @@ def _built(value: Any, path: str, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
+        if PLAIN.issuperset(map(type, value)):
+            return list(value)
         return [_built(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
     if isinstance(value, Mapping) and "base64" in value:
         return _array(value, path)
