@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.description import build, describe
+from coldq.description import as_bytes, build, describe, described
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.maker import KEY
@@ -206,10 +206,13 @@ class Store:
     def as_data(feedback: Feedback) -> str | None:
         """A feedback as text, or None if it has functions of the user's own."""
         try:
-            data = {"loss": describe(feedback.loss), "constraint": describe(feedback.constraint)}
+            parts = {"loss": feedback.loss, "constraint": feedback.constraint}
+            data: dict[str, Any] = {n: described(part, as_bytes) for n, part in parts.items()}
             if feedback.forecast is not None:
-                parts = vars(feedback.forecast).items()
-                data["forecast"] = {n: None if v is None else describe(v) for n, v in parts}
+                ahead = vars(feedback.forecast).items()
+                data["forecast"] = {
+                    n: None if v is None else described(v, as_bytes) for n, v in ahead
+                }
         except NotSaveable:
             return None
         return _compact(data)
