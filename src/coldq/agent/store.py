@@ -239,18 +239,25 @@ class Store:
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
-        turn, write = self.turn, False
+        turn, rows = self.turn, []
+        for each in settled:
+            if each.feedback is None:
+                rows.append((SKIPPED, None, None, each.round))
+            else:
+                turn += 1
+                rows.append((APPLIED, turn, each.known, each.round))
+        update = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+        as_data = all(each.known is not None for each in settled if each.feedback is not None)
+        if len(rows) == 1 and as_data and turn - self._saved < EVERY:
+            with self._errors():
+                self._db.execute(update, rows[0])  # a transaction by itself
+            self.turn = turn
+            return
+        write = not as_data or turn - self._saved >= EVERY
         with self._transaction() as run:
-            for each in settled:
-                if each.feedback is None:
-                    values = SKIPPED, None, None, each.round
-                else:
-                    turn += 1
-                    write = write or each.known is None
-                    values = APPLIED, turn, each.known, each.round
-                run("UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?", values)
-            if write or turn - self._saved >= EVERY:
-                write = True
+            for row in rows:
+                run(update, row)
+            if write:
                 self._write(settled[-1].state, turn)
                 self._forget(oldest)
         self.turn = turn
