@@ -80,6 +80,7 @@ test-browser: $(VENV)/.ready-browser
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.agents
 
 $(SETUP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("coldq needs Python 3.11 or later, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'

@@ -120,10 +120,28 @@ class Connection:
     """A connection that stays open, and requests written out ahead: the client costs little."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.port = port
+        self.connect()
+
+    def connect(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """An answer; a server closes what was idle for seconds, and any request may come again."""
+        try:
+            return self.once(method, path, body)
+        except ConnectionError:
+            self.connect()
+            return self.once(method, path, body)
+
+    def received(self) -> bytes:
+        some = self.socket.recv(65536)
+        if not some:
+            raise ConnectionResetError
+        return some
+
+    def once(self, method: str, path: str, body: bytes) -> bytes:
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -131,12 +149,12 @@ class Connection:
         self.socket.sendall(head.encode() + body)
         answer = b""
         while b"\r\n\r\n" not in answer:
-            answer += self.socket.recv(65536)
+            answer += self.received()
         start, _, rest = answer.partition(b"\r\n\r\n")
         lower = start.lower()
         length = int(lower.partition(b"content-length:")[2].split(b"\r\n")[0])
         while len(rest) < length:
-            rest += self.socket.recv(65536)
+            rest += self.received()
         if b" 20" not in start.split(b"\r\n")[0]:
             raise RuntimeError(rest.decode())
         return rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from functools import partial, update_wrapper
+from functools import cache, partial, update_wrapper
 from inspect import signature
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
@@ -248,8 +248,13 @@ def is_ours(value: Any) -> bool:
 
 def constructor_fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are arguments of its constructor, by name."""
-    known = signature(type(value)).parameters
-    return {f.name: getattr(value, f.name) for f in fields(value) if f.name in known}
+    return {name: getattr(value, name) for name in _constructor_names(type(value))}
+
+
+@cache
+def _constructor_names(kind: type) -> tuple[str, ...]:
+    known = signature(kind).parameters
+    return tuple(f.name for f in fields(kind) if f.name in known)
 
 
 class Value:

@@ -25,6 +25,7 @@ from coldq.errors import InvalidInput, NotSaveable
 
 WRITTEN_OUT = 64  # numbers of an array up to which they can be read
 DEEPEST = 32  # objects and lists within one another
+PLAIN = {float, int}  # numbers that stay what they are, so that a row of them is not walked
 DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
 OURS = (
     domains.Box,
@@ -90,6 +91,11 @@ def describe(value: Any) -> dict[str, Any]:
     described: a description holds numbers and words, and coldq's own learners, domains, schedules,
     losses, constraints and forecasts
     """
+    return described(value, _exact)
+
+
+def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, Any]:
+    """A description in which arrays are written as a function writes them."""
     _name_of(value, f"a {type(value).__name__}")
     whole = f"this {type(value).__name__}"
 
@@ -106,7 +112,7 @@ def describe(value: Any) -> dict[str, Any]:
         kind = f"a {type(part).__name__}" if name is None else f"a function of your own ({name})"
         raise NotSaveable(f"{place(path)} is {kind}, which cannot be described: {BEYOND}")
 
-    return Walk(lambda part: _name_of(part, ""), parts, _exact, refuse)(value)
+    return Walk(lambda part: _name_of(part, ""), parts, array, refuse)(value)
 
 
 def _name_of(value: Any, words: str) -> str:
@@ -125,7 +131,12 @@ def _name_of(value: Any, words: str) -> str:
 def _exact(array: np.ndarray, path: str) -> Any:
     """An array with all its digits, so that they can be read if they are few."""
     if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= WRITTEN_OUT):
-        return number(array.tolist())
+        return array.tolist() if np.isfinite(array).all() else number(array.tolist())
+    return as_bytes(array, path)
+
+
+def as_bytes(array: np.ndarray, path: str) -> dict[str, Any]:
+    """An array as its bytes: exact, and written in a fraction of the time of its digits."""
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "dtype": plain.dtype.str,
@@ -168,6 +179,8 @@ def _built(value: Any, path: str, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
+        if PLAIN.issuperset(map(type, value)):
+            return list(value)
         return [_built(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
     if isinstance(value, Mapping) and "base64" in value:
         return _array(value, path)
@@ -179,6 +192,12 @@ def _built(value: Any, path: str, depth: int) -> Any:
     )
 
 
+@cache
+def _takes(name: str) -> Mapping[str, Parameter]:
+    """The arguments of a constructor."""
+    return signature(constructors()[name]).parameters
+
+
 def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
     """What a constructor makes of its described arguments."""
     known, name = constructors(), value["type"]
@@ -186,7 +205,7 @@ def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
         near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
         more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
         raise InvalidInput(f"there is no {name!r:.80} to build{more}")
-    takes = signature(known[name]).parameters
+    takes = _takes(name)
     given = {word: part for word, part in value.items() if word != "type"}
     odd = [word for word in given if word not in takes]
     if odd:

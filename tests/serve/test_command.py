@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 import coldq
+from coldq.commands.serve import bound
 from tests.agent.feeds import LEARNER, measured
 from tests.processes import HANGING, end, started
 
@@ -78,6 +80,18 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
             bare = {name: v for name, v in os.environ.items() if not name.startswith("COLDQ_T")}
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
             assert done.returncode == 1 and words in done.stderr, done.stderr
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    with (
+        bound("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()),
+    ):
+        taken, _ = listening.accept()
+        with taken:  # asyncio asks for this before it turns Nagle's algorithm off
+            assert taken.proto == socket.IPPROTO_TCP
+    with pytest.raises(coldq.InvalidInput, match="a port is a number from 0 to 65535"):
+        bound("127.0.0.1", 70_000)
 
 
 @pytest.mark.parametrize("word", ["USER coldq", "VOLUME /data"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from inspect import signature
 from itertools import islice
-from threading import Lock
+from operator import attrgetter
+from threading import Lock, get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -17,9 +19,10 @@ from coldq._values import Array, one_of, whole_number
 from coldq.agent.store import APPLIED, HELD, OPEN, Store
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback, Forecast
+from coldq.learners.learner import State
 from coldq.learners.maker import require_same
 from coldq.protocols import Constraint, Loss, require_learner
-from coldq.step import Residuals
+from coldq.step.residuals import listening
 
 if TYPE_CHECKING:
     from coldq.agent.history import History
@@ -198,6 +201,8 @@ class Agent:
         self._closed = False
         self._state = learner.init(self.n_constraints, start, batch)
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
+        self._duals_of = _getter(self._dual_names)
+        self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
         if path is not None:
             self._store = Store(path)
@@ -434,7 +439,8 @@ class Agent:
 
     def _opened(self) -> Decision:
         """The decision of a new round; it may be the one too many for a round that is missing."""
-        self._require_usable()
+        if self._closed:
+            self._require_usable()
         number = self._latest + 1
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
@@ -442,7 +448,7 @@ class Agent:
                 log.warning("rounds %s had no feedback for %s rounds: skipped", late, self.limit)
                 self._settle(self._in_turn([self._skipped(n, self._state) for n in late]))
         x = self._state.x
-        if type(x) is not np.ndarray or x.flags.writeable:  # of a learner of the user's own
+        if not self._read_only:
             x = np.array(x)
             x.flags.writeable = False
         decision = new_tuple(Decision, (x, number))
@@ -472,14 +478,22 @@ class Agent:
         self, state: Any, decision: Decision, feedback: Feedback, known: str | None
     ) -> Settled:
         """A round with its feedback: the learner's update, and what it tells."""
-        begun, x = perf_counter(), decision.x
-        with Residuals() as told:
+        x, round = decision
+        thread, heard = get_ident(), []
+        outer = listening.get(thread)
+        listening[thread] = heard  # as Residuals does, in half the time
+        begun = perf_counter()
+        try:
             if x is state.x or self.late == "held":
                 state = self.learner.update(state, feedback)
             else:
                 state = self.learner.update(state, feedback, played=x)
-        seconds = perf_counter() - begun
-        return new_tuple(Settled, (decision.round, x, feedback, known, state, told.heard, seconds))
+        finally:
+            seconds = perf_counter() - begun
+            del listening[thread]
+            if outer is not None:
+                listening[thread] = outer
+        return new_tuple(Settled, (round, x, feedback, known, state, heard, seconds))
 
     def _skipped(self, round: int, state: Any) -> Settled:
         return Settled(round, self._open[round].x, None, None, state, [], 0.0)
@@ -522,19 +536,15 @@ class Agent:
     def _keep(self, settled: Settled) -> None:
         """Remember a settled round, and the first that is not."""
         round, x, feedback, known, state, residuals, seconds = settled
-        duals = tuple([getattr(state, name) for name in self._dual_names])
+        duals = self._duals_of(state)
         status = "skipped" if feedback is None else "applied"
         past = self._settled
         kept = round, status, x, feedback, known, duals, residuals, seconds
         past[round] = new_tuple(Past, kept)
         if len(past) > self.remember:
             del past[next(iter(past))]
-        self._move(round)
-
-    def _move(self, settled: int) -> None:
-        """After a round is settled, the first that is not."""
         number = self._next
-        if settled == number:
+        if round == number:
             number += 1
             while number <= self._latest and number not in self._open and number not in self._held:
                 number += 1
@@ -582,6 +592,13 @@ class Agent:
     def _require_usable(self) -> None:
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gets some attributes, as fast as can be: every round asks for them."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda state: tuple(getattr(state, name) for name in names)
 
 
 def takes_played(learner: Any) -> bool:

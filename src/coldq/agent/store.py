@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.description import build, describe
+from coldq.description import as_bytes, build, describe, described
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.maker import KEY
@@ -32,6 +32,7 @@ OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 1
 OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
@@ -205,13 +206,16 @@ class Store:
     def as_data(feedback: Feedback) -> str | None:
         """A feedback as text, or None if it has functions of the user's own."""
         try:
-            data = {"loss": describe(feedback.loss), "constraint": describe(feedback.constraint)}
+            parts = {"loss": feedback.loss, "constraint": feedback.constraint}
+            data: dict[str, Any] = {n: described(part, as_bytes) for n, part in parts.items()}
             if feedback.forecast is not None:
-                parts = vars(feedback.forecast).items()
-                data["forecast"] = {n: None if v is None else describe(v) for n, v in parts}
+                ahead = vars(feedback.forecast).items()
+                data["forecast"] = {
+                    n: None if v is None else described(v, as_bytes) for n, v in ahead
+                }
         except NotSaveable:
             return None
-        return json.dumps(data, separators=(",", ":"))
+        return _compact(data)
 
     def opened(self, round: int, x: Array) -> None:
         """A new round. A kill does not lose it; if the power does, it has the same decision again.
@@ -235,18 +239,25 @@ class Store:
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
-        turn, write = self.turn, False
+        turn, rows = self.turn, []
+        for each in settled:
+            if each.feedback is None:
+                rows.append((SKIPPED, None, None, each.round))
+            else:
+                turn += 1
+                rows.append((APPLIED, turn, each.known, each.round))
+        update = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+        as_data = all(each.known is not None for each in settled if each.feedback is not None)
+        if len(rows) == 1 and as_data and turn - self._saved < EVERY:
+            with self._errors():
+                self._db.execute(update, rows[0])  # a transaction by itself
+            self.turn = turn
+            return
+        write = not as_data or turn - self._saved >= EVERY
         with self._transaction() as run:
-            for each in settled:
-                if each.feedback is None:
-                    values = SKIPPED, None, None, each.round
-                else:
-                    turn += 1
-                    write = write or each.known is None
-                    values = APPLIED, turn, each.known, each.round
-                run("UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?", values)
-            if write or turn - self._saved >= EVERY:
-                write = True
+            for row in rows:
+                run(update, row)
+            if write:
                 self._write(settled[-1].state, turn)
                 self._forget(oldest)
         self.turn = turn

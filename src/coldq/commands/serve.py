@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import secrets
 import signal
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 from coldq.errors import InvalidInput
 
 NEEDS = ("fastapi", "uvicorn", "prometheus_client")
+BACKLOG = 2048  # connections that may wait, as many as uvicorn lets
 PATIENCE = 10  # seconds for requests that are still being answered when a signal comes
 
 
@@ -79,8 +81,20 @@ def is_loopback(host: str) -> bool:
 
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens there."""
+    if not 0 <= port <= 65535:
+        raise InvalidInput(f"a port is a number from 0 to 65535, but this is {port}")
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio sends at once what is small only if the protocol is named, see TCP_NODELAY.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, OverflowError) as error:
         raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None
+    try:
+        if os.name == "posix":  # elsewhere it would let two servers share a port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None
+    return listening
