@@ -105,9 +105,15 @@ class _InterruptedStream:
 class FrozenQueue(COLDQ):
     """COLDQ with its queue held at gamma: what is left if the queue does nothing."""
 
-    def update(self, state: QueueState, feedback: Feedback, center: Any = None) -> QueueState:
+    def update(
+        self,
+        state: QueueState,
+        feedback: Feedback,
+        center: Any = None,
+        played: Any = None,
+    ) -> QueueState:
         """COLDQ's step with weight gamma."""
-        z, gradient = self._center(state, center), self._gradient(state, feedback)
+        z, gradient = self._center(state, center), self._gradient(state, feedback, played)
         step = solve(
             z, gradient, self.alpha(state.t), state.queue, feedback.constraint, self.domain
         )
