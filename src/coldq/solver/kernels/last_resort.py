@@ -1,18 +1,27 @@
 """The compiled part of :mod:`coldq.solver.last_resort`, an interior-point method on pairs.
 
 What it has for every coordinate, row, group and equality are the lines of four matrices, which have
-names. A number is the sum of two floats, and they are the two parts of a complex one: its real part
-is the number but for what is below its last digit, and that is the imaginary part. Nothing here may
-be compiled with fast mathematics, which would take the second for zero.
+names. Their numbers are those of :mod:`coldq.solver.kernels.long_numbers`.
 """
 
 import math
 
 from coldq.compiled import address_of, exact, kernel, pairs
-from coldq.solver.kernels.pairs import add as sum_of
-from coldq.solver.kernels.pairs import divide as quotient_of
-from coldq.solver.kernels.pairs import multiply as product_of
-from coldq.solver.kernels.pairs import times as times_one
+from coldq.solver.kernels.long_numbers import (
+    ONE,
+    ZERO,
+    add,
+    add_square,
+    back,
+    divide,
+    factor,
+    multiply,
+    pair,
+    plus,
+    plus_float,
+    ratio,
+    times,
+)
 
 # Coordinates: x, the multipliers of its bounds and the rooms they have; a step, and one before it.
 X, LOW, UP, D_X, D_LOW, D_UP, BEST_X, BEST_LOW, BEST_UP = range(9)
@@ -25,76 +34,12 @@ S, NU, D_S, D_NU, BEST_S, BEST_NU = range(6)
 LEFT_S, SUM, GIVE, SOFT, RISE, F_S, F_NU, GROUPS = range(6, 14)
 EQUAL, D_EQUAL, BEST_EQUAL, LEFT_E, LIMIT, OWN_SIZE, EQUALITIES = range(7)
 HINGE, FREE, HARD, DEAD = 0, 1, 2, 3  # kinds of groups
-ZERO, ONE = 0j, 1.0 + 0j
 
 SHORT = 0.995  # of the way to the boundary
 CARE = 1e-6  # the least share of the gap that a step aims at
 FIRST = 1e-10  # of the gap: above it there is more patience
 ENOUGH, SHARP = 1e-24, 1e-15  # the complementarity left, and the relative residual
-NO_PIVOT, NO_DIGIT = 1e-30, 1e-15  # of a diagonal of ones, and in doubles
 ROUGH = 1e-8  # of the first gap: as far as doubles do
-
-
-# Not put into what calls them, which would take long to compile.
-@exact
-def add(a, b):
-    high, low = sum_of(a.real, a.imag, b.real, b.imag)
-    return complex(high, low)
-
-
-@exact
-def times(a, b):
-    """A pair times a float."""
-    high, low = times_one(a.real, a.imag, b)
-    return complex(high, low)
-
-
-@exact
-def multiply(a, b):
-    high, low = product_of(a.real, a.imag, b.real, b.imag)
-    return complex(high, low)
-
-
-@exact
-def divide(a, b):
-    high, low = quotient_of(a.real, a.imag, b.real, b.imag)
-    return complex(high, low)
-
-
-@exact
-def plus(s, a, b):
-    """s + a b; a is what may have many zeros."""
-    if a.real == 0.0:
-        return s
-    t, t_low = product_of(a.real, a.imag, b.real, b.imag)
-    high, low = sum_of(s.real, s.imag, t, t_low)
-    return complex(high, low)
-
-
-@exact
-def plus_float(s, a, b):
-    """s + a b of a float b, which may be zero often."""
-    if b == 0.0:
-        return s
-    t, t_low = times_one(a.real, a.imag, b)
-    high, low = sum_of(s.real, s.imag, t, t_low)
-    return complex(high, low)
-
-
-@exact
-def scaled(a, size):
-    """A pair times a power of two."""
-    return complex(a.real * size, a.imag * size)
-
-
-@exact
-def pair(a):
-    return complex(a, 0.0)
-
-
-@exact
-def ratio(lines, over, under, i):
-    return divide(lines[over, i], lines[under, i])
 
 
 @exact
@@ -178,70 +123,6 @@ def along(rough, P, line, columns):
         else:
             v = plus_float(v, columns[X, j], P[line, j])
     return pair(high) if rough else v
-
-
-@exact
-def factor(rough, L, sizes, line, p):
-    """Cholesky's factor in place, of the matrix brought to a diagonal of ones; whether there is
-    one. Powers of two do it, so that nothing is rounded. The diagonal gets the inverses."""
-    for i in range(p):
-        d = L[i, i].real
-        if not (d > 0.0 and d < math.inf):
-            return False
-        sizes[line, i] = pair(2.0 ** -math.floor(0.5 * math.log2(d)))
-    least = NO_DIGIT if rough else NO_PIVOT
-    for j in range(p):
-        for i in range(j, p):
-            v = scaled(L[i, j], sizes[line, i].real * sizes[line, j].real)
-            if rough:
-                high = v.real
-                for k in range(j):
-                    high -= L[i, k].real * L[j, k].real
-                v = complex(high, v.imag)
-            else:
-                for k in range(j):
-                    v = plus(v, -L[i, k], L[j, k])
-            if i > j:
-                L[i, j] = multiply(v, L[j, j])
-                continue
-            if not v.real > least:
-                v = pair(least)
-            root = math.sqrt(v.real)
-            more = plus(v, pair(-root), pair(root)).real / (2.0 * root)
-            high = root + more
-            L[j, j] = divide(ONE, complex(high, more - (high - root)))
-    return True
-
-
-@exact
-def back(L, sizes, at, z, line, p):
-    """Solve with a factor in place."""
-    for i in range(p):
-        v = scaled(z[line, i], sizes[at, i].real)
-        for j in range(i):
-            v = plus(v, -L[i, j], z[line, j])
-        z[line, i] = multiply(v, L[i, i])
-    for i in range(p - 1, -1, -1):
-        v = z[line, i]
-        for j in range(i + 1, p):
-            v = plus(v, -L[j, i], z[line, j])
-        z[line, i] = multiply(v, L[i, i])
-    for i in range(p):
-        z[line, i] = scaled(z[line, i], sizes[at, i].real)
-
-
-@exact
-def add_square(rough, L, c, line, s, p):
-    """Add ``s c c'`` to the matrix, in its lower half."""
-    for i in range(p):
-        if rough:
-            high = s.real * c[line, i].real
-            for j in range(i + 1):
-                L[i, j] += high * c[line, j].real
-        elif c[line, i].real != 0.0:
-            v = multiply(c[line, i], s)
-            for j in range(i + 1):
-                L[i, j] = plus(L[i, j], v, c[line, j])
 
 
 @exact
