@@ -187,16 +187,16 @@ class Forgets(Broken):
 
     def init(self, n_constraints, start=None, batch=()):
         state = Broken().init(n_constraints, start, batch)
-        return self._state(state.t, state.x.copy(), np.zeros(state.x.shape))
+        return self.new_state(state.t, state.x.copy(), np.zeros(state.x.shape))
 
     def update(self, state, feedback):
         new = Broken().update(State(state.t, state.x), feedback)
         momentum = 0.5 * state.momentum + 0.01
-        return self._state(new.t, self.domain.project(new.x + momentum), momentum)
+        return self.new_state(new.t, self.domain.project(new.x + momentum), momentum)
 
 
 class LeavesItsStatesUnsigned(Broken):
-    def _state(self, *arrays):
+    def new_state(self, *arrays):
         return State(*arrays)
 
 
@@ -255,7 +255,7 @@ class TakesAnything(Broken):
 
 
 class RaisesAnything(Broken):
-    def _gradient(self, state, feedback, played=None):
+    def gradient_of(self, state, feedback, played=None):
         raise KeyError("gradient")
 
 

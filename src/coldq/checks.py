@@ -198,7 +198,7 @@ def a_state_knows_its_learner(case: Case) -> None:
     require(
         "learner" in arrays and np.asarray(arrays["learner"]).dtype.kind in "US",
         "state.to_arrays() must have a text 'learner', which says who saved it: a Learner makes "
-        "its states with self._state(...)",
+        "its states with self.new_state(...)",
     )
     other = arrays | {"learner": np.array(json.dumps(_SOMEBODY))}
     _refused(lambda: learner.from_arrays(other), "arrays that another learner saved")

@@ -114,8 +114,8 @@ class BestResponse(Learner):
 
     def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback, played)
-        values = self._values(state, feedback, state.rows.shape, played)
+        gradient = self.gradient_of(state, feedback, played)
+        values = self.values_of(state, feedback, state.rows.shape, played)
         require_finite(gradient)
         require_finite(values)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
@@ -126,7 +126,7 @@ class BestResponse(Learner):
             least = least_violation(tight, self.domain, near)
             best = np.where(exists[..., None], best, least)
         x = require_finite(np.array(best.reshape(*lead, dim)))
-        return self._state(state.t + 1, x, np.zeros(state.rows.shape))
+        return self.new_state(state.t + 1, x, np.zeros(state.rows.shape))
 
     def _batch(self) -> tuple[int, ...]:
         return np.broadcast_shapes(self.domain.batch, self.headroom.shape)

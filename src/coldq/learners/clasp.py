@@ -139,12 +139,12 @@ class CLASP(Learner):
         self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None
     ) -> CLASPState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback, played)
+        gradient = self.gradient_of(state, feedback, played)
         t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
         self._require_rows(feedback, hard.shape)
 
         step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
-        return self._state(t + 1, step.x, step.multipliers)
+        return self.new_state(t + 1, step.x, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

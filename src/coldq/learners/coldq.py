@@ -301,9 +301,9 @@ class COLDQ(Learner):
         ((4, 2), (4, 3), array([1., 1.]))
         """
         rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         gamma = np.broadcast_to(value_at(self.gamma, t)[..., None], (*t.shape, rows))
-        return self._state(t, x, np.array(gamma), np.zeros(gamma.shape))
+        return self.new_state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
     def update(
         self,
@@ -324,8 +324,8 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        gradient = self._gradient(state, feedback, played)
-        g = self._values(state, feedback, state.queue.shape, played)
+        gradient = self.gradient_of(state, feedback, played)
+        g = self.values_of(state, feedback, state.queue.shape, played)
         t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))
@@ -333,14 +333,14 @@ class COLDQ(Learner):
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
-        return self._state(t + 1, step.x, queue, step.multipliers)
+        return self.new_state(t + 1, step.x, queue, step.multipliers)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
         return after.queue
 
-    def _require_sound(self, state: QueueState) -> None:
-        super()._require_sound(state)
+    def require_sound(self, state: QueueState) -> None:
+        super().require_sound(state)
         gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")

@@ -108,15 +108,15 @@ class COLDQDoubling(Learner):
     ) -> QueueState:
         """The state before slot 1, with Q_1 = epsilon."""
         rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
-        return self._state(t, x, queue, np.zeros(queue.shape))
+        return self.new_state(t, x, queue, np.zeros(queue.shape))
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
     ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T
@@ -126,14 +126,14 @@ class COLDQDoubling(Learner):
             queue = np.where((s == 1)[..., None], gamma[..., None], queue)
 
         step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
-        return self._state(t + 1, step.x, queue, step.multipliers)
+        return self.new_state(t + 1, step.x, queue, step.multipliers)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
         return after.queue
 
-    def _require_sound(self, state: QueueState) -> None:
-        super()._require_sound(state)
+    def require_sound(self, state: QueueState) -> None:
+        super().require_sound(state)
         gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")

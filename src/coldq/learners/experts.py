@@ -120,19 +120,19 @@ class ExpertLearner(Learner):
     ) -> ExpertState:
         """The state before slot 1: all experts start where the learner does."""
         self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         M, shape = self.n_experts, t.shape
         experts = self._pool(len(shape)).init(n_constraints, start=x, batch=(M, *shape))
         m = np.arange(1.0, M + 1.0)
         first = np.log((M + 1.0) / (m * (m + 1.0) * M)).reshape(M, *(1,) * len(shape))
         first = first - first.max(axis=0)
-        return self._state(t, x, np.array(np.broadcast_to(first, (M, *shape))), experts)
+        return self.new_state(t, x, np.array(np.broadcast_to(first, (M, *shape))), experts)
 
     def update(
         self, state: ExpertState, feedback: Feedback, played: ArrayLike | None = None
     ) -> ExpertState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback, played)
+        gradient = self.gradient_of(state, feedback, played)
         t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
 
         points = _experts_last(state.experts.x, 2)
@@ -142,7 +142,7 @@ class ExpertLearner(Learner):
 
         x_new = weighted_mean(logs, _experts_last(experts.x, 2))
         log_weights = logs if logs.ndim == 1 else np.ascontiguousarray(np.moveaxis(logs, -1, 0))
-        return self._state(t + 1, x_new, log_weights, experts)
+        return self.new_state(t + 1, x_new, log_weights, experts)
 
     def _for_experts(self, feedback: Feedback, gradient: Array) -> Feedback:
         """What the experts see: the loss itself, or its linear surrogate at x_t."""
@@ -176,7 +176,7 @@ class ExpertLearner(Learner):
         experts = self._pool(len(batch))._restore(inner)
         if experts.batch != expected:
             raise InvalidInput(f"the experts' arrays must have the leading axes {expected}")
-        return self._state(t, x, log_weights, experts)
+        return self.new_state(t, x, log_weights, experts)
 
     def _set_common(self, domain: Domain, horizon: int, kappa: Any, gradient: str) -> None:
         require_domain(domain)

@@ -115,17 +115,19 @@ class Jenatton2016(Learner):
         self, state: Jenatton2016State, feedback: Feedback, played: ArrayLike | None = None
     ) -> Jenatton2016State:
         """The state of the next slot."""
-        gradient, rows = self._observe(state, feedback, "values", played)
+        gradient, rows = self.observe(state, feedback, "values", played)
         t, x, dual = state.t, state.x, state.dual
-        g, slope = worst_row(rows, self._jacobian(state, feedback, rows.shape[-1], played))
+        g, slope = worst_row(rows, self.jacobian_of(state, feedback, rows.shape[-1], played))
         eta, theta = self.eta(t), self.theta(t)
         mu = 1.0 / (theta * (t + 1))
 
         x_new = self.domain.project(x - eta[..., None] * (gradient + dual[..., None] * slope))
         dual_new = np.maximum(dual + mu * (g - theta * dual), 0.0)
-        return self._state(t + 1, require_finite(x_new), require_finite(dual_new), np.array(rows))
+        return self.new_state(
+            t + 1, require_finite(x_new), require_finite(dual_new), np.array(rows)
+        )
 
-    def _require_sound(self, state: Jenatton2016State) -> None:
+    def require_sound(self, state: Jenatton2016State) -> None:
         if (state.dual < 0.0).any():
             raise InvalidInput("dual must not be negative")
 

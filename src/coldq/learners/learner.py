@@ -81,7 +81,7 @@ class Learner(Value):
         """All but what every copy makes for itself."""
         return {n: v for n, v in self.__dict__.items() if n not in ("_maker", "_build")}
 
-    def _state(self, *arrays: Any) -> Any:
+    def new_state(self, *arrays: Any) -> Any:
         """A state of this learner, its arrays in order."""
         return self._build(*arrays)
 
@@ -93,7 +93,9 @@ class Learner(Value):
         """The number of constraints, checked."""
         return whole_number("n_constraints", n_constraints, 0)
 
-    def _first(self, start: ArrayLike | None, batch: tuple[int, ...]) -> tuple[np.ndarray, Array]:
+    def first_slot(
+        self, start: ArrayLike | None, batch: tuple[int, ...]
+    ) -> tuple[np.ndarray, Array]:
         """The slot 1 and the decision x_1 for a batch."""
         dim = self.domain.dim
         given = self.domain.start() if start is None else real_array("start", start, 1)
@@ -110,11 +112,11 @@ class Learner(Value):
     ) -> Any:
         """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
         rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         lengths = {"N": rows, "p": x.shape[-1], MORE: 0}
         own = list(self.state_type.axes().values())[2:]
         zeros = (np.zeros((*t.shape, *(lengths[axis] for axis in names))) for names in own)
-        return self._state(t, x, *zeros)
+        return self.new_state(t, x, *zeros)
 
     def _require_own(self, state: Any, feedback: Any) -> None:
         """That update got a feedback, and a state of a learner of this class and dimension."""
@@ -131,12 +133,12 @@ class Learner(Value):
                 f"has {self.domain.dim} coordinates"
             )
 
-    def _observe(
+    def observe(
         self, state: Any, feedback: Feedback, rows: str, played: ArrayLike | None
     ) -> tuple[Array, Array]:
         """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
-        gradient = self._gradient(state, feedback, played)
-        return gradient, self._values(state, feedback, getattr(state, rows).shape, played)
+        gradient = self.gradient_of(state, feedback, played)
+        return gradient, self.values_of(state, feedback, getattr(state, rows).shape, played)
 
     def _place(self, state: Any, played: ArrayLike | None) -> Array:
         """Where f_t and g_t are evaluated: at x_t, unless another decision was played."""
@@ -148,7 +150,7 @@ class Learner(Value):
             raise InvalidInput(f"played must be finite, but is {at}")
         return x if (at == x).all() else at
 
-    def _gradient(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Array:
+    def gradient_of(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Array:
         """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
         if (
             type(state) is not self.state_type
@@ -207,7 +209,7 @@ class Learner(Value):
                 f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
             )
 
-    def _values(
+    def values_of(
         self,
         state: Any,
         feedback: Feedback,
@@ -263,7 +265,7 @@ class Learner(Value):
             return state.x
         return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
 
-    def _jacobian(
+    def jacobian_of(
         self, state: Any, feedback: Feedback, rows: int, played: ArrayLike | None = None
     ) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
@@ -308,11 +310,11 @@ class Learner(Value):
 
     def _restore(self, arrays: Mapping[str, Any]) -> Any:
         """A state from arrays, each checked."""
-        state = self._state(*self._checked(self.state_type, arrays).values())
-        self._require_sound(state)
+        state = self.new_state(*self._checked(self.state_type, arrays).values())
+        self.require_sound(state)
         return state
 
-    def _require_sound(self, state: Any) -> None:
+    def require_sound(self, state: Any) -> None:
         """What a learner asks of the arrays it restores, beside their shapes."""
         if isinstance(state, DualState) and (state.queue < 0.0).any():
             raise InvalidInput("queue must not be negative")

@@ -117,13 +117,13 @@ class MOSP(Learner):
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
     ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
 
         dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)
         weight = 1.0 / (2.0 * self.alpha)
         step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
-        return self._state(t + 1, step.x, dual, step.multipliers)
+        return self.new_state(t + 1, step.x, dual, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, alpha=self.alpha.shape, mu=self.mu.shape)

@@ -131,16 +131,16 @@ class NestedProjections(Learner):
         self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None
     ) -> NestedState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values", played)
+        gradient, g = self.observe(state, feedback, "values", played)
         t, x, X = state.t, state.x, self.domain
         rows = affine_rows(feedback.constraint, state)
 
         A, b = intersect(state.A, state.b, *rows, X)  # S_t
         y = project_on_rows(x - self.eta(t)[..., None] * gradient, state.A, state.b, X)
         x_new = require_finite(project_on_rows(y, A, b, X))
-        return self._state(t + 1, x_new, A, b, np.array(g))
+        return self.new_state(t + 1, x_new, A, b, np.array(g))
 
-    def _require_sound(self, state: NestedState) -> None:
+    def require_sound(self, state: NestedState) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
 

@@ -98,10 +98,10 @@ class OGD(Learner):
 
     def update(self, state: State, feedback: Feedback, played: ArrayLike | None = None) -> State:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback, played)
+        gradient = self.gradient_of(state, feedback, played)
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
-        return self._state(t + 1, x_new)
+        return self.new_state(t + 1, x_new)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta)

@@ -160,9 +160,9 @@ class PolyakFeasibility(Learner):
         self, state: PolyakState, feedback: Feedback, played: ArrayLike | None = None
     ) -> PolyakState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values", played)
+        gradient, g = self.observe(state, feedback, "values", played)
         t, x = state.t, state.x
-        level, s = worst_row(g, self._jacobian(state, feedback, g.shape[-1], played))
+        level, s = worst_row(g, self.jacobian_of(state, feedback, g.shape[-1], played))
         eta, rho = self.eta(t)[..., None], self.rho(t)
 
         y = x - eta * gradient
@@ -170,7 +170,7 @@ class PolyakFeasibility(Learner):
         excess = np.maximum(level + dot(s, y - self._place(state, played)) + rho, 0.0)
         length = excess / np.where(size > 0.0, size, 1.0)  # a row of zeros pulls nowhere
         x_new = require_finite(self.domain.project(y - length[..., None] * s))
-        return self._state(t + 1, x_new, np.array(g))
+        return self.new_state(t + 1, x_new, np.array(g))
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.eta, self.rho)

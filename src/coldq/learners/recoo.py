@@ -147,7 +147,7 @@ class RECOO(Learner):
         played: ArrayLike | None = None,
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
-        gradient = self._gradient(state, feedback, played)
+        gradient = self.gradient_of(state, feedback, played)
         t, queue, following = state.t, state.queue, state.t + 1
         z = self._center(state, center)
         alpha, gamma = self.alpha(t), self.gamma(t)
@@ -155,7 +155,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             self._require_rows(feedback, queue.shape)
         else:
-            g = self._values(state, feedback, queue.shape, played)
+            g = self.values_of(state, feedback, queue.shape, played)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(t))
             if has_first(t):  # Q_1 = 0
                 queue = np.where(t[..., None] == 1, state.queue, queue)
@@ -166,7 +166,7 @@ class RECOO(Learner):
         if self.reading == "drift":
             g = feedback.constraint.value(step.x)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
-        return self._state(following, step.x, queue, step.multipliers)
+        return self.new_state(following, step.x, queue, step.multipliers)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -74,14 +74,14 @@ class SaddlePoint(Learner):
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
     ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x, dual = state.t, state.x, state.queue
-        J = self._jacobian(state, feedback, g.shape[-1], played)
+        J = self.jacobian_of(state, feedback, g.shape[-1], played)
         eta, delta = self.eta[..., None], self.delta[..., None]
 
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
         dual_new = np.maximum(dual + eta * (g - delta * eta * dual), 0.0)
-        return self._state(t + 1, require_finite(x_new), require_finite(dual_new))
+        return self.new_state(t + 1, require_finite(x_new), require_finite(dual_new))
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, eta=self.eta.shape, delta=self.delta.shape)

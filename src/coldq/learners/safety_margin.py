@@ -155,7 +155,7 @@ class Forecasting(Learner):
         rows = self._count(n_constraints)
         inner = self.learner.init(n_constraints, start, batch)
         t, x = np.array(inner.t), np.array(inner.x)
-        return self._state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
+        return self.new_state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
 
     def update(
         self, state: AheadState, feedback: Feedback, played: ArrayLike | None = None
@@ -165,8 +165,8 @@ class Forecasting(Learner):
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
         n, ahead = state.margin.shape[-1], self._ahead
-        values = self._values(state, feedback, state.margin.shape, played)
-        slopes = self._jacobian(state, feedback, n, played)
+        values = self.values_of(state, feedback, state.margin.shape, played)
+        slopes = self.jacobian_of(state, feedback, n, played)
         g = whole(feedback.constraint, n)
         given = feedback.forecast and feedback.forecast.constraint
         given = None if given is None else whole(given, n)
@@ -184,7 +184,9 @@ class Forecasting(Learner):
         tally[..., SATURATED] = self._saturated(state.inner, inner)
         x = np.array(inner.x)
         predicted = ahead.predict(x, g, data, given, n)
-        return self._state(state.t + 1, x, tally, margin, predicted, moments, errors, past, inner)
+        return self.new_state(
+            state.t + 1, x, tally, margin, predicted, moments, errors, past, inner
+        )
 
     def _saturated(self, before: Any, after: Any) -> Any:
         """Whether a multiplier is at a cap that is not zero; none of a learner without caps is."""
@@ -210,7 +212,7 @@ class Forecasting(Learner):
         found = self._checked(ForesightState, mine)
         if inner.batch != found["x"].shape[:-1] or not np.array_equal(inner.x, found["x"]):
             raise InvalidInput("x and that of the learner inside must be the same")
-        state = self._state(*found.values(), inner)
+        state = self.new_state(*found.values(), inner)
         self._ahead.require_sound(state)
         return state
 

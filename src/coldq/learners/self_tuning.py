@@ -200,12 +200,12 @@ class SelfTuning(Learner):
     ) -> SelfTuningState:
         """The state before slot 1: all of the pool start where the learner does."""
         rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         lead, K = t.shape, self.pool.size
         points = np.array(np.broadcast_to(x[..., None, :], (*lead, K, x.shape[-1])), order="C")
         hedge = np.zeros((*lead, HEDGE))
         hedge[..., HEAVIEST] = self.pool[0]
-        return self._state(
+        return self.new_state(
             t, x, *self._ahead.first(lead, rows), np.zeros((*lead, rows)), points, hedge,
             np.zeros((*lead, K)), np.full((*lead, K), 1.0 / K),
         )  # fmt: skip
@@ -214,7 +214,7 @@ class SelfTuning(Learner):
         self, state: SelfTuningState, feedback: Feedback, played: ArrayLike | None = None
     ) -> SelfTuningState:
         """The state of the next slot."""
-        gradient = self._gradient(state, feedback, played)
+        gradient = self.gradient_of(state, feedback, played)
         g: Any = feedback.constraint
         plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
         if plain and feedback.forecast is None:
@@ -234,7 +234,7 @@ class SelfTuning(Learner):
         ahead, t, x = self._ahead, state.t.astype(np.float64), state.x
         lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
         if p != x.shape[-1]:
-            self._values(state, feedback, state.margin.shape)  # says what is wrong
+            self.values_of(state, feedback, state.margin.shape)  # says what is wrong
         past = ahead.past_of(state, n * (p + 1))
         tally, moments, errors, hedge, losses, weights, directions, alphas = [
             empty(a.shape)
@@ -264,7 +264,7 @@ class SelfTuning(Learner):
         given = t, weights, step.x, multipliers, tally, new, ahead.table, errors
         found = x_new, marked, predicted
         fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
-        return self._state(
+        return self.new_state(
             state.t + 1, x_new, marked, margin, predicted, moments, errors, new,
             np.array(state.slopes), step.x, hedge, losses, weights,
         )  # fmt: skip
@@ -274,8 +274,8 @@ class SelfTuning(Learner):
     ) -> SelfTuningState:
         """The rule for any constraint, with a forecast of the user's own, or late."""
         shape, n = state.margin.shape, state.margin.shape[-1]
-        values = self._values(state, feedback, shape, played)
-        slopes_now = self._jacobian(state, feedback, n, played)
+        values = self.values_of(state, feedback, shape, played)
+        slopes_now = self.jacobian_of(state, feedback, n, played)
         g = whole(feedback.constraint, n)
         given = feedback.forecast and feedback.forecast.constraint
         given = None if given is None else whole(given, n)
@@ -305,7 +305,7 @@ class SelfTuning(Learner):
         x, marked = empty(state.x.shape), empty(tally.shape)
         play_pool()(weights, points, prices, tally, x, marked)
         predicted = ahead.predict(x, g, data, given, n)
-        return self._state(
+        return self.new_state(
             state.t + 1, x, marked, margin, predicted, moments, errors, past, slopes, points,
             hedge, losses, weights,
         )  # fmt: skip
@@ -363,7 +363,7 @@ class SelfTuning(Learner):
         """
         return self.violation_rate is None and self.forecasts == (Last(),)
 
-    def _require_sound(self, state: SelfTuningState) -> None:
+    def require_sound(self, state: SelfTuningState) -> None:
         self._ahead.require_sound(state)
         K, n, p = self.pool.size, state.margin.shape[-1], self.domain.dim
         cores = {

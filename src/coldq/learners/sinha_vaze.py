@@ -128,9 +128,9 @@ class SinhaVaze(Learner):
         self, state: SinhaVazeState, feedback: Feedback, played: ArrayLike | None = None
     ) -> SinhaVazeState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "values", played)
+        gradient, g = self.observe(state, feedback, "values", played)
         t, x = state.t, state.x
-        level, slope = worst_row(g, self._jacobian(state, feedback, g.shape[-1], played))
+        level, slope = worst_row(g, self.jacobian_of(state, feedback, g.shape[-1], played))
         level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
@@ -152,9 +152,9 @@ class SinhaVaze(Learner):
         else:
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
-        return self._state(t + 1, x_new, Q, squares, np.array(g))
+        return self.new_state(t + 1, x_new, Q, squares, np.array(g))
 
-    def _require_sound(self, state: SinhaVazeState) -> None:
+    def require_sound(self, state: SinhaVazeState) -> None:
         if (state.violation < 0.0).any() or (state.squares < 0.0).any():
             raise InvalidInput("violation and squares must not be negative")
 

@@ -140,7 +140,7 @@ class Switch(Learner):
         """The state of the next slot."""
         self._require_own(state, feedback)
         t, x = state.t, state.x
-        g = self._values(state, feedback, state.values.shape, played)
+        g = self.values_of(state, feedback, state.values.shape, played)
         A, b = affine_rows(feedback.constraint, state)
 
         ccv = state.ccv + np.maximum(g.max(axis=-1, initial=0.0), 0.0)
@@ -154,7 +154,7 @@ class Switch(Learner):
         near = self.nested.update(near, seen, played)
         far = SinhaVazeState(t, x, state.violation, state.squares, state.values)
         far = self.universal.update(far, feedback, played)
-        return self._state(
+        return self.new_state(
             t + 1,
             np.where(stay[..., None], near.x, far.x),
             ccv,
@@ -165,7 +165,7 @@ class Switch(Learner):
             far.values,
         )
 
-    def _require_sound(self, state: SwitchState) -> None:
+    def require_sound(self, state: SwitchState) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
         for name in ("ccv", "violation", "squares"):

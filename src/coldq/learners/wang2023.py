@@ -156,10 +156,10 @@ class Wang2023(Learner):
     ) -> Wang2023State:
         """The state before the first feedback: all decisions so far are x_1."""
         rows = self._count(n_constraints)
-        t, x = self._first(start, batch)
+        t, x = self.first_slot(start, batch)
         queue = np.zeros((*t.shape, rows))
         past = np.repeat(x[..., None, :], self.delay + 1, axis=-2)
-        return self._state(t, x, queue, queue.copy(), past)
+        return self.new_state(t, x, queue, queue.copy(), past)
 
     def update(
         self, state: Wang2023State, feedback: Feedback, played: ArrayLike | None = None
@@ -172,8 +172,8 @@ class Wang2023(Learner):
             )
         t, latest, past = state.t, state.x, state.past
         oldest = np.ascontiguousarray(past[..., 0, :])
-        gradient = self._gradient(State(t, oldest), feedback)
-        g = self._values(state, feedback, state.queue.shape)
+        gradient = self.gradient_of(State(t, oldest), feedback)
+        g = self.values_of(state, feedback, state.queue.shape)
         alpha, eta, gamma = (level[..., None] for level in (self.alpha, self.eta, self.gamma))
 
         v = gamma * g
@@ -186,10 +186,10 @@ class Wang2023(Learner):
             weights,
         )  # fmt: skip
         past = np.concatenate([past[..., 1:, :], step.x[..., None, :]], axis=-2)
-        return self._state(t + 1, step.x, queue, step.multipliers, past)
+        return self.new_state(t + 1, step.x, queue, step.multipliers, past)
 
-    def _require_sound(self, state: Wang2023State) -> None:
-        super()._require_sound(state)
+    def require_sound(self, state: Wang2023State) -> None:
+        super().require_sound(state)
         kept, needed = state.past.shape[-2:], (self.delay + 1, self.domain.dim)
         if kept != needed or not np.array_equal(state.past[..., -1, :], state.x):
             raise InvalidInput(f"past must hold the {needed[0]} latest decisions, x the last")

@@ -146,7 +146,7 @@ class Yi2021(Learner):
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
     ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
@@ -155,7 +155,7 @@ class Yi2021(Learner):
 
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
-        return self._state(t + 1, step.x, q, step.multipliers)
+        return self.new_state(t + 1, step.x, q, step.multipliers)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

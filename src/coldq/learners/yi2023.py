@@ -140,17 +140,17 @@ class Yi2023(Learner):
         played: ArrayLike | None = None,
     ) -> Yi2023State:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, q = state.t, state.queue
         z = self._center(state, center)
-        J = self._jacobian(state, feedback, g.shape[-1], played) * (g > 0.0)[..., None]
+        J = self.jacobian_of(state, feedback, g.shape[-1], played) * (g > 0.0)[..., None]
         alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
         x_new = require_finite(self.domain.project(z - alpha * w))
         moved = np.maximum(g, 0.0) + matvec(J, x_new - self._place(state, played))
         q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
-        return self._state(t + 1, x_new, q_new)
+        return self.new_state(t + 1, x_new, q_new)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.beta, self.gamma)

@@ -111,7 +111,7 @@ class YuNeely2020(Learner):
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
     ) -> QueueState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
         gamma = self.gamma(t)[..., None]
 
@@ -119,7 +119,7 @@ class YuNeely2020(Learner):
         queue = np.maximum(-v, state.queue + v)
         weights = gamma * (queue + v)
         step = solve(x, gradient, self.alpha(t), weights, feedback.constraint, self.domain, weights)
-        return self._state(t + 1, step.x, queue, step.multipliers)
+        return self.new_state(t + 1, step.x, queue, step.multipliers)
 
     def _batch(self) -> tuple[int, ...]:
         return self._joint(self.alpha, self.gamma)

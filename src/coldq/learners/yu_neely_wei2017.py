@@ -92,15 +92,15 @@ class YuNeelyWei2017(Learner):
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
     ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x, Q = state.t, state.x, state.queue
-        J = self._jacobian(state, feedback, g.shape[-1], played)
+        J = self.jacobian_of(state, feedback, g.shape[-1], played)
 
         d = self.V[..., None] * gradient + vecmat(J, Q)
         x_new = require_finite(self._move(x, d))
         moved = g + matvec(J, x_new - self._place(state, played))
         Q_new = require_finite(np.maximum(Q + moved, 0.0))
-        return self._state(t + 1, x_new, Q_new)
+        return self.new_state(t + 1, x_new, Q_new)
 
     def _move(self, x: Array, d: Array) -> Array:
         """argmin over X of ``<d, y> + alpha |y - x|^2``."""

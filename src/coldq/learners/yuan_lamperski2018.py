@@ -103,14 +103,14 @@ class YuanLamperski2018(Learner):
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
     ) -> DualState:
         """The state of the next slot."""
-        gradient, g = self._observe(state, feedback, "queue", played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
-        J = self._jacobian(state, feedback, g.shape[-1], played)
+        J = self.jacobian_of(state, feedback, g.shape[-1], played)
         eta, sigma = self.eta[..., None], self.sigma[..., None]
 
         dual = np.maximum(g, 0.0) / (sigma * eta)
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
-        return self._state(t + 1, require_finite(x_new), require_finite(dual))
+        return self.new_state(t + 1, require_finite(x_new), require_finite(dual))
 
     def _batch(self) -> tuple[int, ...]:
         return joint_batch(domain=self.domain.batch, eta=self.eta.shape, sigma=self.sigma.shape)

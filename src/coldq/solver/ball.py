@@ -2,8 +2,8 @@
 
 Alone, a ball's multiplier is a monotone root, compiled. In a product the ball is a quadratic row of
 the compiled solver of such rows, with the ball's center for the origin. What these miss is solved
-in double-double arithmetic, with tangents for the balls, or with Newton's method on their
-multipliers where tangents do not lead there.
+in double-double arithmetic, with tangents for the balls, which begin where an interior-point method
+leads; or with Newton's method on their multipliers where tangents do not lead there.
 """
 
 from __future__ import annotations

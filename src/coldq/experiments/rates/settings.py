@@ -113,7 +113,7 @@ class FrozenQueue(COLDQ):
         played: Any = None,
     ) -> QueueState:
         """COLDQ's step with weight gamma."""
-        z, gradient = self._center(state, center), self._gradient(state, feedback, played)
+        z, gradient = self._center(state, center), self.gradient_of(state, feedback, played)
         step = solve(
             z, gradient, self.alpha(state.t), state.queue, feedback.constraint, self.domain
         )
