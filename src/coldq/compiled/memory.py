@@ -1,8 +1,8 @@
 """Numba's view of memory that belongs to somebody else: a pointer and lengths, and nothing besides.
 
-Numba's own arrays carry owners, steps and counts of references. Kernels need none of these, and are
-compiled in a third of the time without them. Indices mean what they mean there, which also keeps
-the order in which loops over them add up.
+Numba's own arrays carry owners, steps and counts of references. Kernels need none of these, and the
+compiler has less to do without them. Indices mean what they mean there, which also keeps the order
+in which loops over them add up.
 """
 
 # pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
@@ -16,13 +16,19 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_getattr,
+    infer_global,
+    signature,
+)
 from numba.extending import (
     intrinsic,
     lower_builtin,
+    lower_getattr,
     make_attribute_wrapper,
     models,
-    overload_attribute,
     register_model,
 )
 
@@ -49,13 +55,20 @@ class _Model(models.StructModel):
 make_attribute_wrapper(Memory, "lengths", "shape")
 
 
-@overload_attribute(Memory, "size", inline="always")
-def _size(memory):
-    if memory.axes == 1:
-        return lambda memory: memory.shape[0]
-    if memory.axes == 2:
-        return lambda memory: memory.shape[0] * memory.shape[1]
-    return None
+@infer_getattr
+class _Attributes(AttributeTemplate):
+    key = Memory
+
+    def resolve_size(self, memory: Memory) -> Any:
+        return types.intp
+
+
+@lower_getattr(Memory, "size")
+def _size(context, builder, kind, value):
+    size = WORD(1)
+    for axis in range(kind.axes):
+        size = builder.mul(size, builder.extract_value(value, [1, axis]))
+    return size
 
 
 def _is_place(index: Any, axes: int) -> bool:
