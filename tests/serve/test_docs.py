@@ -5,29 +5,40 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import prometheus_client
+import pytest
 
 import coldq
 from coldq.agent.metrics import Collector
 from tests.agent.feeds import LEARNER, revealed
+from tests.processes import HANGING
+from tests.serve import curl
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own", [True, False], ids=["curl", "stand-in for curl"])
+def test_the_commands_of_the_page_do_what_it_says(
+    tmp_path: Path, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not own:
+        monkeypatch.setattr(shutil, "which", lambda name: None)
     text = (DOCS / "live-use.md").read_text()
     (script,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    folders = [curl.place(tmp_path), Path(sys.executable).parent, os.environ["PATH"]]
+    beside = os.pathsep.join(str(folder) for folder in folders if folder is not None)
     done = subprocess.run(
         ["bash", "-e", "-m", "-c", script], cwd=tmp_path, text=True, capture_output=True,
-        check=False, env={**os.environ, "PATH": beside, "COLDQ_PORT": port, "COLDQ_TOKEN": "x"},
+        check=False, timeout=HANGING,
+        env={**os.environ, "PATH": beside, "COLDQ_PORT": port, "COLDQ_TOKEN": "x"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
