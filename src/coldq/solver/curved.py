@@ -175,12 +175,25 @@ def run_curved(problem: QuadraticProblem, start: Array) -> tuple[Array, Array, A
 def again(problem: QuadraticProblem, x: Array, found: Array, residual: Array) -> np.ndarray:
     """Polish what is not sharp, solve anew what is not solved; and say where hard rows clash."""
     clash = np.zeros(residual.shape, bool)
-    huge = np.abs(found).max(axis=-1, initial=0.0) > HUGE
-    for where, one in members(problem, (residual > SHARP) | (huge & ~np.isnan(residual))):
-        worst = residual_of(one, x[where], found[where]) if huge[where] else float(residual[where])
+    huge, lost = np.abs(found).max(axis=-1, initial=0.0) > HUGE, np.isnan(residual)
+    for where, one in members(problem, (residual > SHARP) | huge | lost):
+        if lost[where] and not is_finite(one):
+            continue
+        worst = np.inf if lost[where] else float(residual[where])
+        if huge[where] and not lost[where]:
+            worst = residual_of(one, x[where], found[where])
         *best, clash[where] = better(one, x[where], found[where], worst)
         x[where], found[where], residual[where] = best
     return clash
+
+
+def is_finite(one: QuadraticProblem) -> bool:
+    """Whether the data has no NaN, and nothing infinite but what may be."""
+    firm = one.center, one.gradient, one.alpha, one.P, one.A, one.b
+    bounds = one.floor, one.weights, one.lower, one.upper
+    return all(np.isfinite(part).all() for part in firm) and not any(
+        np.isnan(part).any() for part in bounds
+    )
 
 
 def solve_one(
