@@ -46,9 +46,16 @@ LONG = 1e5  # times y: multipliers that cost x five digits
 class InBall(NamedTuple):
     """A ball that holds some of the coordinates of one instance."""
 
+    first: int
     inside: np.ndarray
     center: Array
     radius: float
+
+    @classmethod
+    def at(cls, first: int, center: Array, radius: Array, p: int) -> InBall:
+        """That of the coordinates from `first` on, of p."""
+        place = np.arange(p) - first
+        return cls(first, (place >= 0) & (place < center.size), center, float(radius))
 
     def reach(self, x: Array) -> float:
         away = x[self.inside] - self.center
@@ -69,7 +76,7 @@ def run_ball(problem: BallProblem) -> Step:
     x, multipliers, residual = (np.array(a) for a in answer)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         *first, middle, radius = one
-        ball = InBall(np.ones(middle.size, bool), middle, float(radius))
+        ball = InBall.at(0, middle, radius, middle.size)
         bounds = np.full(middle.size, np.inf)
         again = solve_in_balls(AffineProblem._make((*first, -bounds, bounds)), [ball])
         x[where], multipliers[where], residual[where] = again[:3]
@@ -92,9 +99,7 @@ def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
         held = []
         for ball in balls:
             middle, radius, _ = member(ball, where, residual.shape)
-            inside = np.arange(x.shape[-1]) - ball.first
-            inside = (inside >= 0) & (inside < middle.size)
-            held.append(InBall(inside, middle, float(radius)))
+            held.append(InBall.at(ball.first, middle, radius, x.shape[-1]))
         guess = None
         if residual[where] <= ROUGH:
             radius = np.array([ball.radius for ball in held])
@@ -113,8 +118,8 @@ def as_curved(plain: AffineProblem, balls: list[Any]) -> QuadraticProblem:
     for ball in balls:
         q = ball.center.shape[-1]
         inside = (np.arange(p) >= ball.first) & (np.arange(p) < ball.first + q)
-        P.append(np.diag(2.0 * inside) / ball.radius[..., None, None])
         limits.append(np.asarray(ball.radius))
+        P.append(np.diag(2.0 * inside) / limits[-1][..., None, None])
     batch = np.broadcast_shapes(*(array.shape[:-2] for array in P))
     shape = np.broadcast_shapes(*(array.shape for array in limits))
     P = np.stack([np.broadcast_to(array, (*batch, p, p)) for array in P], axis=-3)
@@ -215,28 +220,21 @@ def from_inside(
 ) -> tuple[Array, Array, Array]:
     """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
     quadratic rows around the origin. Hard rows give way a little, as it needs some room."""
-    center, gradient, alpha, low, high, _, A, b, lower, upper = instance
-    p, m = center.size, len(balls)
-    shift, radius = np.zeros(p), np.array([ball.radius for ball in balls])
-    P = np.zeros((m, p, p))
-    for k, ball in enumerate(balls):
-        shift[ball.inside] = ball.center
-        P[k, ball.inside, ball.inside] = 2.0 / ball.radius
-    some = np.abs(A).max(axis=1, initial=0.0) > 0.0
-    one = QuadraticProblem(
-        center - shift, gradient, alpha, np.append(np.zeros(m), low[some]),
-        np.append(np.full(m, np.inf), high[some]), P, np.concatenate([np.zeros((m, p)), A[some]]),
-        np.append(radius, (b - A @ shift)[some]), lower - shift, upper - shift,
-    )  # fmt: skip
-    inside = np.minimum(np.maximum(free.x, lower), upper)
-    x, found = inside - shift, np.append(np.zeros(m), free.multipliers[some])
-    begin, multipliers = (float(radius.max()), x, found, False, LITTLE), free.multipliers.copy()
+    some, m = np.abs(instance.A).max(axis=1, initial=0.0) > 0.0, len(balls)
+    rows = ("floor", "weights", "soft", "A", "b")
+    one = as_curved(
+        instance._replace(**{name: getattr(instance, name)[some] for name in rows}), balls
+    )
+    radius, shift = np.array([ball.radius for ball in balls]), origin(free.x.size, balls)
+    x = np.clip(free.x, instance.lower, instance.upper) - shift
+    found, multipliers = np.append(np.zeros(m), free.multipliers[some]), free.multipliers.copy()
+    begin = float(radius.max()), x, found, False, LITTLE
     for answer in last_resort.on_quadratic_rows(one, *begin):
         x, found, left = answer
         if left <= ROUGH:
             break
     multipliers[some] = found[m:]
-    return x + shift, found[:m] / (alpha * radius), multipliers
+    return x + shift, found[:m] / (instance.alpha * radius), multipliers
 
 
 def along_tangents(
