@@ -56,8 +56,8 @@ def load_or_compile(kernel: Kernel) -> machine.Code:
         try:
             code, entry = compiler.object_code(kernel)
             loaded = machine.load(kernel.name, code, entry)
-        except (AttributeError, ImportError, KeyError, RuntimeError, TypeError) as error:
-            # A Numba or llvmlite to come that lacks what object code takes.
+        except Exception as error:
+            # A Numba or llvmlite to come that lacks what object code takes, or needs more passes.
             _warn_unknown(f"{type(error).__name__}: {error}")
             return compiler.in_memory(kernel)
         _store(file, seal(file, entry, code), places)
@@ -79,7 +79,7 @@ def build() -> str:
         *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k in SWITCHES),
     ]
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8)
-    for name in ("calls.py", "compiler.py", "machine.py", "memory.py"):
+    for name in ("calls.py", "compiler.py", "machine.py", "memory.py", "passes.py"):
         digest.update((here / name).read_bytes())
     return digest.hexdigest()
 

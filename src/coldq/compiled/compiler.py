@@ -19,9 +19,7 @@ from typing import Any
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import cgutils
-from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
 
 from coldq.compiled import calls, machine
@@ -49,7 +47,10 @@ define {result} @{entry}({parameters}) {{
 
 def object_code(kernel: Kernel) -> tuple[bytes, str]:
     """A kernel's object code, and the name of its entry."""
-    options: dict[str, Any] = {"error_model": "numpy", **SPARE}
+    # Only here: a Numba to come that lacks what this needs can still compile in memory.
+    from coldq.compiled.passes import Passes, text_alone
+
+    options: dict[str, Any] = {"error_model": "numpy", "pipeline_class": Passes, **SPARE}
     with no_collection(), global_compiler_lock:
         kind, entry = Linker(options).entry(kernel)
         with text_alone():
@@ -64,30 +65,6 @@ def object_code(kernel: Kernel) -> tuple[bytes, str]:
         parameters=", ".join(f"i64 %a{k}" for k in range(len(kind.args))),
     )  # fmt: skip
     return machine.emit(text + gate), ENTRY
-
-
-@contextmanager
-def text_alone() -> Iterator[None]:
-    """Keep Numba from optimising each of a kernel's parts and from making machine code of them.
-
-    Nobody runs a part, and the whole is optimised in the end: parts take most of the time, since
-    what they call is optimised again in each of them. The lock of Numba's compiler is held, so
-    that nobody else is kept from it.
-    """
-    instead = {
-        (CPUCodeLibrary, "_optimize_final_module"): lambda self: None,
-        (JITCPUCodegen, "_add_module"): lambda self, module: None,
-        # Any function does, but Numba keeps one of its own for each.
-        (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
-    }
-    before = {place: getattr(*place) for place in instead}
-    for place, idle in instead.items():
-        setattr(*place, idle)
-    try:
-        yield
-    finally:
-        for place, own in before.items():
-            setattr(*place, own)
 
 
 def in_memory(kernel: Kernel) -> machine.Code:

@@ -1,0 +1,86 @@
+"""What of Numba's compiler kernels need, which is about half of it.
+
+Kernels are plain loops over numbers: no closures, no literals to unroll, no array expressions, no
+memory to count. The passes for these find nothing in them, and each walks the whole function.
+"""
+
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import typed_passes, types, untyped_passes
+from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
+from numba.core.cpu import CPUContext
+from numba.core.targetconfig import ConfigStack
+
+PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,  # constant indices and powers
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+
+
+class Passes(CompilerBase):
+    """Numba's compiler with these passes alone."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        manager = PassManager("kernel")
+        for step in PASSES:
+            manager.add_pass(step, step.__name__)
+        manager.finalize()
+        return [manager]
+
+
+@contextmanager
+def text_alone() -> Iterator[None]:
+    """Keep Numba from optimising each of a kernel's parts and from making machine code of them.
+
+    Nobody runs a part, and the whole is optimised in the end: parts take most of the time, since
+    what they call is optimised again in each of them. The lock of Numba's compiler is held, so
+    that nobody else is kept from it.
+    """
+    instead: dict[tuple[Any, str], Any] = {
+        (CPUCodeLibrary, "_optimize_final_module"): lambda self: None,
+        (JITCPUCodegen, "_add_module"): lambda self, module: None,
+        # Any function does, but Numba keeps one of its own for each.
+        (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
+        (types.BaseFunction, "get_call_type"): _remembered(types.BaseFunction.get_call_type),
+    }
+    before = {place: getattr(*place) for place in instead}
+    for place, idle in instead.items():
+        setattr(*place, idle)
+    try:
+        yield
+    finally:
+        for place, own in before.items():
+            setattr(*place, own)
+
+
+def _remembered(get_call_type: Any) -> Any:
+    """What an operation gives for arguments of such types, looked for once in each function: every
+    round of inference asks again, and Numba then tries one by one all that it could mean."""
+    known: dict[Any, Any] = {}
+
+    def remembered(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return get_call_type(self, context, args, kws)
+        flags = ConfigStack.top_or_none()  # of the function that is compiled
+        asked = id(self), id(flags), args
+        if asked not in known:
+            # The objects as well, so that no other gets their ids.
+            known[asked] = get_call_type(self, context, args, kws), self, flags
+        return known[asked][0]
+
+    return remembered
