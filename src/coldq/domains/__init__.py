@@ -8,7 +8,13 @@ rows and the floor of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``
 from coldq.domains.ball import Ball
 from coldq.domains.box import Box
 from coldq.domains.custom import CustomDomain, _custom_domain  # noqa: F401  (older pickles name it)
-from coldq.domains.domain import Domain, Rows, require_domain
+from coldq.domains.domain import (
+    Domain,
+    Rows,
+    require_bounded,
+    require_domain,
+    require_single,
+)
 from coldq.domains.polytope import Polytope
 from coldq.domains.product import Product
 from coldq.domains.simplex import Simplex
@@ -22,5 +28,7 @@ __all__ = [
     "Product",
     "Rows",
     "Simplex",
+    "require_bounded",
     "require_domain",
+    "require_single",
 ]

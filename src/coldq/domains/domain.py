@@ -28,6 +28,21 @@ def require_domain(domain: Any) -> None:
         raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
 
 
+def require_bounded(domain: Any, words: str) -> Any:
+    """The diameter of a bounded domain; `words` say who needs it to be."""
+    require_domain(domain)
+    if not np.isfinite(domain.diameter).all():
+        raise InvalidInput(f"{words} a bounded domain, but it is {domain}")
+    return domain.diameter
+
+
+def require_single(domain: Any, name: str) -> None:
+    """Raise unless this is one domain and not a batch."""
+    require_domain(domain)
+    if domain.batch:
+        raise InvalidInput(f"{name} takes one domain, without leading axes")
+
+
 class Rows(NamedTuple):
     """All affine rows that must hold in a domain: ``A x <= b``, equal where the floor is -inf.
 
