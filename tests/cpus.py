@@ -23,7 +23,7 @@ LEVELS = {
 }
 TESTS = (
     "tests/compiled", "tests/step", "tests/solver", "tests/properties/test_identical_bits.py",
-    "tests/test_domains.py", "tests/rules", "README.md",
+    "tests/domains", "tests/rules", "README.md",
 )  # fmt: skip
 
 

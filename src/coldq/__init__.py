@@ -13,208 +13,114 @@ from typing import TYPE_CHECKING, Any
 from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
-    from coldq import adapters, agent, bounds, checks, forecasts, networks, problems, schedules
-    from coldq.agent import Agent
-    from coldq.comparators import Comparator, dynamic_comparator, static_comparator
-    from coldq.constraints import (
-        Affine,
-        Convex,
-        LogCapacity,
-        MaxAffine,
-        QuadraticConstraint,
-        SparseAffine,
-        Stacked,
-        Unconstrained,
-    )
-    from coldq.description import build, describe
-    from coldq.domains import Ball, Box, CustomDomain, Polytope, Product, Simplex
-    from coldq.errors import (
-        Error,
-        IgnoredFile,
-        Inexact,
-        Infeasible,
-        InUse,
-        InvalidInput,
-        NotReadable,
-        NotRevealed,
-        NotSaveable,
-        NotWritten,
-        PastHorizon,
-        SharedGradient,
-        StepFailed,
-        UndefinedRegret,
-        UnknownLearner,
-        WeakPrice,
-        WorkerLost,
-        WrongState,
-    )
-    from coldq.feedback import Feedback, Forecast
-    from coldq.headroom import tune_headroom
-    from coldq.learners import (
-        CLASP,
-        COLDQ,
-        MOSP,
-        OGD,
-        RECOO,
-        Ader,
-        BestResponse,
-        CaoLiu2019,
-        CaoZhangPoor2021,
-        COLDQDoubling,
-        COLDQExpert,
-        Decentralised,
-        Forecasting,
-        Jenatton2016,
-        Liu2022,
-        Mahdavi2012,
-        NestedProjections,
-        PolyakFeasibility,
-        RECOOExpert,
-        SafetyMargin,
-        SelfTuning,
-        SinhaVaze,
-        Switch,
-        Wang2023,
-        WeiYuNeely2020,
-        Yi2021,
-        Yi2021Expert,
-        Yi2023,
-        YuanLamperski2018,
-        YuNeely2020,
-        YuNeelyWei2017,
-        citation,
-    )
-    from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic, Smooth
-    from coldq.metrics import (
-        ConstraintVariation,
-        accumulated_loss,
-        constraint_variation,
-        dynamic_regret,
-        growth_exponent,
-        hard_violation,
-        path_length,
-        soft_violation,
-        static_regret,
-    )
-    from coldq.simulate import Trace, simulate
-    from coldq.step import Step, penalised_step
-    from coldq.theory.certificate import Certificate, certify
-    from coldq.theory.promise import Promise, promised
-    from coldq.theory.survey import Survey, survey
-    from coldq.warmup import warmup
+    from coldq import adapters as adapters
+    from coldq import agent as agent
+    from coldq import bounds as bounds
+    from coldq import checks as checks
+    from coldq import forecasts as forecasts
+    from coldq import networks as networks
+    from coldq import problems as problems
+    from coldq import schedules as schedules
+    from coldq.agent import Agent as Agent
+    from coldq.comparators import Comparator as Comparator
+    from coldq.comparators import dynamic_comparator as dynamic_comparator
+    from coldq.comparators import static_comparator as static_comparator
+    from coldq.constraints import Affine as Affine
+    from coldq.constraints import Convex as Convex
+    from coldq.constraints import LogCapacity as LogCapacity
+    from coldq.constraints import MaxAffine as MaxAffine
+    from coldq.constraints import QuadraticConstraint as QuadraticConstraint
+    from coldq.constraints import SparseAffine as SparseAffine
+    from coldq.constraints import Stacked as Stacked
+    from coldq.constraints import Unconstrained as Unconstrained
+    from coldq.description import build as build
+    from coldq.description import describe as describe
+    from coldq.domains import Ball as Ball
+    from coldq.domains import Box as Box
+    from coldq.domains import CustomDomain as CustomDomain
+    from coldq.domains import Polytope as Polytope
+    from coldq.domains import Product as Product
+    from coldq.domains import Simplex as Simplex
+    from coldq.errors import Error as Error
+    from coldq.errors import IgnoredFile as IgnoredFile
+    from coldq.errors import Inexact as Inexact
+    from coldq.errors import Infeasible as Infeasible
+    from coldq.errors import InUse as InUse
+    from coldq.errors import InvalidInput as InvalidInput
+    from coldq.errors import NotReadable as NotReadable
+    from coldq.errors import NotRevealed as NotRevealed
+    from coldq.errors import NotSaveable as NotSaveable
+    from coldq.errors import NotWritten as NotWritten
+    from coldq.errors import PastHorizon as PastHorizon
+    from coldq.errors import SharedGradient as SharedGradient
+    from coldq.errors import StepFailed as StepFailed
+    from coldq.errors import UndefinedRegret as UndefinedRegret
+    from coldq.errors import UnknownLearner as UnknownLearner
+    from coldq.errors import WeakPrice as WeakPrice
+    from coldq.errors import WorkerLost as WorkerLost
+    from coldq.errors import WrongState as WrongState
+    from coldq.feedback import Feedback as Feedback
+    from coldq.feedback import Forecast as Forecast
+    from coldq.headroom import tune_headroom as tune_headroom
+    from coldq.learners import CLASP as CLASP
+    from coldq.learners import COLDQ as COLDQ
+    from coldq.learners import MOSP as MOSP
+    from coldq.learners import OGD as OGD
+    from coldq.learners import RECOO as RECOO
+    from coldq.learners import Ader as Ader
+    from coldq.learners import BestResponse as BestResponse
+    from coldq.learners import CaoLiu2019 as CaoLiu2019
+    from coldq.learners import CaoZhangPoor2021 as CaoZhangPoor2021
+    from coldq.learners import COLDQDoubling as COLDQDoubling
+    from coldq.learners import COLDQExpert as COLDQExpert
+    from coldq.learners import Decentralised as Decentralised
+    from coldq.learners import Forecasting as Forecasting
+    from coldq.learners import Jenatton2016 as Jenatton2016
+    from coldq.learners import Liu2022 as Liu2022
+    from coldq.learners import Mahdavi2012 as Mahdavi2012
+    from coldq.learners import NestedProjections as NestedProjections
+    from coldq.learners import PolyakFeasibility as PolyakFeasibility
+    from coldq.learners import RECOOExpert as RECOOExpert
+    from coldq.learners import SafetyMargin as SafetyMargin
+    from coldq.learners import SelfTuning as SelfTuning
+    from coldq.learners import SinhaVaze as SinhaVaze
+    from coldq.learners import Switch as Switch
+    from coldq.learners import Wang2023 as Wang2023
+    from coldq.learners import WeiYuNeely2020 as WeiYuNeely2020
+    from coldq.learners import Yi2021 as Yi2021
+    from coldq.learners import Yi2021Expert as Yi2021Expert
+    from coldq.learners import Yi2023 as Yi2023
+    from coldq.learners import YuanLamperski2018 as YuanLamperski2018
+    from coldq.learners import YuNeely2020 as YuNeely2020
+    from coldq.learners import YuNeelyWei2017 as YuNeelyWei2017
+    from coldq.learners import citation as citation
+    from coldq.losses import GradientAt as GradientAt
+    from coldq.losses import LeastSquares as LeastSquares
+    from coldq.losses import Linear as Linear
+    from coldq.losses import Quadratic as Quadratic
+    from coldq.losses import Smooth as Smooth
+    from coldq.metrics import ConstraintVariation as ConstraintVariation
+    from coldq.metrics import accumulated_loss as accumulated_loss
+    from coldq.metrics import constraint_variation as constraint_variation
+    from coldq.metrics import dynamic_regret as dynamic_regret
+    from coldq.metrics import growth_exponent as growth_exponent
+    from coldq.metrics import hard_violation as hard_violation
+    from coldq.metrics import path_length as path_length
+    from coldq.metrics import soft_violation as soft_violation
+    from coldq.metrics import static_regret as static_regret
+    from coldq.simulate import Trace as Trace
+    from coldq.simulate import simulate as simulate
+    from coldq.step import Step as Step
+    from coldq.step import penalised_step as penalised_step
+    from coldq.theory.certificate import Certificate as Certificate
+    from coldq.theory.certificate import certify as certify
+    from coldq.theory.promise import Promise as Promise
+    from coldq.theory.promise import promised as promised
+    from coldq.theory.survey import Survey as Survey
+    from coldq.theory.survey import survey as survey
+    from coldq.warmup import warmup as warmup
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "CLASP",
-    "COLDQ",
-    "MOSP",
-    "OGD",
-    "RECOO",
-    "Ader",
-    "Affine",
-    "Agent",
-    "Ball",
-    "BestResponse",
-    "Box",
-    "COLDQDoubling",
-    "COLDQExpert",
-    "CaoLiu2019",
-    "CaoZhangPoor2021",
-    "Certificate",
-    "Comparator",
-    "ConstraintVariation",
-    "Convex",
-    "CustomDomain",
-    "Decentralised",
-    "Error",
-    "Feedback",
-    "Forecast",
-    "Forecasting",
-    "GradientAt",
-    "IgnoredFile",
-    "InUse",
-    "Inexact",
-    "Infeasible",
-    "InvalidInput",
-    "Jenatton2016",
-    "LeastSquares",
-    "Linear",
-    "Liu2022",
-    "LogCapacity",
-    "Mahdavi2012",
-    "MaxAffine",
-    "NestedProjections",
-    "NotReadable",
-    "NotRevealed",
-    "NotSaveable",
-    "NotWritten",
-    "PastHorizon",
-    "PolyakFeasibility",
-    "Polytope",
-    "Product",
-    "Promise",
-    "Quadratic",
-    "QuadraticConstraint",
-    "RECOOExpert",
-    "SafetyMargin",
-    "SelfTuning",
-    "SharedGradient",
-    "Simplex",
-    "SinhaVaze",
-    "Smooth",
-    "SparseAffine",
-    "Stacked",
-    "Step",
-    "StepFailed",
-    "Survey",
-    "Switch",
-    "Trace",
-    "Unconstrained",
-    "UndefinedRegret",
-    "UnknownLearner",
-    "Wang2023",
-    "WeakPrice",
-    "WeiYuNeely2020",
-    "WorkerLost",
-    "WrongState",
-    "Yi2021",
-    "Yi2021Expert",
-    "Yi2023",
-    "YuNeely2020",
-    "YuNeelyWei2017",
-    "YuanLamperski2018",
-    "__version__",
-    "accumulated_loss",
-    "adapters",
-    "agent",
-    "bounds",
-    "build",
-    "certify",
-    "checks",
-    "citation",
-    "constraint_variation",
-    "describe",
-    "dynamic_comparator",
-    "dynamic_regret",
-    "forecasts",
-    "growth_exponent",
-    "hard_violation",
-    "networks",
-    "path_length",
-    "penalised_step",
-    "problems",
-    "promised",
-    "schedules",
-    "simulate",
-    "soft_violation",
-    "static_comparator",
-    "static_regret",
-    "survey",
-    "tune_headroom",
-    "warmup",
-]
-
 
 # A name is imported when it is first asked for: nobody waits for 26 learners who wants one. The
 # imports above say the same to readers and tools.
@@ -255,13 +161,13 @@ _HOME_OF = homes_of(
         "coldq.warmup": "warmup",
     }
 )
+_MODULES = homes_of({"coldq": "adapters agent bounds checks forecasts networks problems schedules"})
+__all__ = ["__version__", *_HOME_OF, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 _get = importer(__name__, _HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__ and name not in _HOME_OF:
-        return import_module(f"coldq.{name}")
-    return _get(name)
+    return import_module(f"coldq.{name}") if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:

@@ -184,6 +184,36 @@ def positive(name: str, value: ArrayLike) -> Array:
     return array
 
 
+def least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
+    """A number that is not negative, or an array of them; NaN passes where `finite` is False."""
+    array = real_array(name, value, 0, finite=finite)
+    if (array < 0.0).any():
+        raise InvalidInput(f"{name} must not be negative, but is {array}")
+    return array
+
+
+def exponent(name: str, value: ArrayLike) -> Array:
+    """V_x or V_g, or an array of them: in [0, 1]."""
+    v = real_array(name, value, 0)
+    if not ((v >= 0.0) & (v <= 1.0)).all():
+        raise InvalidInput(f"{name} must lie in [0, 1], but is {value}")
+    return v
+
+
+def fraction(name: str, value: ArrayLike) -> Array:
+    """A number strictly between 0 and 1, or an array of them."""
+    array = real_array(name, value, 0)
+    if not ((array > 0.0) & (array < 1.0)).all():
+        raise InvalidInput(f"{name} must lie strictly between 0 and 1, but is {array}")
+    return array
+
+
+def either(owner: str, **given: Any) -> None:
+    """Raise unless exactly one of two arguments is given."""
+    if sum(value is not None for value in given.values()) != 1:
+        raise InvalidInput(f"{owner} needs either {' or '.join(given)}")
+
+
 def one_real(name: str, value: Any) -> float:
     """One finite number."""
     array = real_array(name, value, 0)
@@ -204,6 +234,16 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} must be True or False, but is {value!r:.200}")
     return bool(value)
+
+
+def one_exponent(name: str, value: Any) -> float:
+    """One number in [0, 1]."""
+    return float(exponent(name, one_real(name, value)))
+
+
+def one_fraction(name: str, value: Any) -> float:
+    """One number strictly between 0 and 1."""
+    return float(fraction(name, one_real(name, value)))
 
 
 def batch_shape(batch: Any) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
+from coldq.domains import require_bounded
 from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
@@ -69,9 +70,8 @@ class Ader(ExpertLearner):
         if D.ndim:
             raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")
         self._set_common(domain, horizon, None, "shared")
-        if not np.isfinite(domain.diameter):
-            raise InvalidInput(f"Ader's steps need a bounded domain, but it is {domain}")
-        kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * domain.diameter))
+        R = require_bounded(domain, "Ader's steps need")
+        kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * R))
         self._set(gradient_bound=D, kappa=kappa)
 
     @classmethod
@@ -83,8 +83,7 @@ class Ader(ExpertLearner):
         4
         """
         known = ConstantsOf(problem, parameters)
-        D = known.gradient_bound
-        return cls(problem.domain, problem.horizon, gradient_bound=D, **parameters)
+        return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
     @property
     def n_experts(self) -> int:

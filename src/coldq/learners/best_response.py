@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, real_array
+from coldq._values import Array, least_zero
 from coldq.constraints import (
     Affine,
     LogCapacity,
@@ -19,14 +19,13 @@ from coldq.constraints import (
     Stacked,
     Unconstrained,
 )
-from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LOSS, Card
 from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
@@ -83,6 +82,7 @@ class BestResponse(Learner):
     headroom: Array
     tighten: Callable[[Any, Array], Any] | None
     horizon: int | None
+    _leading = ("headroom",)
 
     def __init__(
         self,
@@ -91,14 +91,9 @@ class BestResponse(Learner):
         *,
         tighten: Callable[[Any, Array], Any] | None = None,
     ) -> None:
-        require_domain(domain)
         if tighten is not None and not callable(tighten):
             raise InvalidInput(f"tighten must be a function or None, but is {tighten!r:.200}")
-        h = real_array("headroom", headroom, 0)
-        if (h < 0.0).any():
-            raise InvalidInput(f"headroom must not be negative, but is {h}")
-        self._set(domain=domain, headroom=h, tighten=tighten, horizon=None)
-        joint_batch(domain=domain.batch, headroom=h.shape)
+        self._take(domain, headroom=least_zero("headroom", headroom), tighten=tighten)
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> BestResponse:
@@ -108,14 +103,12 @@ class BestResponse(Learner):
         >>> coldq.BestResponse.for_problem(coldq.problems.Autoscale(), headroom=0.5).headroom
         array(0.5)
         """
-        require_problem(problem)
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **parameters)
 
     def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
-        gradient = self.gradient_of(state, feedback, played)
-        values = self.values_of(state, feedback, state.rows.shape, played)
+        gradient, values = self.observe(state, feedback, "rows", played)
         require_finite(gradient)
         require_finite(values)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
@@ -127,9 +120,6 @@ class BestResponse(Learner):
             best = np.where(exists[..., None], best, least)
         x = require_finite(np.array(best.reshape(*lead, dim)))
         return self.new_state(state.t + 1, x, np.zeros(state.rows.shape))
-
-    def _batch(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.domain.batch, self.headroom.shape)
 
 
 def tightened_by(g: Any, headroom: Array) -> Any:

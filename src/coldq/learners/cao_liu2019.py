@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from coldq._values import one_real
 from coldq.errors import InvalidInput
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
 
 
@@ -41,7 +41,7 @@ class CaoLiu2019(SaddlePoint):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=(
             "known horizon",
             "V_x known, for the dynamic bound",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
 
 
@@ -40,7 +40,7 @@ class CaoZhangPoor2021(SaddlePoint):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("known horizon", "Lipschitz constant and |g| bounded, known"),
         claims=(Claim("convex", "time-varying", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="uncertain",

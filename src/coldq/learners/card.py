@@ -17,6 +17,8 @@ WHOLE_LOSS = "whole loss"
 CONSTRAINT = "constraint at x"
 WHOLE_CONSTRAINT = "whole constraint"
 NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT)
+FIRST_ORDER = frozenset({GRADIENT, CONSTRAINT})  # what a gradient step needs
+WHOLE_STEP = FIRST_ORDER | {WHOLE_CONSTRAINT}  # what a step on the constraint itself needs
 
 # Which violation a claim bounds.
 MEASURES = ("hard", "soft")

@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, flag, one_real, positive
-from coldq.domains import require_domain
+from coldq._values import Array, one_fraction
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner
+from coldq.learners.learner import step_of
+from coldq.learners.ogd import OGD
 from coldq.learners.state import State
 from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
 
@@ -29,7 +27,7 @@ class CLASPState(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class CLASP(Learner):
+class CLASP(OGD):
     """A gradient step, projected onto the part of X where the latest constraint holds.
 
     At the end of slot t:
@@ -82,9 +80,6 @@ class CLASP(Learner):
     )
 
     state_type = CLASPState
-    domain: Domain
-    eta: Schedule
-    horizon: int | None
 
     def __init__(
         self,
@@ -94,46 +89,11 @@ class CLASP(Learner):
         b: float | None = None,
         eta: Any = None,
     ) -> None:
-        require_domain(domain)
-        if (gradient_bound is None) == (eta is None):
-            raise InvalidInput("CLASP needs either gradient_bound or eta")
-        if eta is None:
-            b = 0.5 if b is None else b
-            b = one_real("b", b)
-            if not 0.0 < b < 1.0:
-                raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
-            R = domain.diameter
-            if not np.isfinite(R).all():
-                raise InvalidInput(f"the step R / (D t^b) needs a bounded domain, not {domain}")
-            eta = Power(-b, R / positive("gradient_bound", gradient_bound))  # type: ignore[arg-type]
-        elif b is not None:
+        if eta is not None and b is not None:
             raise InvalidInput("b sets eta, so give one of them, not both")
-        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
-
-    @classmethod
-    def strongly_convex(cls, domain: Domain, mu: float) -> CLASP:
-        """The step ``1 / (2 mu t)``, with COLDQ's mu: without the 1/2.
-
-        >>> import coldq
-        >>> coldq.CLASP.strongly_convex(coldq.Box(0.0, 1.0, dim=1), mu=1.0).eta(4.0)
-        np.float64(0.125)
-        """
-        return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
-
-    @classmethod
-    def for_problem(
-        cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
-    ) -> CLASP:
-        """With the problem's own gradient bound, or its modulus of strong convexity.
-
-        >>> import coldq
-        >>> coldq.CLASP.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
-        Box(0.0, 1.0, dim=2)
-        """
-        known = ConstantsOf(problem, parameters)
-        if flag("strongly_convex", strongly_convex):
-            return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
-        return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
+        power = one_fraction("b", 0.5 if b is None else b)
+        eta = step_of("CLASP", domain, eta, power, gradient_bound=gradient_bound)
+        self._take(domain, eta=eta)
 
     def update(
         self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None
@@ -145,6 +105,3 @@ class CLASP(Learner):
 
         step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, step.multipliers)
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.eta)

@@ -8,24 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, flag, joint_batch, positive, real_array
+from coldq._values import Array, exponent, flag, fraction, least_zero, positive
 from coldq.contractions import bounded_queue
-from coldq.domains import require_domain
+from coldq.domains import require_bounded
 from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, any_of, has_first, horizon_of
+from coldq.learners.learner import ONE, Learner, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
 from coldq.theory.bounds import coldq_guarantees
-from coldq.theory.known import Guarantee, Known, exponent
+from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import DoublyBounded
 from coldq.theory.promise import Promise, promised
-
-ONE = np.ones(())
 
 BIBTEX = reference("wang2025coldq")
 
@@ -83,7 +81,7 @@ class COLDQ(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("known horizon", "V_x known, for the dynamic bound"),
         claims=tuple(
             Claim(losses, constraints, violation, static, Rate(0.5, vx=0.5))
@@ -100,6 +98,7 @@ class COLDQ(Learner):
     eta: Array | Schedule
     gamma: Array | Schedule
     horizon: int | None
+    _leading = ("alpha", "eta", "gamma")
 
     def __init__(
         self,
@@ -112,40 +111,25 @@ class COLDQ(Learner):
         eta: Any = None,
         gamma: Any = None,
     ) -> None:
-        require_domain(domain)
-        if horizon is None:
-            if alpha is None or eta is None or gamma is None:
-                raise InvalidInput("COLDQ needs a horizon, or all of alpha, eta and gamma")
-        else:
-            horizon = horizon_of(horizon)
+        if horizon is None and (alpha is None or eta is None or gamma is None):
+            raise InvalidInput("COLDQ needs a horizon, or all of alpha, eta and gamma")
+        T = None if horizon is None else horizon_of(horizon)
         if alpha is None:
             alpha = tracking_alpha(path_exponent)
         elif path_exponent is not None:
             raise InvalidInput("path_exponent sets alpha, so give one of them, not both")
         if gamma is None:
-            gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(horizon)  # type: ignore[arg-type]
+            gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(T)  # type: ignore[arg-type]
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
         if eta is None:
-            eta = 1.0 / horizon  # type: ignore[operator]
-        if callable(eta):
-            eta = as_schedule("eta", eta)
-        else:
-            eta = real_array("eta", eta, 0)
-            if not ((eta > 0.0) & (eta < 1.0)).all():
-                raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {eta}")
-        self._set(
-            domain=domain,
+            eta = 1.0 / T  # type: ignore[operator]
+        self._take(
+            domain,
+            horizon,
             alpha=as_schedule("alpha", alpha),
-            eta=eta,
+            eta=as_schedule("eta", eta) if callable(eta) else fraction("eta", eta),
             gamma=as_schedule("gamma", gamma) if callable(gamma) else positive("gamma", gamma),
-            horizon=horizon,
-        )
-        joint_batch(
-            domain=domain.batch,
-            alpha=self._joint(self.alpha),
-            eta=np.shape(value_at(self.eta, ONE)),
-            gamma=np.shape(value_at(self.gamma, ONE)),
         )
 
     @classmethod
@@ -186,15 +170,10 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
         np.float64(2.828427)
         """
-        require_domain(domain)
+        R = require_bounded(domain, "scaled parameters need")
         D = positive("gradient_bound", gradient_bound)
         G = positive("constraint_bound", constraint_bound)
-        R = domain.diameter
-        if not np.isfinite(R).all():
-            raise InvalidInput(f"scaled parameters need a bounded domain, but it is {domain}")
-        path = real_array("path_length", path_length, 0)
-        if (path < 0.0).any():
-            raise InvalidInput(f"path_length must not be negative, but is {path}")
+        path = least_zero("path_length", path_length)
         c = D / np.sqrt(2.0 * R * R + 4.0 * R * path)
         gamma = 0.5 * G * horizon_of(horizon)
         if any_of(gamma * G < D * R):  # g may fall by G over R, and the loss rise by D R
@@ -231,12 +210,11 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.for_problem(coldq.problems.TimeVarying(horizon=100)).horizon
         100
         """
-        require_problem(problem)
         if flag("scaled", scaled):
             known = ConstantsOf(problem, parameters)
             D, G = known.gradient_bound, known.constraint_bound
             return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
         """Theorems 1 to 3 for these parameters and what is known of a run.
@@ -353,10 +331,6 @@ class COLDQ(Learner):
         if any_of((eta >= 1.0) & (t > 1)):
             raise InvalidInput(f"eta must be below 1 from slot 2 on, but is {eta} in slot {t}")
         return eta
-
-    def _batch(self) -> tuple[int, ...]:
-        eta, gamma = value_at(self.eta, ONE), value_at(self.gamma, ONE)
-        return np.broadcast_shapes(self._joint(self.alpha), np.shape(eta), np.shape(gamma))
 
 
 def tracking_alpha(path_exponent: ArrayLike | None) -> Power:

@@ -8,19 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coldq._values import Array, one_real, positive
-from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
-    GRADIENT_ELSEWHERE,
-    WHOLE_CONSTRAINT,
-    Card,
-    Claim,
-    Rate,
-    reference,
-)
+from coldq.learners.card import GRADIENT_ELSEWHERE, WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.schedules import Power
 from coldq.theory.bounds import expert_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -61,7 +52,7 @@ class COLDQExpert(ExpertLearner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, GRADIENT_ELSEWHERE, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP | {GRADIENT_ELSEWHERE},
         assumes=("known horizon",),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5), Rate(0.5, vx=0.5)),
@@ -97,8 +88,7 @@ class COLDQExpert(ExpertLearner):
         >>> coldq.COLDQExpert.for_problem(coldq.problems.OnlineLinear(horizon=10)).n_experts
         2
         """
-        require_problem(problem)
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
         """The corollary on expert tracking for these parameters and what is known of a run.

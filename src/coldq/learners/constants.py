@@ -35,8 +35,13 @@ class ConstantsOf:
 
     def __init__(self, problem: Any, parameters: dict[str, Any]) -> None:
         require_problem(problem)
-        self.problem = problem
+        self.problem, self.parameters = problem, parameters
         self.given = {n: positive(n, parameters.pop(n)) for n in NAMES if n in parameters}
+
+    def fill(self, **needed: str) -> dict[str, Any]:
+        """The keywords of the ``for_problem``, those left out as the constants that are named."""
+        left_out = {name: needed[name] for name in needed if name not in self.parameters}
+        return self.parameters | {name: getattr(self, of) for name, of in left_out.items()}
 
     def __getattr__(self, name: str) -> Any:
         if name in self.given:

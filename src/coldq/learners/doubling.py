@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, positive
 from coldq.contractions import bounded_queue
-from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
-from coldq.learners.coldq import BIBTEX, ONE, tracking_alpha
-from coldq.learners.learner import Learner, any_of
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
+from coldq.learners.coldq import BIBTEX, tracking_alpha
+from coldq.learners.learner import ONE, Learner, any_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.schedules import Schedule
 from coldq.step import solve
 
@@ -59,7 +58,7 @@ class COLDQDoubling(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("V_x known, for the dynamic bound",),
         claims=(
             Claim("convex", "fixed", Rate(0, log=1), Rate(0.5), Rate(0.5, vx=0.5)),
@@ -74,18 +73,13 @@ class COLDQDoubling(Learner):
     alpha: Schedule
     epsilon: Array
     horizon: int | None
+    _leading = ("alpha", "epsilon")
 
     def __init__(
         self, domain: Domain, epsilon: ArrayLike = 0.5, path_exponent: ArrayLike | None = None
     ) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
-            alpha=tracking_alpha(path_exponent),
-            epsilon=positive("epsilon", epsilon),
-            horizon=None,
-        )
-        joint_batch(domain=domain.batch, alpha=self._joint(self.alpha), epsilon=self.epsilon.shape)
+        alpha = tracking_alpha(path_exponent)
+        self._take(domain, alpha=alpha, epsilon=positive("epsilon", epsilon))
 
     def _arguments(self) -> dict[str, Any]:
         exponent = self.alpha.exponent  # type: ignore[attr-defined]
@@ -100,8 +94,7 @@ class COLDQDoubling(Learner):
         >>> coldq.COLDQDoubling.for_problem(problem).horizon is None
         True
         """
-        require_problem(problem)
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -137,9 +130,6 @@ class COLDQDoubling(Learner):
         gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")
-
-    def _batch(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self._joint(self.alpha), self.epsilon.shape)
 
 
 def epoch(t: np.ndarray) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, positive, real_array
 from coldq.contractions import hedge, weighted_mean
-from coldq.domains import require_domain
+from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.learner import Learner, horizon_of
@@ -179,12 +179,10 @@ class ExpertLearner(Learner):
         return self.new_state(t, x, log_weights, experts)
 
     def _set_common(self, domain: Domain, horizon: int, kappa: Any, gradient: str) -> None:
-        require_domain(domain)
-        horizon = horizon_of(horizon)
+        require_single(domain, "an expert learner")
         one_of("gradient", gradient, GRADIENTS)
-        if domain.batch:
-            raise InvalidInput("an expert learner takes one domain, without leading axes")
+        horizon = horizon_of(horizon)
         rate = positive("kappa", horizon**-0.5 if kappa is None else kappa)
         if rate.ndim:
             raise InvalidInput("kappa must be one number")
-        self._set(domain=domain, horizon=horizon, kappa=rate, gradient=gradient, _pools={})
+        self._take(domain, horizon, kappa=rate, gradient=gradient, _pools={})

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive
-from coldq.domains import require_domain
+from coldq._values import Array, one_fraction, positive
+from coldq.domains import require_bounded
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite, worst_row
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +64,7 @@ class Jenatton2016(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("fixed constraints", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="likely",
@@ -77,22 +77,12 @@ class Jenatton2016(Learner):
     theta: Schedule
     horizon: int | None
     _lipschitz: ClassVar[Any]
+    _leading = ("eta", "theta")
 
     def __init__(self, domain: Domain, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
-        require_domain(domain)
-        L, R = positive("lipschitz", lipschitz), domain.diameter
-        if not np.isfinite(R).all():
-            raise InvalidInput(f"Jenatton2016 needs a bounded domain, but it is {domain}")
-        b = one_real("b", b)
-        if not 0.0 < b < 1.0:
-            raise InvalidInput(f"b must lie strictly between 0 and 1, but is {b}")
-        self._set(
-            domain=domain,
-            eta=as_schedule("eta", Power(-b, R / L)),
-            theta=as_schedule("theta", Power(-b, 6.0 * R * L)),
-            horizon=None,
-            _lipschitz=L,
-        )
+        R, L = require_bounded(domain, "Jenatton2016 needs"), positive("lipschitz", lipschitz)
+        b = one_fraction("b", b)
+        self._take(domain, eta=Power(-b, R / L), theta=Power(-b, 6.0 * R * L), _lipschitz=L)
 
     def _arguments(self) -> dict[str, Any]:
         b = -self.eta.exponent  # type: ignore[attr-defined]
@@ -106,10 +96,7 @@ class Jenatton2016(Learner):
         >>> coldq.Jenatton2016.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = ConstantsOf(problem, parameters)
-        if "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.lipschitz
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: Jenatton2016State, feedback: Feedback, played: ArrayLike | None = None
@@ -130,6 +117,3 @@ class Jenatton2016(Learner):
     def require_sound(self, state: Jenatton2016State) -> None:
         if (state.dual < 0.0).any():
             raise InvalidInput("dual must not be negative")
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.eta, self.theta)

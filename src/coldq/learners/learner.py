@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,19 +18,23 @@ from coldq._values import (
     as_array,
     batch_shape,
     core_contiguous,
+    either,
     flag,
     joint_batch,
     point,
+    positive,
     quiet,
     real_array,
     whole_number,
 )
+from coldq.domains import require_bounded, require_domain
 from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
 from coldq.learners.maker import KEY, Maker, recognised, warn_unknown
 from coldq.learners.state import MORE, DualState, QueueState, State, builder
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem, require_problem
+from coldq.schedules import Power, Schedule, as_schedule, value_at
 
 FILL_UP = (
     ": if their number changes, start for the largest and fill up with rows that always hold, "
@@ -37,6 +42,7 @@ FILL_UP = (
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
+ONE = np.ones(())
 
 
 class Learner(Value):
@@ -44,6 +50,7 @@ class Learner(Value):
 
     card: ClassVar[Card]
     state_type: ClassVar[type[State]] = State
+    _leading: ClassVar[tuple[str, ...]] = ()  # parameters that may be arrays over leading axes
     _maker: Maker
     _build: Callable[..., Any]
     domain: Domain
@@ -85,9 +92,26 @@ class Learner(Value):
         """A state of this learner, its arrays in order."""
         return self._build(*arrays)
 
+    def _take(self, domain: Domain, horizon: int | None = None, **parameters: Any) -> None:
+        """Set the domain, the horizon if there is one, and parameters, whose shapes must fit."""
+        require_domain(domain)
+        horizon = None if horizon is None else horizon_of(horizon)
+        self._set(domain=domain, horizon=horizon, **parameters)
+        self._batch()
+
+    @classmethod
+    def _of(cls, problem: Problem, **parameters: Any) -> Self:
+        """One for a problem's domain, and for its horizon if the constructor takes one."""
+        require_problem(problem)
+        timed = "horizon" in signature(cls.__init__).parameters
+        own: Any = (problem.domain, problem.horizon) if timed else (problem.domain,)
+        return cls(*own, **parameters)
+
     def _batch(self) -> tuple[int, ...]:
         """The leading axes that the learner's own parameters carry."""
-        return self.domain.batch
+        levels = {name: value_at(getattr(self, name), ONE) for name in self._leading}
+        shapes = {name: np.shape(level) for name, level in levels.items() if level is not None}
+        return joint_batch(domain=self.domain.batch, **shapes)
 
     def _count(self, n_constraints: Any) -> int:
         """The number of constraints, checked."""
@@ -276,14 +300,6 @@ class Learner(Value):
             J = self._spread("the constraint's jacobian", J, shape)
         return J
 
-    def _joint(self, *schedules: Any) -> tuple[int, ...]:
-        """The leading axes that the domain and some schedules carry."""
-        shapes = {
-            f"parameter {k}": np.shape(schedule(np.ones(())))
-            for k, schedule in enumerate(schedules)
-        }
-        return joint_batch(domain=self.domain.batch, **shapes)
-
     def from_arrays(self, arrays: Mapping[str, np.ndarray], *, adopt: bool = False) -> Any:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
 
@@ -435,6 +451,18 @@ def _built_by_hand(cls: type) -> bool:
 
 def horizon_of(horizon: Any) -> int:
     return whole_number("horizon", horizon, 2)
+
+
+def step_of(
+    owner: str, domain: Domain, eta: Any, power: float = 0.5, **bound: ArrayLike | None
+) -> Schedule:
+    """eta_t as it was given, or else ``R / (bound t^power)``, with one bound on slopes."""
+    either(owner, **bound, eta=eta)
+    if eta is None:
+        name, level = bound.popitem()
+        R = require_bounded(domain, f"the step R / ({name} t^{power:g}) needs")
+        eta = Power(-power, R / positive(name, level))  # type: ignore[arg-type]
+    return as_schedule("eta", eta)
 
 
 def _fit(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:

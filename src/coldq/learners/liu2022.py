@@ -6,20 +6,8 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from coldq._values import one_real, positive
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
-from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
-    WHOLE_CONSTRAINT,
-    Card,
-    Claim,
-    Largest,
-    Rate,
-    reference,
-)
-from coldq.learners.constants import ConstantsOf
+from coldq._values import either, one_exponent, positive
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
 from coldq.learners.yu_neely2020 import YuNeely2020
 from coldq.protocols import Domain
 from coldq.schedules import Power, as_schedule
@@ -63,7 +51,7 @@ class Liu2022(YuNeely2020):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("V_x known, for the dynamic bound", "Lipschitz constant of g"),
         claims=(
             Claim(
@@ -88,31 +76,9 @@ class Liu2022(YuNeely2020):
         alpha: Any = None,
         gamma: Any = None,
     ) -> None:
-        require_domain(domain)
-        path_exponent = one_real("path_exponent", path_exponent)
-        if not 0.0 <= path_exponent <= 1.0:
-            raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
-        if (lipschitz is None) == (alpha is None):
-            raise InvalidInput("Liu2022 needs either lipschitz or alpha")
-        power = (1.0 - path_exponent) / 2.0
+        either("Liu2022", lipschitz=lipschitz, alpha=alpha)
+        power = (1.0 - one_exponent("path_exponent", path_exponent)) / 2.0
         if alpha is None:
             alpha = Power(power, (positive("lipschitz", lipschitz) ** 2 + 1.0) / 2.0)  # type: ignore[arg-type]
-        self._set(
-            domain=domain,
-            alpha=as_schedule("alpha", alpha),
-            gamma=as_schedule("gamma", Power(power / 2.0) if gamma is None else gamma),
-            horizon=None,
-        )
-
-    @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Liu2022:
-        """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
-
-        >>> import coldq
-        >>> coldq.Liu2022.for_problem(coldq.problems.OnlineLinear(horizon=16)).gamma
-        Power(exponent=0.25, scale=1.0)
-        """
-        known = ConstantsOf(problem, parameters)
-        if "alpha" not in parameters and "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.vector_lipschitz
-        return cls(problem.domain, **parameters)
+        gamma = as_schedule("gamma", Power(power / 2.0) if gamma is None else gamma)
+        self._take(domain, alpha=as_schedule("alpha", alpha), gamma=gamma)

@@ -8,22 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
-from coldq.domains import require_domain
+from coldq._values import Array, positive
 from coldq.feedback import Feedback
-from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
-    WHOLE_CONSTRAINT,
-    Card,
-    Claim,
-    Largest,
-    Rate,
-    reference,
-)
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.step import solve
 
 
@@ -61,7 +51,7 @@ class MOSP(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("a Slater point, deeper than g moves in a slot", "known horizon"),
         claims=(
             Claim(
@@ -82,6 +72,7 @@ class MOSP(Learner):
     horizon: int | None
     alpha: Array
     mu: Array
+    _leading = ("alpha", "mu")
 
     def __init__(
         self,
@@ -91,16 +82,9 @@ class MOSP(Learner):
         alpha: ArrayLike | None = None,
         mu: ArrayLike | None = None,
     ) -> None:
-        require_domain(domain)
-        T = horizon_of(horizon)
-        step = np.cbrt(1.0 / T)
-        self._set(
-            domain=domain,
-            horizon=T,
-            alpha=positive("alpha", step if alpha is None else alpha),
-            mu=positive("mu", step if mu is None else mu),
-        )
-        self._batch()
+        step = np.cbrt(1.0 / horizon_of(horizon))
+        alpha = positive("alpha", step if alpha is None else alpha)
+        self._take(domain, horizon, alpha=alpha, mu=positive("mu", step if mu is None else mu))
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> MOSP:
@@ -110,8 +94,7 @@ class MOSP(Learner):
         >>> coldq.MOSP.for_problem(coldq.problems.OnlineLinear(horizon=8)).mu
         array(0.5)
         """
-        require_problem(problem)
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
@@ -124,6 +107,3 @@ class MOSP(Learner):
         weight = 1.0 / (2.0 * self.alpha)
         step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
         return self.new_state(t + 1, step.x, dual, step.multipliers)
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(domain=self.domain.batch, alpha=self.alpha.shape, mu=self.mu.shape)

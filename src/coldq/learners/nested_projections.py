@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array
 from coldq.constraints import Kind
 from coldq.contractions import implied
-from coldq.domains import Box, require_domain
+from coldq.domains import Box, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite
+from coldq.learners.learner import Learner, require_finite, step_of
 from coldq.learners.state import MORE, State, axes
 from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.schedules import Schedule
 from coldq.step.projection import project_on_rows
 
 BIBTEX = reference("vaze2025static")
@@ -79,7 +79,7 @@ class NestedProjections(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=(
             "a feasible decision common to all slots",
             "affine constraints",
@@ -98,21 +98,14 @@ class NestedProjections(Learner):
     domain: Domain
     eta: Schedule
     horizon: int | None
+    _leading = ("eta",)
 
     def __init__(
         self, domain: Domain, *, lipschitz: ArrayLike | None = None, eta: Any = None
     ) -> None:
-        require_domain(domain)
-        if domain.batch:
-            raise InvalidInput("NestedProjections takes one domain, without leading axes")
-        if (lipschitz is None) == (eta is None):
-            raise InvalidInput("NestedProjections needs either lipschitz or eta")
-        if eta is None:
-            R = domain.diameter
-            if not np.isfinite(R):
-                raise InvalidInput(f"the step R / (G sqrt(t)) needs a bounded domain, not {domain}")
-            eta = Power(-0.5, R / positive("lipschitz", lipschitz))  # type: ignore[arg-type]
-        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
+        require_single(domain, "NestedProjections")
+        eta = step_of("NestedProjections", domain, eta, lipschitz=lipschitz)
+        self._take(domain, eta=eta)
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> NestedProjections:
@@ -122,10 +115,7 @@ class NestedProjections(Learner):
         >>> coldq.NestedProjections.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
-        known = ConstantsOf(problem, parameters)
-        if "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.lipschitz
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None
@@ -143,9 +133,6 @@ class NestedProjections(Learner):
     def require_sound(self, state: NestedState) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.eta)
 
 
 def affine_rows(g: Any, state: Any) -> tuple[Array, Array]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import flag, positive
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite
+from coldq.learners.learner import Learner, require_finite, step_of
 from coldq.learners.state import State
 from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -59,19 +56,12 @@ class OGD(Learner):
     domain: Domain
     eta: Schedule
     horizon: int | None
+    _leading = ("eta",)
 
     def __init__(
         self, domain: Domain, *, gradient_bound: ArrayLike | None = None, eta: Any = None
     ) -> None:
-        require_domain(domain)
-        if (gradient_bound is None) == (eta is None):
-            raise InvalidInput("OGD needs either gradient_bound or eta")
-        if eta is None:
-            R = domain.diameter
-            if not np.isfinite(R).all():
-                raise InvalidInput(f"the step R / (D sqrt(t)) needs a bounded domain, not {domain}")
-            eta = Power(-0.5, R / positive("gradient_bound", gradient_bound))  # type: ignore[arg-type]
-        self._set(domain=domain, eta=as_schedule("eta", eta), horizon=None)
+        self._take(domain, eta=step_of("OGD", domain, eta, gradient_bound=gradient_bound))
 
     @classmethod
     def strongly_convex(cls, domain: Domain, mu: float) -> OGD:
@@ -94,7 +84,7 @@ class OGD(Learner):
         known = ConstantsOf(problem, parameters)
         if flag("strongly_convex", strongly_convex):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
-        return cls(problem.domain, gradient_bound=known.gradient_bound, **parameters)
+        return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
     def update(self, state: State, feedback: Feedback, played: ArrayLike | None = None) -> State:
         """The state of the next slot."""
@@ -102,6 +92,3 @@ class OGD(Learner):
         t, x = state.t, state.x
         x_new = require_finite(self.domain.project(x - self.eta(t)[..., None] * gradient))
         return self.new_state(t + 1, x_new)
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.eta)

@@ -13,7 +13,7 @@ from coldq.contractions import dot
 from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
 from coldq.learners.state import State
@@ -62,7 +62,7 @@ class PolyakFeasibility(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=(
             "fixed constraints",
             "a strictly feasible start, by a known slack",
@@ -79,15 +79,10 @@ class PolyakFeasibility(Learner):
     eta: Schedule
     rho: Schedule
     horizon: int | None
+    _leading = ("eta", "rho")
 
     def __init__(self, domain: Domain, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
-            eta=as_schedule("eta", eta),
-            rho=as_schedule("rho", rho),
-            horizon=None if horizon is None else horizon_of(horizon),
-        )
+        self._take(domain, horizon, eta=as_schedule("eta", eta), rho=as_schedule("rho", rho))
 
     @classmethod
     def safe(
@@ -171,6 +166,3 @@ class PolyakFeasibility(Learner):
         length = excess / np.where(size > 0.0, size, 1.0)  # a row of zeros pulls nowhere
         x_new = require_finite(self.domain.project(y - length[..., None] * s))
         return self.new_state(t + 1, x_new, np.array(g))
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.eta, self.rho)

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
-from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, has_first
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -66,7 +65,7 @@ class RECOO(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("a feasible decision common to all slots, for static regret",),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5)),
@@ -91,6 +90,7 @@ class RECOO(Learner):
     eta: Schedule
     reading: str
     horizon: int | None
+    _leading = ("alpha", "gamma", "eta")
 
     def __init__(
         self,
@@ -102,20 +102,18 @@ class RECOO(Learner):
         eta: Any = None,
         reading: str = "drift",
     ) -> None:
-        require_domain(domain)
         if gamma is None:
             step = positive("epsilon", 0.01 if epsilon is None else epsilon)
             gamma = Power(0.5 + one_real("epsilon", step))
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
         one_of("reading", reading, READINGS)
-        self._set(
-            domain=domain,
+        self._take(
+            domain,
             alpha=as_schedule("alpha", Power(0.5) if alpha is None else alpha),
             gamma=as_schedule("gamma", gamma),
             eta=as_schedule("eta", Power(0.5) if eta is None else eta),
             reading=reading,
-            horizon=None,
         )
 
     @classmethod
@@ -136,8 +134,7 @@ class RECOO(Learner):
         >>> coldq.RECOO.for_problem(coldq.problems.OnlineLinear(horizon=10)).reading
         'drift'
         """
-        require_problem(problem)
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **parameters)
 
     def update(
         self,
@@ -172,6 +169,3 @@ class RECOO(Learner):
         """The weights of the step between two states, which bound its multipliers."""
         queue = before.queue if self.reading == "drift" else after.queue
         return self.gamma(before.t)[..., None] * queue
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.alpha, self.gamma, self.eta)

@@ -6,18 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from coldq._values import Array, one_real, positive
-from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
-    WHOLE_CONSTRAINT,
-    Card,
-    Claim,
-    Rate,
-    reference,
-)
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.recoo import RECOO
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.schedules import Power
 
 
@@ -47,7 +39,7 @@ class RECOOExpert(ExpertLearner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("known horizon", "fixed constraints"),
         claims=(Claim("convex", "fixed", Rate(0, log=1), Rate(0.5), Rate(0.5, vx=0.5)),),
         certainty="uncertain",
@@ -78,8 +70,7 @@ class RECOOExpert(ExpertLearner):
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> RECOOExpert:
         """For a problem's domain and horizon."""
-        require_problem(problem)
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def _pool_of(self, axes: int) -> RECOO:
         alpha = Power(0.5, 1.0 / self._scales(axes))

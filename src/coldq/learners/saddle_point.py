@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, positive
 from coldq.contractions import vecmat
-from coldq.domains import require_domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
@@ -36,16 +35,12 @@ class SaddlePoint(Learner):
     horizon: int | None
     eta: Array
     delta: Array
+    _leading = ("eta", "delta")
 
     def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, delta: ArrayLike) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
-            horizon=horizon_of(horizon),
-            eta=positive("eta", eta),
-            delta=positive("delta", delta),
+        self._take(
+            domain, horizon_of(horizon), eta=positive("eta", eta), delta=positive("delta", delta)
         )
-        self._batch()
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
@@ -68,7 +63,7 @@ class SaddlePoint(Learner):
                 f"no delta satisfies for the horizon {problem.horizon}: it must be longer by a "
                 f"factor of {(8.0 * eta**2 * slopes) ** (0.5 / power):.3g}, or eta and delta given"
             )
-        return cls(problem.domain, problem.horizon, eta=eta, delta=2.0 * slopes, **parameters)
+        return cls._of(problem, eta=eta, delta=2.0 * slopes, **parameters)
 
     def update(
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
@@ -82,6 +77,3 @@ class SaddlePoint(Learner):
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
         dual_new = np.maximum(dual + eta * (g - delta * eta * dual), 0.0)
         return self.new_state(t + 1, require_finite(x_new), require_finite(dual_new))
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(domain=self.domain.batch, eta=self.eta.shape, delta=self.delta.shape)

@@ -21,14 +21,14 @@ from coldq._tuning_kernels import (
     play_pool,
     pool_steps,
 )
-from coldq._values import Array, real_array
+from coldq._values import Array, least_zero, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
-from coldq.domains import require_domain
+from coldq.domains import require_bounded, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     TOLERANCE,
     Foresight,
@@ -39,7 +39,7 @@ from coldq.learners.foresight import (
 )
 from coldq.learners.learner import Learner
 from coldq.learners.state import axes
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
@@ -130,7 +130,7 @@ class SelfTuning(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("bounded domain", "regret: against decisions that keep the margin too"),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5), Rate(0.5, vx=0.5)),
@@ -162,24 +162,20 @@ class SelfTuning(Learner):
         pool: ArrayLike = POOL,
         tolerance: float = TOLERANCE,
     ) -> None:
-        require_domain(domain)
-        if domain.batch:
-            raise InvalidInput("SelfTuning takes one domain, without leading axes")
-        if not np.isfinite(domain.diameter):
-            raise InvalidInput(f"SelfTuning needs a bounded domain, but it is {domain}")
+        require_single(domain, "SelfTuning")
+        R = require_bounded(domain, "SelfTuning needs")
         sizes = real_array("pool", pool, 1)
         if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
             raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")
         ahead = Foresight(forecasts, violation_rate, tolerance)
-        self._set(
-            domain=domain,
+        self._take(
+            domain,
             violation_rate=ahead.violation_rate,
             forecasts=ahead.forecasts,
             pool=sizes,
             tolerance=ahead.tolerance,
-            horizon=None,
             _ahead=ahead,
-            _R=np.array(domain.diameter if domain.diameter > 0.0 else 1.0),
+            _R=np.array(R if R > 0.0 else 1.0),
             _tolerance=np.array(ahead.tolerance),
         )
 
@@ -192,8 +188,7 @@ class SelfTuning(Learner):
         >>> coldq.SelfTuning.for_problem(problem, violation_rate=0.1).horizon is None
         True
         """
-        require_problem(problem)
-        return cls(problem.domain, **parameters)
+        return cls._of(problem, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -345,9 +340,7 @@ class SelfTuning(Learner):
         >>> learner.regret_bound(learner.init(0))  # nothing was lost so far
         array(0.)
         """
-        path, R = real_array("path_length", path_length, 0), self._R
-        if (path < 0.0).any():
-            raise InvalidInput(f"path_length must not be negative, but is {path}")
+        path, R = least_zero("path_length", path_length), self._R
         log = np.log(self.pool.size)
         squares, steepest = state.hedge[..., SQUARES], state.hedge[..., STEEPEST]
         spans = self.pool * (1.0 + 2.0 * path / R)[..., None] + 0.5 / self.pool

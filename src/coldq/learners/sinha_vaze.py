@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, positive
 from coldq.contractions import dot
-from coldq.domains import require_domain
+from coldq.domains import require_bounded
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
 from coldq.learners.state import State, axes
@@ -67,7 +67,7 @@ class SinhaVaze(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=(
             "a feasible decision common to all slots",
             "known horizon",
@@ -88,6 +88,7 @@ class SinhaVaze(Learner):
     horizon: int | None
     lipschitz: Array
     modulus: Array | None
+    _leading = ("lipschitz", "modulus")
 
     def __init__(
         self,
@@ -97,14 +98,10 @@ class SinhaVaze(Learner):
         lipschitz: ArrayLike,
         modulus: ArrayLike | None = None,
     ) -> None:
-        require_domain(domain)
-        if not np.isfinite(domain.diameter).all():
-            raise InvalidInput(f"SinhaVaze needs a bounded domain, but it is {domain}")
-        self._set(
-            domain=domain,
-            horizon=horizon_of(horizon),
-            lipschitz=positive("lipschitz", lipschitz),
-            modulus=None if modulus is None else positive("modulus", modulus),
+        require_bounded(domain, "SinhaVaze needs")
+        a = None if modulus is None else positive("modulus", modulus)
+        self._take(
+            domain, horizon_of(horizon), lipschitz=positive("lipschitz", lipschitz), modulus=a
         )
 
     @classmethod
@@ -118,11 +115,9 @@ class SinhaVaze(Learner):
         10
         """
         known = ConstantsOf(problem, parameters)
-        if "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.lipschitz
         if flag("strongly_convex", strongly_convex):
             parameters["modulus"] = 2.0 * known.strong_convexity
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **known.fill(lipschitz="lipschitz"))
 
     def update(
         self, state: SinhaVazeState, feedback: Feedback, played: ArrayLike | None = None
@@ -157,7 +152,3 @@ class SinhaVaze(Learner):
     def require_sound(self, state: SinhaVazeState) -> None:
         if (state.violation < 0.0).any() or (state.squares < 0.0).any():
             raise InvalidInput("violation and squares must not be negative")
-
-    def _batch(self) -> tuple[int, ...]:
-        a = () if self.modulus is None else self.modulus.shape
-        return np.broadcast_shapes(self.domain.batch, self.lipschitz.shape, a)

@@ -12,7 +12,7 @@ from coldq._values import Array, positive
 from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner
 from coldq.learners.nested_projections import (
@@ -77,7 +77,7 @@ class Switch(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=(
             "a feasible decision common to all slots",
             "affine constraints",
@@ -129,10 +129,7 @@ class Switch(Learner):
         >>> coldq.Switch.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
         10
         """
-        known = ConstantsOf(problem, parameters)
-        if "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.lipschitz
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: SwitchState, feedback: Feedback, played: ArrayLike | None = None

@@ -8,15 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, one_real, positive, whole_number
-from coldq.domains import require_domain
+from coldq._values import Array, one_exponent, positive, whole_number
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
     GRADIENT_ELSEWHERE,
-    WHOLE_CONSTRAINT,
+    WHOLE_STEP,
     Card,
     Claim,
     Largest,
@@ -77,7 +74,7 @@ class Wang2023(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, GRADIENT_ELSEWHERE, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP | {GRADIENT_ELSEWHERE},
         assumes=("a Slater point", "known horizon", "known delay", "V_x known"),
         claims=(
             Claim(
@@ -101,6 +98,7 @@ class Wang2023(Learner):
     alpha: Array
     eta: Array
     gamma: Array
+    _leading = ("alpha", "eta", "gamma")
 
     def __init__(
         self,
@@ -112,16 +110,14 @@ class Wang2023(Learner):
         eta: ArrayLike,
         gamma: ArrayLike,
     ) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
-            horizon=horizon_of(horizon),
+        self._take(
+            domain,
+            horizon_of(horizon),
             delay=whole_number("delay", delay, 0),
             alpha=positive("alpha", alpha),
             eta=positive("eta", eta),
             gamma=positive("gamma", gamma),
         )
-        self._batch()
 
     @classmethod
     def for_problem(
@@ -137,19 +133,10 @@ class Wang2023(Learner):
         >>> coldq.Wang2023.for_problem(problem, delay=3).alpha
         array(10.)
         """
-        path_exponent = one_real("path_exponent", path_exponent)
-        if not 0.0 <= path_exponent <= 1.0:
-            raise InvalidInput(f"path_exponent must lie in [0, 1], but is {path_exponent}")
+        power = (1.0 - one_exponent("path_exponent", path_exponent)) / 2.0
         known = ConstantsOf(problem, parameters)
-        return cls(
-            problem.domain,
-            problem.horizon,
-            delay,
-            alpha=float(problem.horizon) ** ((1.0 - path_exponent) / 2.0),
-            eta=known.vector_lipschitz**2 / 2.0,
-            gamma=1.0,
-            **parameters,
-        )
+        alpha, eta = float(problem.horizon) ** power, known.vector_lipschitz**2 / 2.0
+        return cls._of(problem, delay=delay, alpha=alpha, eta=eta, gamma=1.0, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -195,11 +182,3 @@ class Wang2023(Learner):
             raise InvalidInput(f"past must hold the {needed[0]} latest decisions, x the last")
         if not self.domain.contains(state.past).all():
             raise InvalidInput(f"past must lie in the domain {self.domain}")
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(
-            domain=self.domain.batch,
-            alpha=self.alpha.shape,
-            eta=self.eta.shape,
-            gamma=self.gamma.shape,
-        )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of
 from coldq.errors import InvalidInput
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
 from coldq.protocols import Domain
 
@@ -70,7 +70,7 @@ class WeiYuNeely2020(YuNeelyWei2017):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("constraints drawn i.i.d.", "bounded Lagrange multipliers", "known horizon"),
         claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
         certainty="uncertain",

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, flag, one_real, positive
-from coldq.domains import require_domain
+from coldq._values import Array, flag, one_fraction, positive
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
@@ -60,7 +59,7 @@ class Yi2021(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("fixed constraints", "known horizon"),
         claims=(
             Claim("convex", "fixed", Rate(0.25), Rate(0.5)),
@@ -75,6 +74,7 @@ class Yi2021(Learner):
     alpha: Schedule
     gamma: Schedule
     horizon: int | None
+    _leading = ("alpha", "gamma")
 
     def __init__(
         self,
@@ -88,28 +88,18 @@ class Yi2021(Learner):
         alpha: Any = None,
         gamma: Any = None,
     ) -> None:
-        require_domain(domain)
         if (alpha is None) == (alpha0 is None) or (gamma is None) == (gamma0 is None):
             raise InvalidInput("Yi2021 needs either alpha0 or alpha, and either gamma0 or gamma")
-        if horizon is not None:
-            horizon = horizon_of(horizon)
-        elif alpha0 is not None or gamma0 is not None:
+        if horizon is None and (alpha0 is not None or gamma0 is not None):
             raise InvalidInput("alpha0 and gamma0 are scaled by the horizon, so Yi2021 needs it")
-        c = one_real("c", c)
-        if not 0.0 < c < 1.0:
-            raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
-        T = float(horizon or 1)
+        c, T = one_fraction("c", c), 1.0 if horizon is None else float(horizon_of(horizon))
         if alpha0 is not None:
             alpha = Constant(positive("alpha0", alpha0) / T**c)
         if gamma0 is not None:
             power = -c / 2.0 if flag("printed_gamma", printed_gamma) else c / 2.0
             gamma = Constant(positive("gamma0", gamma0) * T**power)
-        self._set(
-            domain=domain,
-            alpha=as_schedule("alpha", alpha),
-            gamma=as_schedule("gamma", gamma),
-            horizon=horizon,
-        )
+        gamma = as_schedule("gamma", gamma)
+        self._take(domain, horizon, alpha=as_schedule("alpha", alpha), gamma=gamma)
 
     @classmethod
     def strongly_convex(cls, domain: Domain, horizon: int, mu: float, gamma0: float) -> Yi2021:
@@ -140,7 +130,7 @@ class Yi2021(Learner):
         if not {"gamma", "gamma0"} & set(parameters) and "alpha0" in parameters:
             scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
             parameters["gamma0"] = 1.0 / scale
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
@@ -160,6 +150,3 @@ class Yi2021(Learner):
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
         return self.gamma(before.t + 1)[..., None] * (2.0 * after.queue - before.queue)
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.alpha, self.gamma)

@@ -7,17 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_real, positive
-from coldq.errors import InvalidInput
-from coldq.learners.card import (
-    CONSTRAINT,
-    GRADIENT,
-    WHOLE_CONSTRAINT,
-    Card,
-    Claim,
-    Rate,
-    reference,
-)
+from coldq._values import Array, one_fraction, positive
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.yi2021 import Yi2021
@@ -52,7 +43,7 @@ class Yi2021Expert(ExpertLearner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("known horizon", "fixed constraints"),
         claims=(Claim("convex", "fixed", Rate(0.5), Rate(0.5), Rate(0.5, vx=0.5)),),
         certainty="uncertain",
@@ -79,10 +70,8 @@ class Yi2021Expert(ExpertLearner):
         gradient: str = "shared",
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
-        c = one_real("c", c)
-        if not 0.0 < c < 1.0:
-            raise InvalidInput(f"c must lie strictly between 0 and 1, but is {c}")
-        self._set(alpha0=positive("alpha0", alpha0), gamma0=positive("gamma0", gamma0), c=c)
+        levels = {"alpha0": positive("alpha0", alpha0), "gamma0": positive("gamma0", gamma0)}
+        self._set(**levels, c=one_fraction("c", c))
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
@@ -92,7 +81,7 @@ class Yi2021Expert(ExpertLearner):
             parameters["alpha0"] = known.diameter / known.gradient_bound
         if "gamma0" not in parameters:
             parameters["gamma0"] = np.sqrt(0.5) / known.constraint_lipschitz
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def _pool_of(self, axes: int) -> Yi2021:
         scale = self.alpha0 * self._scales(axes)

@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive
+from coldq._values import Array, one_fraction, positive
 from coldq.contractions import matvec, vecmat
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
@@ -67,7 +65,7 @@ class Yi2023(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("a feasible decision common to all slots",),
         claims=(
             Claim("convex", "fixed", Rate(0.75), Rate(0.5)),
@@ -84,15 +82,14 @@ class Yi2023(Learner):
     beta: Schedule
     gamma: Schedule
     horizon: int | None
+    _leading = ("alpha", "beta", "gamma")
 
     def __init__(self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
+        self._take(
+            domain,
             alpha=as_schedule("alpha", alpha),
             beta=as_schedule("beta", beta),
             gamma=as_schedule("gamma", gamma),
-            horizon=None,
         )
 
     @classmethod
@@ -105,10 +102,7 @@ class Yi2023(Learner):
         >>> coldq.Yi2023.from_exponents(coldq.Box(0.0, 1.0, dim=1), a=3.0, b=5.0, g=0.1).beta
         Power(exponent=-0.5, scale=5.0)
         """
-        for name, value in (("c", c), ("k", k)):
-            value = one_real(name, value)
-            if not 0.0 < value < 1.0:
-                raise InvalidInput(f"{name} must lie strictly between 0 and 1, but is {value}")
+        c, k = one_fraction("c", c), one_fraction("k", k)
         return cls(
             domain,
             alpha=Power(-c, positive("a", a)),
@@ -151,6 +145,3 @@ class Yi2023(Learner):
         moved = np.maximum(g, 0.0) + matvec(J, x_new - self._place(state, played))
         q_new = require_finite(np.maximum((1.0 - beta * gamma) * q + gamma * moved, 0.0))
         return self.new_state(t + 1, x_new, q_new)
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.alpha, self.beta, self.gamma)

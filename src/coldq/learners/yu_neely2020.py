@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import positive
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
+from coldq._values import either, positive
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
@@ -58,7 +56,7 @@ class YuNeely2020(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP,
         assumes=("fixed constraints", "a Slater point", "known horizon", "Lipschitz constant of g"),
         claims=(Claim("convex", "fixed", Rate(0), Rate(0.5), measure="soft"),),
         certainty="likely",
@@ -70,6 +68,7 @@ class YuNeely2020(Learner):
     alpha: Schedule
     gamma: Schedule
     horizon: int | None
+    _leading = ("alpha", "gamma")
 
     def __init__(
         self,
@@ -80,19 +79,12 @@ class YuNeely2020(Learner):
         alpha: Any = None,
         gamma: Any = None,
     ) -> None:
-        require_domain(domain)
-        horizon = horizon_of(horizon)
-        root = np.sqrt(float(horizon))
-        if (lipschitz is None) == (alpha is None):
-            raise InvalidInput("YuNeely2020 needs either lipschitz or alpha")
+        either("YuNeely2020", lipschitz=lipschitz, alpha=alpha)
+        root = np.sqrt(float(horizon_of(horizon)))
         if alpha is None:
             alpha = Constant((positive("lipschitz", lipschitz) ** 2 + 1.0) * root / 2.0)  # type: ignore[arg-type]
-        self._set(
-            domain=domain,
-            alpha=as_schedule("alpha", alpha),
-            gamma=as_schedule("gamma", np.sqrt(root) if gamma is None else gamma),
-            horizon=horizon,
-        )
+        gamma = as_schedule("gamma", np.sqrt(root) if gamma is None else gamma)
+        self._take(domain, horizon, alpha=as_schedule("alpha", alpha), gamma=gamma)
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
@@ -103,9 +95,8 @@ class YuNeely2020(Learner):
         array(5.)
         """
         known = ConstantsOf(problem, parameters)
-        if "alpha" not in parameters and "lipschitz" not in parameters:
-            parameters["lipschitz"] = known.vector_lipschitz
-        return cls(problem.domain, problem.horizon, **parameters)
+        needed = {} if "alpha" in parameters else {"lipschitz": "vector_lipschitz"}
+        return cls._of(problem, **known.fill(**needed))
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
@@ -120,6 +111,3 @@ class YuNeely2020(Learner):
         weights = gamma * (queue + v)
         step = solve(x, gradient, self.alpha(t), weights, feedback.constraint, self.domain, weights)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
-
-    def _batch(self) -> tuple[int, ...]:
-        return self._joint(self.alpha, self.gamma)

@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive
+from coldq._values import Array, positive
 from coldq.contractions import matvec, vecmat
-from coldq.domains import require_domain
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain, require_problem
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -51,7 +50,7 @@ class YuNeelyWei2017(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("constraints drawn i.i.d.", "a Slater point on average", "known horizon"),
         claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
         certainty="likely",
@@ -63,6 +62,7 @@ class YuNeelyWei2017(Learner):
     horizon: int | None
     V: Array
     alpha: Array
+    _leading = ("V", "alpha")
 
     def __init__(
         self,
@@ -72,21 +72,14 @@ class YuNeelyWei2017(Learner):
         V: ArrayLike | None = None,
         alpha: ArrayLike | None = None,
     ) -> None:
-        require_domain(domain)
-        T = horizon_of(horizon)
-        self._set(
-            domain=domain,
-            horizon=T,
-            V=positive("V", np.sqrt(float(T)) if V is None else V),
-            alpha=positive("alpha", float(T) if alpha is None else alpha),
-        )
-        self._batch()
+        T = float(horizon_of(horizon))
+        V = positive("V", np.sqrt(T) if V is None else V)
+        self._take(domain, horizon, V=V, alpha=positive("alpha", T if alpha is None else alpha))
 
     @classmethod
     def for_problem(cls, problem: Any, **parameters: Any) -> Any:
         """For a problem's domain and horizon; the theory needs no constants."""
-        require_problem(problem)
-        return cls(problem.domain, problem.horizon, **parameters)
+        return cls._of(problem, **parameters)
 
     def update(
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
@@ -105,6 +98,3 @@ class YuNeelyWei2017(Learner):
     def _move(self, x: Array, d: Array) -> Array:
         """argmin over X of ``<d, y> + alpha |y - x|^2``."""
         return self.domain.project(x - d / (2.0 * self.alpha[..., None]))
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(domain=self.domain.batch, V=self.V.shape, alpha=self.alpha.shape)

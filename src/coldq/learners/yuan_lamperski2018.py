@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, one_real, positive
+from coldq._values import Array, one_fraction, positive
 from coldq.contractions import vecmat
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, Card, Claim, Rate, reference
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite
 from coldq.learners.state import DualState
@@ -56,7 +54,7 @@ class YuanLamperski2018(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, CONSTRAINT}),
+        needs=FIRST_ORDER,
         assumes=("fixed constraints", "known horizon", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5)),),
         certainty="uncertain",
@@ -68,16 +66,12 @@ class YuanLamperski2018(Learner):
     horizon: int | None
     eta: Array
     sigma: Array
+    _leading = ("eta", "sigma")
 
     def __init__(self, domain: Domain, horizon: int, *, eta: ArrayLike, sigma: ArrayLike) -> None:
-        require_domain(domain)
-        self._set(
-            domain=domain,
-            horizon=horizon_of(horizon),
-            eta=positive("eta", eta),
-            sigma=positive("sigma", sigma),
+        self._take(
+            domain, horizon_of(horizon), eta=positive("eta", eta), sigma=positive("sigma", sigma)
         )
-        self._batch()
 
     @classmethod
     def for_problem(cls, problem: Any, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
@@ -90,14 +84,12 @@ class YuanLamperski2018(Learner):
         >>> coldq.YuanLamperski2018.for_problem(problem).horizon
         10
         """
-        a = one_real("a", a)
-        if not 0.0 < a < 1.0:
-            raise InvalidInput(f"a must lie strictly between 0 and 1, but is {a}")
+        a = one_fraction("a", a)
         known, m = ConstantsOf(problem, parameters), problem.n_constraints
         L = known.lipschitz
         eta = 1.0 / (L * np.sqrt((m + 1.0) * known.diameter * problem.horizon))
         sigma = (m + 1.0) * L**2 / (2.0 * (1.0 - a))
-        return cls(problem.domain, problem.horizon, eta=eta, sigma=sigma, **parameters)
+        return cls._of(problem, eta=eta, sigma=sigma, **parameters)
 
     def update(
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
@@ -111,6 +103,3 @@ class YuanLamperski2018(Learner):
         dual = np.maximum(g, 0.0) / (sigma * eta)
         x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
         return self.new_state(t + 1, require_finite(x_new), require_finite(dual))
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(domain=self.domain.batch, eta=self.eta.shape, sigma=self.sigma.shape)

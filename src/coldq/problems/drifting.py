@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, point, whole_number
+from coldq._values import Array, Value, exponent, point, whole_number
 from coldq.constraints import Affine
 from coldq.contractions import dot
 from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.problems.problem import Constants, Problem, generators
 from coldq.step import penalised_step
-from coldq.theory.known import exponent
 
 SLIDE = 0.5  # x*_t is this far from the centre, on one side or the other
 SHIFT = 0.25  # the surface is this far from the centre, above or below

@@ -24,10 +24,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, positive, quiet, real_array, whole_number
+from coldq._values import (
+    Array,
+    as_array,
+    exponent,
+    fraction,
+    least_zero,
+    positive,
+    quiet,
+    whole_number,
+)
 from coldq.errors import InvalidInput
 from coldq.schedules import as_schedule
-from coldq.theory.known import Guarantee, Known, exponent, least_zero
+from coldq.theory.known import Guarantee, Known
 
 
 class Bounds(NamedTuple):
@@ -79,7 +88,7 @@ def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike)
     np.float64(50.0)
     """
     G = least_zero("constraint_bound", constraint_bound, finite=False)
-    eta, gamma = _rate(eta), positive("gamma", gamma)
+    eta, gamma = fraction("eta", eta), positive("gamma", gamma)
     return np.maximum(G, eta * gamma) / eta
 
 
@@ -159,7 +168,9 @@ def theorem_2(
         horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
         path_length, moves,
     ).checked()  # fmt: skip
-    return _theorem_2(steps_of(alpha, horizon), _rate(eta), positive("gamma", gamma), known)
+    return _theorem_2(
+        steps_of(alpha, horizon), fraction("eta", eta), positive("gamma", gamma), known
+    )
 
 
 def _theorem_2(steps: Array, eta: Array, gamma: Array, known: Known) -> Array:
@@ -475,7 +486,7 @@ def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Gu
     regrets = (Guarantee("dynamic regret", "Theorem 1", _theorem_1(steps, known)), static)
     if known.n_constraints == 0:
         return regrets
-    eta, gamma = _rate(eta), positive("gamma", gamma)
+    eta, gamma = fraction("eta", eta), positive("gamma", gamma)
     drift, floor = (
         np.where(known.common, fixed, moving)[()]
         for fixed, moving in (
@@ -528,10 +539,3 @@ def _weighted_path(steps: Array, known: Known) -> Array:
             f"shape {slots.shape}"
         )
     return (steps[..., :-1] * slots[..., 1:]).sum(axis=-1)
-
-
-def _rate(eta: ArrayLike) -> Array:
-    rate = real_array("eta", eta, 0)
-    if not ((rate > 0.0) & (rate < 1.0)).all():
-        raise InvalidInput(f"eta must lie strictly between 0 and 1, but is {rate}")
-    return rate

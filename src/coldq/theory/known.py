@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike
-
-from coldq._values import Array, positive, real_array, whole_number
+from coldq._values import least_zero, positive, whole_number
 from coldq.errors import InvalidInput
 
 
@@ -100,25 +98,9 @@ class Guarantee(NamedTuple):
     bound: Any
 
 
-def least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
-    """A number that is not negative, or an array of them; NaN passes where `finite` is False."""
-    array = real_array(name, value, 0, finite=finite)
-    if (array < 0.0).any():
-        raise InvalidInput(f"{name} must not be negative, but is {array}")
-    return array
-
-
 def one_number(name: str, value: Any, *, zero: bool = True) -> float:
     """One number that is not negative, and positive unless `zero` is allowed."""
     number = least_zero(name, value) if zero else positive(name, value)
     if number.ndim:
         raise InvalidInput(f"{name} must be one number, but has shape {number.shape}")
     return float(number)
-
-
-def exponent(name: str, value: ArrayLike) -> Array:
-    """V_x or V_g: in [0, 1]."""
-    v = real_array(name, value, 0)
-    if not ((v >= 0.0) & (v <= 1.0)).all():
-        raise InvalidInput(f"{name} must lie in [0, 1], but is {value}")
-    return v

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import positive, whole_number
+from coldq._values import exponent, positive, whole_number
 from coldq.errors import InvalidInput
-from coldq.theory.known import Guarantee, Known, exponent, one_number
+from coldq.theory.known import Guarantee, Known, one_number
 
 LONGEST = 2**20  # horizons are searched up to here
 

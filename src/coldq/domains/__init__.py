@@ -1,0 +1,34 @@
+"""Feasible sets X: where every decision must lie, whatever the constraints turn out to be.
+
+Each has ``dim``, ``batch``, ``diameter``, ``project``, ``contains`` and ``start``. For the per-slot
+step it also gives ``box``, a box around it, and ``hard``, what must hold beside that box: pairs of
+rows and the floor of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``.
+"""
+
+from coldq.domains.ball import Ball
+from coldq.domains.box import Box
+from coldq.domains.custom import CustomDomain, _custom_domain  # noqa: F401  (older pickles name it)
+from coldq.domains.domain import (
+    Domain,
+    Rows,
+    require_bounded,
+    require_domain,
+    require_single,
+)
+from coldq.domains.polytope import Polytope
+from coldq.domains.product import Product
+from coldq.domains.simplex import Simplex
+
+__all__ = [
+    "Ball",
+    "Box",
+    "CustomDomain",
+    "Domain",
+    "Polytope",
+    "Product",
+    "Rows",
+    "Simplex",
+    "require_bounded",
+    "require_domain",
+    "require_single",
+]

@@ -1,0 +1,148 @@
+"""What the library's domains share: the box and the rows that the per-slot step reads."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, Value, joint_batch, one_real, point, real_array
+from coldq.constraints import Affine
+from coldq.contractions import matvec
+from coldq.errors import InvalidInput
+from coldq.solver.cascade import HALF, solve_affine, zeros_of
+from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+
+if TYPE_CHECKING:
+    from coldq.domains.box import Box
+
+FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
+
+
+def require_domain(domain: Any) -> None:
+    """Raise unless this is a domain."""
+    known = all(hasattr(domain, part) for part in ("project", "contains", "batch"))
+    if not known or not isinstance(getattr(domain, "dim", None), int):
+        raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
+
+
+def require_bounded(domain: Any, words: str) -> Any:
+    """The diameter of a bounded domain; `words` say who needs it to be."""
+    require_domain(domain)
+    if not np.isfinite(domain.diameter).all():
+        raise InvalidInput(f"{words} a bounded domain, but it is {domain}")
+    return domain.diameter
+
+
+def require_single(domain: Any, name: str) -> None:
+    """Raise unless this is one domain and not a batch."""
+    require_domain(domain)
+    if domain.batch:
+        raise InvalidInput(f"{name} takes one domain, without leading axes")
+
+
+class Rows(NamedTuple):
+    """All affine rows that must hold in a domain: ``A x <= b``, equal where the floor is -inf.
+
+    `hinges` keeps the floors of n hinges and then these rows, as most steps need them.
+    """
+
+    A: Array
+    b: Array
+    floor: Array
+    weights: Array
+    hinges: dict[int, Array]
+
+
+class Domain(Value):
+    """What the library's domains share; a domain of your own need not inherit it."""
+
+    dim: int
+    batch: tuple[int, ...]
+    box: Box
+    hard: tuple[tuple[Any, float], ...]
+    diameter: Array
+    diameter_exact: bool = True
+
+    @cached_property
+    def polyhedral(self) -> bool:
+        """Whether the box and affine rows are all there is."""
+        return self.hard is not None and all(isinstance(g, Affine) for g, _ in self.hard)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The affine ones of the hard rows, stacked."""
+        parts = [(Affine(np.zeros((0, self.dim)), np.zeros(0)), 0.0)]
+        parts += [(g, floor) for g, floor in self.hard if isinstance(g, Affine)]
+        batch = joint_batch(**{f"rows {k}": g.batch for k, (g, _) in enumerate(parts)})
+        A = [np.broadcast_to(g.A, (*batch, *g.A.shape[-2:])) for g, _ in parts]
+        b = [np.broadcast_to(g.b, (*batch, g.b.shape[-1])) for g, _ in parts]
+        floor = np.concatenate([np.full(g.n_constraints, floor) for g, floor in parts])
+        return Rows(
+            real_array("A", np.concatenate(A, axis=-2), 2),
+            real_array("b", np.concatenate(b, axis=-1), 1),
+            real_array("floor", floor, 1, finite=False),
+            real_array("weights", np.full(floor.shape, np.inf), 1, finite=False),
+            {},
+        )
+
+    @cached_property
+    def size(self) -> Array:
+        """The largest finite bound or limit of each polyhedral domain of a batch, at least 1."""
+        limits = np.ones(self.batch)
+        for array in (self.box.lower, self.box.upper, self.rows.b):
+            sizes = np.where(np.isfinite(array), np.abs(array), 0.0)
+            limits = np.maximum(limits, sizes.max(axis=-1, initial=0.0))
+        return limits
+
+    @property
+    def around(self) -> Box:
+        """The smallest box around the domain that is known; of a box, itself."""
+        return self.box
+
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row, and whether both are reached.
+
+        A has shape ``(..., N, p)``. If not said otherwise, this is over the box around the domain.
+
+        >>> import numpy as np, coldq
+        >>> coldq.Simplex(3).ends(np.array([[1.0, 2.0, 5.0]]))
+        (array([1.]), array([5.]), True)
+        """
+        box = self.around
+        with np.errstate(invalid="ignore"):
+            sides = np.stack([A * box.lower[..., None, :], A * box.upper[..., None, :]])
+        sides = np.where(A == 0.0, 0.0, sides)  # 0 times an infinite bound
+        return sides.min(axis=0).sum(axis=-1), sides.max(axis=0).sum(axis=-1), box is self
+
+    def project(self, x: ArrayLike) -> Array:
+        """The nearest point of the domain."""
+        y, own, limit = point(x, self.dim), self.rows, FAR * self.size
+        if self.batch or not (y.size and -limit <= y.min() and y.max() <= limit):
+            y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
+            with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
+                y = y / np.maximum(np.abs(y).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+        # A step without a gradient.
+        return solve_affine(
+            y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
+            self.box.upper,
+        ).x  # fmt: skip
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether each point lies in the domain, up to `tolerance`.
+
+        Bounds are met exactly, rows up to rounding: 1e-9 of the size of their terms.
+        """
+        x = point(x, self.dim)
+        A, b, floor, *_ = self.rows
+        value = matvec(A, x) - b
+        size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
+        room = one_real("tolerance", tolerance) + ROUNDING * size
+        met = (value <= room) & ((floor == 0.0) | (value >= -room))
+        return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
+
+    def start(self) -> Array:
+        """Where a learner starts unless told otherwise: the point nearest to the origin."""
+        return self.project(np.zeros(self.dim))

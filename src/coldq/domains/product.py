@@ -1,0 +1,133 @@
+"""Products: each domain has some of the coordinates."""
+
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
+# (Some domains store what others compute.)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, joint_batch, point
+from coldq.constraints import Affine
+from coldq.domains.box import Box
+from coldq.domains.domain import Domain, require_domain
+from coldq.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Product(Domain):
+    """The product of several domains: each has some of the coordinates, in order.
+
+    >>> import coldq
+    >>> X = coldq.Product(coldq.Simplex(2), coldq.Box(0.0, 5.0, dim=1))
+    >>> X.dim, X.project([1.0, 1.0, 9.0])
+    (3, array([0.5, 0.5, 5. ]))
+    """
+
+    domains: tuple[Any, ...]
+
+    def __init__(self, *domains: Any) -> None:
+        if not domains:
+            raise InvalidInput("a Product needs at least one domain")
+        for domain in domains:
+            require_domain(domain)
+        self._set(domains=domains)
+        joint_batch(**{f"domain {k}": part.batch for k, part in enumerate(domains)})
+        self._set(box=self._beside([part.box for part in domains]), hard=self._placed())
+
+    def _beside(self, boxes: list[Box]) -> Box:
+        """The product of boxes, which is a box."""
+        return Box(self._joined([b.lower for b in boxes]), self._joined([b.upper for b in boxes]))
+
+    @cached_property
+    def around(self) -> Box:
+        """The smallest box around the domain that is known, part by part."""
+        return self._beside([part.around for part in self.domains])
+
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row: the parts' added up."""
+        least, greatest, exact = np.zeros(()), np.zeros(()), True
+        for part, rows in self._parts(A):
+            low, high, sharp = part.ends(rows)
+            least, greatest, exact = least + low, greatest + high, exact and sharp
+        return least, greatest, exact
+
+    def _placed(self) -> tuple[tuple[Any, float], ...] | None:
+        """The parts' hard rows in the coordinates of the whole; None if one is unknown."""
+        hard: list[tuple[Any, float]] = []
+        for part, (first, last) in zip(self.domains, self._edges(), strict=True):
+            if part.hard is None:
+                return None
+            for g, floor in part.hard:
+                if isinstance(g, Affine):
+                    A = np.zeros((*g.A.shape[:-1], self.dim))
+                    A[..., first:last] = g.A
+                    hard.append((Affine(A, g.b), floor))
+                else:
+                    hard.append((g._replace(first=first + g.first), floor))
+        return tuple(hard)
+
+    def _edges(self) -> list[tuple[int, int]]:
+        ends = np.cumsum([0, *(part.dim for part in self.domains)]).tolist()
+        return list(pairwise(ends))
+
+    def _parts(self, x: Array) -> list[tuple[Any, Array]]:
+        """Each domain with its coordinates of x."""
+        return [
+            (part, np.ascontiguousarray(x[..., first:last]))
+            for part, (first, last) in zip(self.domains, self._edges(), strict=True)
+        ]
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p of all parts together."""
+        return sum(part.dim for part in self.domains)
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes of all parts together."""
+        return np.broadcast_shapes(*(part.batch for part in self.domains))
+
+    @property
+    def diameter(self) -> Array:
+        """R, or a bound on it if a part has only that."""
+        squares = np.zeros(self.batch)
+        for part in self.domains:
+            squares = squares + np.square(part.diameter)
+        return np.sqrt(squares)
+
+    @property
+    def diameter_exact(self) -> bool:
+        """Whether the diameter is exact in every part."""
+        return all(part.diameter_exact for part in self.domains)
+
+    def project(self, x: ArrayLike) -> Array:
+        """The nearest point, part by part."""
+        x = point(x, self.dim)
+        return self._joined([part.project(y) for part, y in self._parts(x)])
+
+    def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+        """Whether each point lies in every part, up to `tolerance` and rounding."""
+        inside = np.ones(self.batch, bool)
+        for part, y in self._parts(point(x, self.dim)):
+            inside = inside & part.contains(y, tolerance)
+        return np.asarray(inside)
+
+    def start(self) -> Array:
+        """Where a learner starts unless told otherwise: where each part does."""
+        return self._joined([part.start() for part in self.domains])
+
+    @staticmethod
+    def _joined(parts: list[Array]) -> Array:
+        batch = np.broadcast_shapes(*(y.shape[:-1] for y in parts))
+        whole = [np.broadcast_to(y, (*batch, y.shape[-1])) for y in parts]
+        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
+
+    def __repr__(self) -> str:
+        return f"Product({', '.join(map(repr, self.domains))})"
