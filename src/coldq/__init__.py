@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Infeasible,
         InUse,
         InvalidInput,
+        KeptAsText,
         NotReadable,
         NotRevealed,
         NotSaveable,
@@ -92,15 +93,17 @@ if TYPE_CHECKING:
         dynamic_regret,
         growth_exponent,
         hard_violation,
+        infeasible_slots,
         path_length,
         soft_violation,
         static_regret,
     )
-    from coldq.simulate import Trace, simulate
+    from coldq.simulate import simulate
     from coldq.step import Step, penalised_step
     from coldq.theory.certificate import Certificate, certify
     from coldq.theory.promise import Promise, promised
     from coldq.theory.survey import Survey, survey
+    from coldq.trace import Trace, plot_compare
     from coldq.warmup import warmup
 
 __version__ = "0.1.0"
@@ -138,6 +141,7 @@ __all__ = [
     "Infeasible",
     "InvalidInput",
     "Jenatton2016",
+    "KeptAsText",
     "LeastSquares",
     "Linear",
     "Liu2022",
@@ -200,9 +204,11 @@ __all__ = [
     "forecasts",
     "growth_exponent",
     "hard_violation",
+    "infeasible_slots",
     "networks",
     "path_length",
     "penalised_step",
+    "plot_compare",
     "problems",
     "promised",
     "schedules",
@@ -229,9 +235,9 @@ _HOME_OF = homes_of(
         "coldq.description": "build describe",
         "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
         "coldq.errors": (
-            "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
-            "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
-            "UnknownLearner WeakPrice WorkerLost WrongState"
+            "Error IgnoredFile InUse Inexact Infeasible InvalidInput KeptAsText NotReadable "
+            "NotRevealed NotSaveable NotWritten PastHorizon SharedGradient StepFailed "
+            "UndefinedRegret UnknownLearner WeakPrice WorkerLost WrongState"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
@@ -245,13 +251,15 @@ _HOME_OF = homes_of(
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
-            "growth_exponent hard_violation path_length soft_violation static_regret"
+            "growth_exponent hard_violation infeasible_slots path_length soft_violation "
+            "static_regret"
         ),
-        "coldq.simulate": "Trace simulate",
+        "coldq.simulate": "simulate",
         "coldq.step": "Step penalised_step",
         "coldq.theory.certificate": "Certificate certify",
         "coldq.theory.promise": "Promise promised",
         "coldq.theory.survey": "Survey survey",
+        "coldq.trace": "Trace plot_compare",
         "coldq.warmup": "warmup",
     }
 )
