@@ -227,6 +227,7 @@ def entries() -> dict[str, Callable[..., Any]]:
     found |= methods(LEARNERS, "init", "update", "from_arrays")
     found |= methods([LEARNERS[0], LEARNERS[3]], "promise")
     found |= methods(STATES, "take", "put")
+    found |= methods([TRACE], "plot") | {"Trace.load": coldq.Trace.load}
     for name in dir(bounds):
         thing = getattr(bounds, name)
         if inspect.isfunction(thing) and thing.__module__ == bounds.__name__ and name[0] != "_":

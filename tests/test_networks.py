@@ -360,7 +360,7 @@ def test_learners_and_problems_of_different_networks_do_not_meet() -> None:
         with pytest.raises(coldq.InvalidInput, match="puts a learner on a network"):
             coldq.simulate(player, problem, [0])
     with pytest.raises(
-        coldq.InvalidInput, match="keep may name decisions, queue, multipliers, but"
+        coldq.InvalidInput, match="keep may name decisions, queue, multipliers, margin, but"
     ):
         coldq.simulate(learner, TimeVarying(horizon=30), [0], keep="agent_loss")
     with pytest.raises(coldq.InvalidInput, match="agents must be a whole number, at least 1"):

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from coldq.errors import Infeasible as Infeasible
     from coldq.errors import InUse as InUse
     from coldq.errors import InvalidInput as InvalidInput
+    from coldq.errors import KeptAsText as KeptAsText
     from coldq.errors import NotReadable as NotReadable
     from coldq.errors import NotRevealed as NotRevealed
     from coldq.errors import NotSaveable as NotSaveable
@@ -105,10 +106,10 @@ if TYPE_CHECKING:
     from coldq.metrics import dynamic_regret as dynamic_regret
     from coldq.metrics import growth_exponent as growth_exponent
     from coldq.metrics import hard_violation as hard_violation
+    from coldq.metrics import infeasible_slots as infeasible_slots
     from coldq.metrics import path_length as path_length
     from coldq.metrics import soft_violation as soft_violation
     from coldq.metrics import static_regret as static_regret
-    from coldq.simulate import Trace as Trace
     from coldq.simulate import simulate as simulate
     from coldq.step import Step as Step
     from coldq.step import penalised_step as penalised_step
@@ -118,6 +119,8 @@ if TYPE_CHECKING:
     from coldq.theory.promise import promised as promised
     from coldq.theory.survey import Survey as Survey
     from coldq.theory.survey import survey as survey
+    from coldq.trace import Trace as Trace
+    from coldq.trace import plot_compare as plot_compare
     from coldq.warmup import warmup as warmup
 
 __version__ = "0.1.0"
@@ -137,7 +140,7 @@ _HOME_OF = homes_of(
         "coldq.errors": (
             "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
-            "UnknownLearner WeakPrice WorkerLost WrongState"
+            "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
@@ -151,14 +154,16 @@ _HOME_OF = homes_of(
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
-            "growth_exponent hard_violation path_length soft_violation static_regret"
+            "growth_exponent hard_violation path_length soft_violation static_regret "
+            "infeasible_slots"
         ),
-        "coldq.simulate": "Trace simulate",
+        "coldq.simulate": "simulate",
         "coldq.step": "Step penalised_step",
         "coldq.theory.certificate": "Certificate certify",
         "coldq.theory.promise": "Promise promised",
         "coldq.theory.survey": "Survey survey",
         "coldq.warmup": "warmup",
+        "coldq.trace": "Trace plot_compare",
     }
 )
 _MODULES = homes_of({"coldq": "adapters agent bounds checks forecasts networks problems schedules"})

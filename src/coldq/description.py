@@ -53,19 +53,30 @@ OURS = (
 # Made of a user's functions: their parts are looked at, to name the function.
 OF_FUNCTIONS = (domains.CustomDomain, losses.Smooth, constraints.Convex)
 BEYOND = (
-    "a description holds numbers and words, and coldq's own learners, domains, schedules, losses, "
-    "constraints and forecasts"
+    "a description holds numbers and words, and coldq's own learners, problems, domains, "
+    "schedules, losses, constraints and forecasts"
 )
 
 
 @cache
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
+    from coldq import problems
     from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
     from coldq.networks import Alternating
 
     around = Decentralised, Alternating, Forecasting, SafetyMargin  # other learners
-    by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *OURS)}
+    played = (
+        problems.TimeVarying,
+        problems.OnlineQuadratic,
+        problems.OnlineLinear,
+        problems.JobScheduling,
+        problems.ZonalPrices,
+        problems.Autoscale,
+        problems.Dispatch,
+        problems.Drifting,
+    )
+    by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *played, *OURS)}
     return by_name | {
         "Affine.from_measurement": constraints.Affine.from_measurement,
         "QuadraticConstraint.diagonal": constraints.DiagonalQuadratic,
@@ -74,7 +85,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
 
 
 def describe(value: Any) -> dict[str, Any]:
-    """A learner, domain, schedule, loss or constraint as data that JSON can write.
+    """A learner, problem, domain, schedule, loss or constraint as data that JSON can write.
 
     :func:`coldq.build` makes an equal value of it. Functions of your own cannot be described, nor
     can what is made of them: the error says which.
@@ -88,8 +99,8 @@ def describe(value: Any) -> dict[str, Any]:
     Traceback (most recent call last):
     ...
     coldq.errors.NotSaveable: eta of this OGD is a function of your own (<lambda>), which cannot be
-    described: a description holds numbers and words, and coldq's own learners, domains, schedules,
-    losses, constraints and forecasts
+    described: a description holds numbers and words, and coldq's own learners, problems, domains,
+    schedules, losses, constraints and forecasts
     """
     return described(value, _exact)
 

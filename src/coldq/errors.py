@@ -147,6 +147,14 @@ class UnknownLearner(UserWarning):
     """
 
 
+class KeptAsText(UserWarning):
+    """A learner or problem cannot be described, so that a trace's file has it as text only.
+
+    >>> issubclass(KeptAsText, UserWarning)
+    True
+    """
+
+
 class UndefinedRegret(UserWarning):
     """A slot has no feasible decision to compare with, so that the regret of its seed is NaN.
 

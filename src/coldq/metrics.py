@@ -18,13 +18,8 @@ from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput, UndefinedRegret, warn
 from coldq.protocols import require_problem
-from coldq.simulate import (
-    Trace,
-    replay,
-    require_same_again,
-    require_trace,
-    seed_tuple,
-)
+from coldq.simulate import replay, require_same_again, seed_tuple
+from coldq.trace import Trace, require_known, require_trace
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -86,11 +81,16 @@ def _norm(rows: Array, norm: float) -> Array:
 
 
 def dynamic_regret(
-    trace: Trace, comparator: Comparator | None = None, *, cumulative: bool = False
+    trace: Trace,
+    comparator: Comparator | None = None,
+    *,
+    cumulative: bool = False,
+    skip_infeasible: bool = False,
 ) -> Array:
     """``sum_t f_t(x_t) - f_t(x*_t)``; NaN for a seed with a slot that has no feasible decision.
 
-    A :class:`~coldq.UndefinedRegret` warning names such seeds and slots.
+    A :class:`~coldq.UndefinedRegret` warning names such seeds and slots, as
+    :func:`infeasible_slots` does; with ``skip_infeasible=True`` the sum is over the other slots.
 
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=20)
@@ -98,7 +98,42 @@ def dynamic_regret(
     >>> coldq.dynamic_regret(trace) > coldq.static_regret(trace)
     array([ True])
     """
-    return _totals(_excess(require_trace(trace), comparator, "dynamic"), cumulative)
+    skip_infeasible = flag("skip_infeasible", skip_infeasible)
+    best = _comparator_of(require_trace(trace), comparator, "dynamic")
+    if skip_infeasible:
+        excess = np.where(best.feasible, trace.loss - best.loss, 0.0)
+    else:
+        excess = _excess(trace, best, "dynamic")
+    return _totals(excess, cumulative)
+
+
+def infeasible_slots(trace: Trace, comparator: Comparator | None = None) -> dict[int, np.ndarray]:
+    """The slots, counted from 1, in which no decision was feasible, for each seed that has some.
+
+    A run of one's own may well have such slots, and no learner is to blame for violations there.
+
+    >>> import numpy as np, coldq
+    >>> class Bursts:
+    ...     domain, horizon, n_constraints = coldq.Box(0.0, 1.0, dim=1), 4, 1
+    ...     adaptive = False
+    ...     def start(self, seeds):
+    ...         return self
+    ...     def reveal(self, t, x):  # in slot 3 twice as much is asked for as there can be
+    ...         return coldq.Feedback(
+    ...             coldq.Linear([1.0]), coldq.Affine([[-1.0]], [-2.0 if t == 3 else -0.5])
+    ...         )
+    >>> trace = coldq.simulate(coldq.COLDQ(Bursts.domain, horizon=4), Bursts(), seeds=[7])
+    >>> coldq.infeasible_slots(trace)
+    {7: array([3])}
+    >>> coldq.dynamic_regret(trace, skip_infeasible=True)
+    array([...])
+    """
+    best = _comparator_of(require_trace(trace), comparator, "dynamic")
+    return {
+        seed: np.flatnonzero(~row) + 1
+        for seed, row in zip(trace.seeds, best.feasible, strict=True)
+        if not row.all()
+    }
 
 
 def static_regret(
@@ -112,18 +147,19 @@ def static_regret(
     >>> coldq.static_regret(trace).shape
     (1,)
     """
-    return _totals(_excess(require_trace(trace), comparator, "static"), cumulative)
+    best = _comparator_of(require_trace(trace), comparator, "static")
+    return _totals(_excess(trace, best, "static"), cumulative)
 
 
-def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
-    """What each slot cost more than the comparator, which must be that of this run."""
+def _comparator_of(trace: Trace, comparator: Comparator | None, kind: str) -> Comparator:
+    """What a run is compared with: the one given, if it is that of this run, or else found."""
     if comparator is not None and not isinstance(comparator, Comparator):
         raise InvalidInput(
             f"comparator must be what coldq.{kind}_comparator(problem, seeds) returns, but is "
             f"{comparator!r:.200}"
         )
     if comparator is None:
-        require_same_again(trace)
+        require_same_again(require_known(trace, "problem"))
         find = dynamic_comparator if kind == "dynamic" else static_comparator
         comparator = find(trace.problem, trace.seeds, trace.decisions)
     given = (comparator.kind or kind, comparator.seeds or trace.seeds, comparator.loss.shape)
@@ -132,11 +168,18 @@ def _excess(trace: Trace, comparator: Comparator | None, kind: str) -> Array:
             f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
             f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
         )
+    return comparator
+
+
+def _excess(trace: Trace, comparator: Comparator, kind: str) -> Array:
+    """What each slot cost more than the comparator, NaN where that has none."""
     if comparator.lacking:
-        common = "" if kind == "dynamic" else "common to all slots "
+        static = kind == "static"
+        common = "common to all slots " if static else ""
+        instead = "" if static else " (skip_infeasible=True takes the other slots)"
         warn(
-            f"the {kind} regret is NaN where there is no feasible decision {common}to compare "
-            f"with: {comparator.lacking}",
+            f"the {kind} regret is NaN{instead} where there is no feasible decision {common}to "
+            f"compare with: {comparator.lacking}",
             UndefinedRegret,
         )
     return trace.loss - comparator.loss

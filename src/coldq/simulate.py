@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,77 +15,11 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
 from coldq.protocols import require_learner, require_problem
+from coldq.trace import Trace
 
-KEEPABLE = ("decisions", "queue", "multipliers")
+KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
 ALWAYS = ("network_violation", "saturated")  # where there is such a thing
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Trace:
-    """What happened in S runs of T slots.
-
-    `loss` (S, T) holds f_t(x_t), `constraint` (S, T, N) the signed g_t(x_t). On request:
-    `decisions` (S, T, p) holds x_t; `queue` (S, T, N) the queue and `multipliers` (S, T, N) the
-    dual variables of the step that led to x_t, at t = 1 those of the initial state. `state` is the
-    learner's state after the last slot, ready to go on. `saturated` (S, T) says of a learner that
-    keeps a violation rate whether the step to x_t was saturated.
-
-    On a network of n agents every agent's decision x_i is judged by what it would mean to all of
-    them, and the agents' results are averaged: `loss` is the mean over i and j of f_j(x_i),
-    `constraint` that of g_j(x_i), and `violation` that of ``[g_j(x_i)]_+``, so that neither agent
-    nor slot makes up for another one. `agent_loss` (S, T, n) and `agent_violation` (S, T, n, N),
-    on request, have the means over j alone; `decisions`, `queue` and `multipliers` have the agents
-    as an axis after T.
-
-    >>> import coldq
-    >>> problem = coldq.problems.TimeVarying(horizon=50)
-    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
-    >>> trace
-    Trace(COLDQ on TimeVarying: 3 seeds, 50 slots, 2 constraints)
-    >>> trace.violation.min() >= 0.0
-    np.True_
-    """
-
-    learner: Any
-    problem: Any
-    seeds: tuple[int, ...]
-    delay: int
-    loss: Array
-    constraint: Array
-    decisions: Array | None
-    queue: Array | None
-    multipliers: Array | None
-    state: Any
-    network_violation: Array | None = None
-    agent_loss: Array | None = None
-    agent_violation: Array | None = None
-    saturated: np.ndarray | None = None
-
-    @property
-    def violation(self) -> Array:
-        """``[g_t(x_t)]_+``, of shape (S, T, N); on a network, its mean over the agents."""
-        if self.network_violation is not None:
-            return self.network_violation
-        return np.maximum(self.constraint, 0.0)
-
-    @property
-    def horizon(self) -> int:
-        """The number of slots T."""
-        return self.loss.shape[1]
-
-    @property
-    def _agents(self) -> str:
-        agents = getattr(self.problem, "agents", None)
-        return "" if agents is None else f"{agents} agent{'s' if agents != 1 else ''}, "
-
-    def __repr__(self) -> str:
-        seeds, slots, rows = self.constraint.shape
-        return (
-            f"Trace({type(self.learner).__name__} on {type(self.problem).__name__}: "
-            f"{seeds} seed{'s' if seeds != 1 else ''}, {self._agents}{slots} slots, "
-            f"{rows} constraint{'s' if rows != 1 else ''})"
-        )
 
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -97,13 +30,6 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     if not chosen:
         raise InvalidInput("seeds must name at least one seed, but is empty")
     return chosen
-
-
-def require_trace(trace: Any) -> Trace:
-    """The trace itself; raise unless it is one."""
-    if not isinstance(trace, Trace):
-        raise InvalidInput(f"this takes a Trace, as coldq.simulate returns it, but got {trace!r}")
-    return trace
 
 
 def simulate(
@@ -130,7 +56,7 @@ def simulate(
         evaluates the late functions at the decision it holds by then; one made for late feedback,
         such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
-        What else to record: any of "decisions", "queue", "multipliers", and on a network
+        What else to record: any of "decisions", "queue", "multipliers", "margin", and on a network
         "agent_loss", "agent_violation". Of a problem that is not the library's the decisions are
         always kept, so that regret and certificates can tell whether it reveals the same again.
     start
@@ -154,7 +80,7 @@ def simulate(
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
     state = learner.init(N, start=start, batch=(S,))
     for name in keep:
-        if name in ("queue", "multipliers") and not hasattr(state, name):
+        if name in KEEPABLE[1:] and not hasattr(state, name):
             raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
     judged, network = (_alone, ()) if agents is None else (_on_network, (agents,))
     loss, constraint = np.empty((S, T)), np.empty((S, T, N))

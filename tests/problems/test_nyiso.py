@@ -278,7 +278,7 @@ def test_prices_of_one_s_own_are_checked_values() -> None:
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             ZonalPrices(*arguments, first=noon, source="Mine.")
-    with pytest.raises(coldq.InvalidInput, match="first must be a datetime, but is '2024'"):
+    with pytest.raises(coldq.InvalidInput, match=r"first must be a datetime.* but is .2024."):
         ZonalPrices(["A"], [[1.0]], first="2024", source="Mine.")
     with pytest.raises(coldq.InvalidInput, match="filled needs 1 counts"):
         ZonalPrices(["A"], [[1.0]], first=noon, source="Mine.", filled=[1, 2])

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import Error, InvalidInput
+from coldq.errors import Error
+from coldq.frames import Tabular, numbered
 from coldq.step.residuals import worst_of
 
 COORDINATES = 32  # of a decision that a table has columns for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History:
+class History(Tabular):
     """A row for each settled round, and for each member of a batch; `columns` are arrays by name.
 
     `x_i` is coordinate i of the decision that was played, counted from 1, as far as there are 32.
@@ -68,12 +68,12 @@ class History:
         columns["status"] = each([past.status for past in rounds]).astype(str)
         dim = rounds[0].x.shape[-1] if rounds else 0
         decisions = [np.reshape(past.x, (members, dim))[:, :COORDINATES] for past in rounds]
-        columns |= _by_row("x", _joined(decisions, (members, 0)))
+        columns |= numbered("x", _joined(decisions, (members, 0)))
         columns["loss"] = _joined(loss, (members,))
         columns["violation"] = violation.sum(axis=-1)
-        columns |= _by_row("violation", violation)
+        columns |= numbered("violation", violation)
         for name in dual_names:
-            columns |= _by_row(name, _joined(duals[name], (members, n_constraints)))
+            columns |= numbered(name, _joined(duals[name], (members, n_constraints)))
         columns["residual"] = each([worst_of(past.residuals) for past in rounds]).astype(np.float64)
         columns["seconds"] = each([past.seconds for past in rounds]).astype(np.float64)
         return cls(columns)
@@ -85,17 +85,8 @@ class History:
         count = len(self)
         return f"History({count} row{'s' if count != 1 else ''}: {', '.join(self.columns)})"
 
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return _library("pandas").DataFrame(self.columns)
-
-    def to_polars(self) -> Any:
-        """A Polars DataFrame."""
-        return _library("polars").DataFrame(self.columns)
-
-    def to_arrow(self) -> Any:
-        """A PyArrow Table."""
-        return _library("pyarrow").table(self.columns)
+    def _columns(self) -> dict[str, np.ndarray]:
+        return self.columns
 
 
 def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
@@ -118,15 +109,3 @@ def _members(array: Any, members: int, n_constraints: int) -> Array:
 
 def _joined(parts: list[Array], shape: tuple[int, ...]) -> Array:
     return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]))
-
-
-def _by_row(name: str, values: Array) -> dict[str, Array]:
-    """A column for each constraint."""
-    return {f"{name}_{n + 1}": values[:, n] for n in range(values.shape[-1])}
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InvalidInput(f"this table needs {name}: install it with pip install {name}") from None

@@ -14,7 +14,8 @@ from coldq.experiments.figures import Entry, Figure, Setting
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
-from coldq.simulate import Trace, simulate
+from coldq.simulate import simulate
+from coldq.trace import Trace
 
 TUNED = "RECOO (tuned)"
 ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4

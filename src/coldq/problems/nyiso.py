@@ -7,6 +7,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -79,7 +80,7 @@ class ZonalPrices(Value):
         zones: Iterable[str],
         values: ArrayLike,
         *,
-        first: datetime,
+        first: datetime | str,
         source: str,
         filled: Iterable[int] | None = None,
         notes: Iterable[Note] = (),
@@ -91,8 +92,13 @@ class ZonalPrices(Value):
                 f"values must have one row a slot and one column for each of the {len(zones)} "
                 f"zones, but has shape {values.shape}"
             )
+        with suppress(ValueError):  # which is refused with the others
+            first = datetime.fromisoformat(first) if isinstance(first, str) else first
         if not isinstance(first, datetime):
-            raise InvalidInput(f"first must be a datetime, but is {first!r}")
+            raise InvalidInput(
+                f"first must be a datetime, or one as text such as 2024-01-01T00:05, but is "
+                f"{first!r:.200}"
+            )
         counts = (0,) * len(zones) if filled is None else tuple(filled)
         if len(counts) != len(zones):
             raise InvalidInput(f"filled needs {len(zones)} counts, one a zone, but is {counts}")
@@ -100,6 +106,9 @@ class ZonalPrices(Value):
             zones=zones, values=values, first=first, source=source, filled=counts,
             notes=tuple((tuple(some), words) for some, words in notes),
         )  # fmt: skip
+
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"first": self.first.isoformat()}
 
     @property
     def stamps(self) -> np.ndarray:

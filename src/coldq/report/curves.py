@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coldq._looks import BLACK, BLUE, GREEN, ORANGE, PALETTE, PURPLE, SKY, VERMILION, Look
 from coldq._values import Array
 from coldq.experiments.figures import Setting
 from coldq.experiments.published import published_curve
@@ -15,24 +16,6 @@ from coldq.experiments.runs import TUNED, FigureRuns
 NEGLIGIBLE = 1e-6  # a violation that ends below this is none
 
 
-@dataclass(frozen=True)
-class Look:
-    """A colour and a marker, by its name in Matplotlib and in Plotly: either alone identifies."""
-
-    colour: str
-    marker: str
-    symbol: str
-
-
-# Colours of Okabe and Ito, which stay apart for the colour-blind; their yellow is too pale on
-# white. Dashes are left to the published curves.
-BLUE = Look("#0072B2", "o", "circle")
-VERMILION = Look("#D55E00", "s", "square")
-GREEN = Look("#009E73", "^", "triangle-up")
-SKY = Look("#56B4E9", "D", "diamond")
-PURPLE = Look("#CC79A7", "v", "triangle-down")
-ORANGE = Look("#E69F00", "P", "cross")
-BLACK = Look("#000000", "X", "x")
 LOOKS = {
     "COLDQ": BLUE,
     "RECOO": VERMILION,
@@ -43,7 +26,6 @@ LOOKS = {
     TUNED: ORANGE,
     "Yi 2021, printed gamma": BLACK,
 }
-PALETTE = (BLUE, VERMILION, GREEN, SKY, PURPLE, ORANGE, BLACK)
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:

@@ -11,7 +11,7 @@ from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
-from coldq.simulate import Trace, require_same_again, require_trace
+from coldq.simulate import require_same_again
 from coldq.theory.known import Known, one_number
 from coldq.theory.premises import (
     FAILS,
@@ -23,6 +23,7 @@ from coldq.theory.premises import (
     in_words,
 )
 from coldq.theory.survey import PAIRS, SPOTS, survey
+from coldq.trace import Trace, require_known, require_trace
 
 SATURATED_SOME = "in part"  # the promise is about the other slots
 REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
@@ -200,7 +201,7 @@ def certify(
     >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
     True
     """
-    require_same_again(require_trace(trace))
+    require_same_again(require_known(require_trace(trace), "learner", "problem"))
     problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
     constants = _constants(problem)
     if mu is None:

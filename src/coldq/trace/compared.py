@@ -1,0 +1,105 @@
+"""Several traces in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from coldq._looks import PALETTE
+from coldq._values import Array, flag, is_ours
+from coldq.errors import InvalidInput
+from coldq.trace.plots import SUMMED, chosen_panels, draw_line, finish, panel_axes
+from coldq.trace.text import Text
+from coldq.trace.trace import Trace, require_trace
+
+
+def plot_compare(
+    traces: Iterable[Trace] | Mapping[str, Trace],
+    what: str | Iterable[str] | None = None,
+    *,
+    ax: Any = None,
+    cumulative: bool = True,
+    **line: Any,
+) -> Any:
+    """Draw the losses and violations of several traces of one problem, a line for each.
+
+    Parameters
+    ----------
+    traces
+        Several, or a dictionary of them, whose keys are then their labels.
+    what, ax, cumulative, line
+        As in :meth:`coldq.Trace.plot`; `what` is "loss", "violation" or both.
+
+    Returns
+    -------
+    The axes if `what` is one name, or else an array of them, one a panel.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=50)
+    >>> learners = coldq.COLDQ.for_problem(problem), coldq.RECOO.for_problem(problem)
+    >>> traces = [coldq.simulate(learner, problem, seeds=range(3)) for learner in learners]
+    >>> loss, violation = coldq.plot_compare(traces)
+    >>> [line.get_label() for line in violation.lines]
+    ['COLDQ', 'RECOO']
+    """
+    named = _named(traces)
+    alone, chosen = chosen_panels(what, SUMMED)
+    cumulative = flag("cumulative", cumulative)
+    axes = panel_axes(ax, len(chosen))
+    for panel, name in zip(axes, chosen, strict=True):
+        for k, (label, trace) in enumerate(named):
+            values = _series(trace, name)
+            values = np.add.accumulate(values, axis=1) if cumulative else values
+            given = {"color": PALETTE[k % len(PALETTE)].colour, "label": label, **line}
+            draw_line(panel, values, given)
+        finish(panel, name, cumulative)
+    axes[-1].set_xlabel("slot t")
+    axes[0].legend(frameon=False, ncols=min(len(named), 4))
+    return axes[0] if alone else axes
+
+
+def _series(trace: Trace, name: str) -> Array:
+    return trace.loss if name == "loss" else trace.violation.sum(axis=-1)
+
+
+def _named(traces: Any) -> list[tuple[str, Trace]]:
+    """Labels and traces, which must be of one problem."""
+    if not isinstance(traces, Iterable):
+        raise InvalidInput(f"traces must be several, or a dictionary, but is {traces!r:.200}")
+    if isinstance(traces, Mapping):
+        named = [(str(label), require_trace(trace)) for label, trace in traces.items()]
+    else:
+        listed = [require_trace(trace) for trace in traces]
+        names = [_name(trace.learner) for trace in listed]
+        named = [
+            (name if names.count(name) == 1 else f"{name} {names[: k + 1].count(name)}", trace)
+            for k, (name, trace) in enumerate(zip(names, listed, strict=True))
+        ]
+    if not named:
+        raise InvalidInput("traces must have at least one trace, but is empty")
+    first = named[0][1]
+    for label, trace in named[1:]:
+        if _differ(trace.problem, first.problem) or trace.loss.shape[1] != first.loss.shape[1]:
+            raise InvalidInput(
+                f"traces must be of one problem, but {named[0][0]!r} played {first.problem!r:.120} "
+                f"and {label!r} {trace.problem!r:.120}"
+            )
+    return named
+
+
+def _name(learner: Any) -> str:
+    return learner.name if isinstance(learner, Text) else type(learner).__name__
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two problems are known to differ: of a user's own only the name is known."""
+    if (
+        is_ours(one)
+        and is_ours(other)
+        and not isinstance(one, Text)
+        and not isinstance(other, Text)
+    ):
+        return one != other
+    return _name(one) != _name(other)
