@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         StepFailed,
         UndefinedRegret,
         UnknownLearner,
+        UnlikelyUnits,
         WeakPrice,
         WorkerLost,
         WrongState,
@@ -173,6 +174,7 @@ __all__ = [
     "Unconstrained",
     "UndefinedRegret",
     "UnknownLearner",
+    "UnlikelyUnits",
     "Wang2023",
     "WeakPrice",
     "WeiYuNeely2020",
@@ -231,7 +233,7 @@ _HOME_OF = homes_of(
         "coldq.errors": (
             "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
-            "UnknownLearner WeakPrice WorkerLost WrongState"
+            "UnknownLearner UnlikelyUnits WeakPrice WorkerLost WrongState"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",

@@ -67,12 +67,12 @@ class Dispatch(Problem):
     @property
     def constants(self) -> Constants:
         """All exact."""
-        T, top = self.horizon, self.domain.upper
-        least, most = -_rows() @ top, -_demand()[:T].min(axis=0)
+        T = self.horizon
+        heights, _ = Affine(_rows(), -_demand()[:T]).largest(self.domain)
         return Constants(
             diameter=float(self.domain.diameter),
             gradient_bound=float(np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())),
-            constraint_bound=float(max(_demand()[:T].max(), (least + most).max())),
+            constraint_bound=float(heights.max()),
             constraint_lipschitz=float(np.sqrt(len(ZONES))),
         )
 
@@ -112,9 +112,10 @@ def _rows() -> Array:
 
 
 def _demand() -> Array:
-    """What the power must be at least, (T, 3)."""
-    demand = october_2016("load") @ -_rows().T
-    return demand - IMPORTS
+    """What the power must be at least, (T, 3); zones are added up in their order."""
+    loads = october_2016("load")
+    demand = [np.add.accumulate(loads[:, row != 0.0], axis=1)[:, -1] for row in _rows()]
+    return np.stack(demand, axis=1) - IMPORTS
 
 
 @cache
