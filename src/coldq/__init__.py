@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WrongState,
     )
+    from coldq.experiments.comparison import Comparison, compare
     from coldq.feedback import Feedback, Forecast
     from coldq.headroom import tune_headroom
     from coldq.learners import (
@@ -124,6 +125,7 @@ __all__ = [
     "CaoZhangPoor2021",
     "Certificate",
     "Comparator",
+    "Comparison",
     "ConstraintVariation",
     "Convex",
     "CustomDomain",
@@ -195,6 +197,7 @@ __all__ = [
     "certify",
     "checks",
     "citation",
+    "compare",
     "constraint_variation",
     "describe",
     "dynamic_comparator",
@@ -235,6 +238,7 @@ _HOME_OF = homes_of(
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
             "UnknownLearner UnlikelyUnits WeakPrice WorkerLost WrongState"
         ),
+        "coldq.experiments.comparison": "Comparison compare",
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
         "coldq.learners": (

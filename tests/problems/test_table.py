@@ -197,17 +197,21 @@ def test_rows_of_every_kind_have_the_sign_that_their_words_say() -> None:
             {"sum": {"grid": "price"}, "at_most": 20.0, "at_least": "load"},
             {"name": "served", "capacity": {"scale": 2.0, "rate": {"grid": 1.0}}, "at_least": 3},
             {"sum": ["grid", "diesel"], "plus": 1.0, "equal": ["load", "price"]},
+            {"sum": "grid", "plus": "price", "at_least": "load"},
         ],
     )
     x = np.array([2.0, 4.0])
     g = problem.start([0]).reveal(3, x).constraint.value(x)
     served = 2.0 * np.log1p(2.0)
-    assert g == pytest.approx([8.0 - 20.0, 6.0 - 8.0, 3.0 - served, 7.0 - 10.0, 10.0 - 7.0])
+    assert g == pytest.approx(
+        [8.0 - 20.0, 6.0 - 8.0, 3.0 - served, 7.0 - 10.0, 10.0 - 7.0, 6.0 - 6.0]
+    )
     assert problem.row_names == (
         "row 1, at most", "row 1, at least", "'served'", "row 3, at most", "row 3, at least",
+        "row 4",
     )  # fmt: skip
     tight = problem.tighten(problem.start([0]).reveal(3, x).constraint, np.array(0.5)).value(x)
-    assert tight - g == pytest.approx([10.0, 3.0, 1.5, 0.0, 0.0])  # equalities stay
+    assert tight - g == pytest.approx([10.0, 3.0, 1.5, 0.0, 0.0, 1.0])  # equalities stay
 
 
 def test_shares_are_simplices() -> None:

@@ -225,10 +225,15 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
 
 
 def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
-    """The header and the rows, each as long as the header; blank lines are passed over."""
-    first = file.readline()
+    """The header and the rows, each as long as the header; blank lines are passed over.
+
+    So are lines before the header that begin with #.
+    """
+    place, first = 0, file.readline()
+    while first.startswith("#") or (first and not first.strip()):
+        place, first = file.tell(), file.readline()
     separator = next((s for s in (",", ";", "\t") if s in first), ",")
-    file.seek(0)
+    file.seek(place)
     reader = csv.reader(file, delimiter=separator, strict=True)
     width = 0
     try:

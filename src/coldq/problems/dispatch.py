@@ -47,6 +47,7 @@ class Dispatch(Problem):
     horizon: int
     domain: Any
     n_constraints = 3
+    seeds_differ = False
 
     def __init__(self, horizon: int | None = None) -> None:
         loads = october_2016("load")

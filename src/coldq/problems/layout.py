@@ -36,7 +36,7 @@ class Row(NamedTuple):
     name: str
     terms: tuple[Term, ...] | None
     capacity: tuple[tuple[float, float], ...] | None
-    plus: float
+    plus: float | tuple[str, ...]
     limits: tuple[tuple[str, float | tuple[str, ...]], ...]
 
 
@@ -72,7 +72,7 @@ class Layout:
         for squares in self.squares:
             found += [*squares.terms, *_listed(squares.to)]
         for row in self.rows:
-            found += row.terms or ()
+            found += [*(row.terms or ()), *_listed(row.plus)]
             for _, limit in row.limits:
                 found += _listed(limit)
         return list(dict.fromkeys(one for one in found if isinstance(one, str)))
@@ -358,7 +358,7 @@ def _one_row(where: str, k: int, keys: Mapping[str, Any], names: tuple[str, ...]
         )
     if ("sum" in keys) == ("capacity" in keys):
         raise InvalidInput(f'{where}: needs either sum, such as sum = "all", or capacity')
-    plus = _number(where, "plus", keys.get("plus", 0.0))
+    plus = _limit(where, "plus", keys.get("plus", 0.0))
     if "sum" in keys:
         return Row(name, _summed(where, keys["sum"], names), None, plus, tuple(given))
     if [key for key, _ in given] != ["at_least"]:

@@ -49,9 +49,9 @@ def from_table(
         ``cost`` and ``gain`` have a number or a column for each decision, or one for all, in which
         a star stands for the decision's name. Each of ``least_squares`` adds half the square of
         ``sum - to``. Each of ``rows`` has a ``sum`` ("all", names, or coefficients by name, each a
-        number or a column) or a ``capacity`` of ``scale`` and ``rate``, a number ``plus`` that is
-        added to it, and what it must be: ``at_most``, ``at_least`` or ``equal`` to a number, a
-        column, or columns that are added up.
+        number or a column) or a ``capacity`` of ``scale`` and ``rate``, perhaps something that
+        is added to it as it is, ``plus``, and what it must be: ``at_most``, ``at_least`` or
+        ``equal``. Each of these is a number, a column, or columns that are added up.
         ``time`` names the column of times, ``time_format`` how they are written if not as
         2024-01-31 or as numbers. ``gaps`` says what becomes of missing rows and numbers: "refuse",
         "fill" with those before, or "skip". ``about`` is a sentence on the data.
@@ -317,8 +317,8 @@ def _level(arrays: Sequence[Array], core: int) -> list[Array]:
 class Headroom(Value):
     """How headroom tightens the rows of a table: by a share of the limit that the table names.
 
-    What is added to a sum, an import for instance, is left as it is; equalities too. A row's limit
-    is ``|plus + sign b|``, b being that of the affine row or the demand of a capacity.
+    A number that is added to a sum, an import for instance, is left as it is; equalities too. A
+    row's limit is ``|plus + sign b|``, b being that of the affine row or the demand of a capacity.
     """
 
     plus: Array
@@ -356,10 +356,12 @@ def _constraint(
             gather()
             ((_, limit),) = row.limits
             scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
-            demand = np.broadcast_to(_limit_of(limit, columns) - row.plus, slots)
+            demand = np.broadcast_to(
+                _limit_of(limit, columns) - _limit_of(row.plus, columns), slots
+            )
             parts.append(LogCapacity(demand, scale, rate))
             names.append(row.name)
-            plus.append(row.plus)
+            plus.append(_fixed(row.plus))
             sign.append(1.0)
             continue
         for side, value, label in _sides(row, columns):
@@ -368,7 +370,7 @@ def _constraint(
             b.append(np.broadcast_to(value, slots))
             names.append(label)
             equal = row.limits[0][0] == "equal"
-            plus.append(0.0 if equal else row.plus)
+            plus.append(0.0 if equal else _fixed(row.plus))
             sign.append(0.0 if equal else side)
     gather()
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
@@ -376,10 +378,15 @@ def _constraint(
     return whole, headroom, tuple(names)
 
 
+def _fixed(plus: float | tuple[str, ...]) -> float:
+    """What is added in every slot; headroom is on what is left of a limit by what varies."""
+    return 0.0 if isinstance(plus, tuple) else plus
+
+
 def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Array, str]]:
     """The rows ``A x <= b`` of one line: the sign of A, b, and a name."""
     for key, limit in row.limits:
-        value = _limit_of(limit, columns) - row.plus
+        value = _limit_of(limit, columns) - _limit_of(row.plus, columns)
         sides = (1.0, -1.0) if key == "equal" else (LIMITS[key],)
         for side in sides:
             many = len(sides) + len(row.limits) > 2
