@@ -57,9 +57,12 @@ if TYPE_CHECKING:
     from coldq.errors import StepFailed as StepFailed
     from coldq.errors import UndefinedRegret as UndefinedRegret
     from coldq.errors import UnknownLearner as UnknownLearner
+    from coldq.errors import UnlikelyUnits as UnlikelyUnits
     from coldq.errors import WeakPrice as WeakPrice
     from coldq.errors import WorkerLost as WorkerLost
     from coldq.errors import WrongState as WrongState
+    from coldq.experiments.comparison import Comparison as Comparison
+    from coldq.experiments.comparison import compare as compare
     from coldq.feedback import Feedback as Feedback
     from coldq.feedback import Forecast as Forecast
     from coldq.headroom import tune_headroom as tune_headroom
@@ -140,7 +143,7 @@ _HOME_OF = homes_of(
         "coldq.errors": (
             "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
-            "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText"
+            "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText UnlikelyUnits"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
@@ -164,6 +167,7 @@ _HOME_OF = homes_of(
         "coldq.theory.survey": "Survey survey",
         "coldq.warmup": "warmup",
         "coldq.trace": "Trace plot_compare",
+        "coldq.experiments.comparison": "Comparison compare",
     }
 )
 _MODULES = homes_of({"coldq": "adapters agent bounds checks forecasts networks problems schedules"})

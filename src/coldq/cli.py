@@ -75,13 +75,16 @@ def compare(
         str,
         typer.Argument(
             help="time-varying, quadratic, linear, jobs, drifting, autoscale or dispatch; with "
-            "--rate one of the last two, jobs, time-varying, or all of these four."
+            "--rate one of the last two, jobs, time-varying, or all of these four. Or your own: a "
+            "table's TOML file, as `coldq new` writes one, or module:problem."
         ),
     ],
     learners: Annotated[
         str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
     ] = "",
-    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 20,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds to run; by default 20, of a table one.")
+    ] = None,
     horizon: Annotated[
         int | None, typer.Option(help="How many slots; by default the paper's.")
     ] = None,
@@ -96,12 +99,24 @@ def compare(
 ) -> None:
     """Compare learners on a problem: loss against violation, as a table, a picture and parquet.
 
-    With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand.
+    With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand. On
+    a problem of your own all learners stand beside that, at 5% if no rate is given.
     """
-    from coldq.commands.compare import run_compare
-    from coldq.report.terminal import print_league
+    from coldq.commands.compare import is_own, run_compare, run_own
+    from coldq.report.terminal import print_comparison, print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
+    if is_own(problem):
+        from coldq.experiments.targets import rates_of
+
+        with stoppable(AGAIN):
+            run_own(
+                problem, names, rates_of(rate or "0.05"), None if seeds is None else
+                _first_seeds(seeds), out, horizon=horizon, last=last, show=print_comparison,
+            )  # fmt: skip
+        typer.echo(f"The report: {out / 'index.html'}")
+        return
+    seeds = 20 if seeds is None else seeds
     if rate:
         from coldq.commands.targets import run_targets
         from coldq.experiments.targets import keys_of, rates_of

@@ -163,6 +163,14 @@ class UndefinedRegret(UserWarning):
     """
 
 
+class UnlikelyUnits(UserWarning):
+    """Of a table's columns or rows one is a million times another: a unit may be wrong.
+
+    >>> issubclass(UnlikelyUnits, UserWarning)
+    True
+    """
+
+
 class Inexact(UserWarning):
     """A per-slot problem was solved to fewer digits than promised, but to six at least.
 

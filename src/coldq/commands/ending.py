@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
-from coldq.errors import Error, IgnoredFile
+from coldq.errors import Error, IgnoredFile, UnlikelyUnits
 
 NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, the largest file allowed
@@ -52,11 +52,11 @@ def command(kept: str = "no file is half written") -> Iterator[None]:
 
 @contextmanager
 def _notes() -> Iterator[None]:
-    """A file that was left out is named in a sentence, without a line of code."""
+    """What is said of a user's files is a sentence, without a line of code."""
     usual = warnings.formatwarning
 
     def formatted(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
-        if issubclass(category, IgnoredFile):
+        if issubclass(category, IgnoredFile | UnlikelyUnits):
             return f"coldq: {message}\n"
         return usual(message, category, *where, **more)
 

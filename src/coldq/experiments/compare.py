@@ -82,7 +82,10 @@ def problem_of(key: str, horizon: int | None = None) -> Any:
     100
     """
     if key not in PROBLEMS:
-        raise InvalidInput(f"there is no problem {key!r}; there are {', '.join(PROBLEMS)}")
+        raise InvalidInput(
+            f"there is no problem {key!r}; there are {', '.join(PROBLEMS)}, a table's TOML file, "
+            "and module:problem"
+        )
     return PROBLEMS[key]() if horizon is None else PROBLEMS[key](horizon=horizon)
 
 
@@ -125,20 +128,26 @@ def compare(
     standings, left_out = [], {}
     for learner in learners_of(names):
         name = learner.__name__
-        if learner.card.memory == "grows" and not names:
-            left_out[name] = "its memory grows with time; name it to see it play"
+        made = make(learner, problem, named=bool(names))
+        if isinstance(made, str):
+            left_out[name] = made
         else:
-            try:
-                made = learner.for_problem(problem, **GIVEN.get(name, {}))
-            except InvalidInput as error:
-                left_out[name] = str(error)
-            except TypeError:
-                left_out[name] = "its theory needs constants that the problem does not know"
-            else:
-                standings.append(_play(made, problem, seeds))
+            standings.append(_play(made, problem, seeds))
         done(name)
     standings.sort(key=lambda standing: float(standing.violation.mean()))
     return League(key, problem, seeds, tuple(standings), left_out)
+
+
+def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
+    """A learner of the catalogue for a problem, or a sentence on why it does not play."""
+    if learner.card.memory == "grows" and not named:
+        return "its memory grows with time; name it to see it play"
+    try:
+        return learner.for_problem(problem, **GIVEN.get(learner.__name__, {}), **given)
+    except InvalidInput as error:
+        return str(error)
+    except TypeError:
+        return "its theory needs constants that the problem does not know"
 
 
 def _play(learner: Any, problem: Any, seeds: tuple[int, ...]) -> Standing:

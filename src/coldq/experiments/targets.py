@@ -36,6 +36,7 @@ PROBLEMS: Mapping[str, Callable[..., Any]] = {
 OURS = "SelfTuning"
 SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
+MOST_BLOCKS = 1000  # of a run: samples of more would not fit into memory
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)  # of the curves in the picture
 FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
 
@@ -266,14 +267,28 @@ def block_interval(
     >>> low < mean < high
     True
     """
+    value = statistic or (lambda mean: mean)
+    low, high = np.quantile(value(block_means(series)), (0.025, 0.975))
+    return float(value(series.mean(axis=-1))), float(low), float(high)
+
+
+def block_length(slots: int) -> int:
+    """How many slots a block has: 48, fewer in a short run, more in a very long one.
+
+    >>> from coldq.experiments.targets import block_length
+    >>> block_length(1344), block_length(100), block_length(1_000_000)
+    (48, 25, 1000)
+    """
+    return min(max(BLOCK, slots // MOST_BLOCKS), max(slots // 4, 1))
+
+
+def block_means(series: Array) -> Array:
+    """The means of samples of a series that are put together from its blocks, the same always."""
     T = series.shape[-1]
-    block = min(BLOCK, max(T // 4, 1))
+    block = block_length(T)
     starts = np.random.default_rng(0).integers(0, T - block + 1, (DRAWS, -(-T // block)))
     sums = np.concatenate([np.zeros((*series.shape[:-1], 1)), np.cumsum(series, axis=-1)], axis=-1)
-    means = (sums[..., starts + block] - sums[..., starts]).mean(axis=-1) / block
-    value = statistic or (lambda mean: mean)
-    low, high = np.quantile(value(means), (0.025, 0.975))
-    return float(value(series.mean(axis=-1))), float(low), float(high)
+    return (sums[..., starts + block] - sums[..., starts]).mean(axis=-1) / block
 
 
 def _saved(one: Score, other: Score) -> tuple[float, float, float]:

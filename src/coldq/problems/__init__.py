@@ -7,6 +7,7 @@ from coldq.problems.fixed_constraints import OnlineLinear, OnlineQuadratic
 from coldq.problems.job_scheduling import JobScheduling
 from coldq.problems.nyiso import ZonalPrices, read_nyiso
 from coldq.problems.problem import Constants, Problem
+from coldq.problems.table import FromTable, from_table
 from coldq.problems.time_varying import TimeVarying
 
 __all__ = [
@@ -14,11 +15,13 @@ __all__ = [
     "Constants",
     "Dispatch",
     "Drifting",
+    "FromTable",
     "JobScheduling",
     "OnlineLinear",
     "OnlineQuadratic",
     "Problem",
     "TimeVarying",
     "ZonalPrices",
+    "from_table",
     "read_nyiso",
 ]

@@ -48,6 +48,7 @@ class Autoscale(Problem):
     price_seed: int
     domain: Any
     n_constraints = 1
+    seeds_differ = False
 
     def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:
         most = len(request_trace())

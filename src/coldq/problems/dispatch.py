@@ -47,6 +47,7 @@ class Dispatch(Problem):
     horizon: int
     domain: Any
     n_constraints = 3
+    seeds_differ = False
 
     def __init__(self, horizon: int | None = None) -> None:
         loads = october_2016("load")
@@ -67,12 +68,12 @@ class Dispatch(Problem):
     @property
     def constants(self) -> Constants:
         """All exact."""
-        T, top = self.horizon, self.domain.upper
-        least, most = -_rows() @ top, -_demand()[:T].min(axis=0)
+        T = self.horizon
+        heights, _ = Affine(_rows(), -_demand()[:T]).largest(self.domain)
         return Constants(
             diameter=float(self.domain.diameter),
             gradient_bound=float(np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())),
-            constraint_bound=float(max(_demand()[:T].max(), (least + most).max())),
+            constraint_bound=float(heights.max()),
             constraint_lipschitz=float(np.sqrt(len(ZONES))),
         )
 
@@ -112,9 +113,10 @@ def _rows() -> Array:
 
 
 def _demand() -> Array:
-    """What the power must be at least, (T, 3)."""
-    demand = october_2016("load") @ -_rows().T
-    return demand - IMPORTS
+    """What the power must be at least, (T, 3); zones are added up in their order."""
+    loads = october_2016("load")
+    demand = [np.add.accumulate(loads[:, row != 0.0], axis=1)[:, -1] for row in _rows()]
+    return np.stack(demand, axis=1) - IMPORTS
 
 
 @cache

@@ -38,7 +38,8 @@ class Constants:
 class Problem(Value):
     """The base of the library's problems; a problem of your own need not inherit it.
 
-    A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``. One
+    A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``, and
+    one that shows every seed the same ``seeds_differ = False``. One
     with `agents` reveals to each of them a loss and a constraint of its own, the agents being the
     axis after the seeds; it is played by a :class:`~coldq.Decentralised` learner.
     """
@@ -48,6 +49,7 @@ class Problem(Value):
     n_constraints: int
     agents: int | None = None
     adaptive = False
+    seeds_differ = True
 
     @property
     def constants(self) -> Constants:

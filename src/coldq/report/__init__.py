@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from coldq._lazy import homes_of, importer
 
 if TYPE_CHECKING:
+    from coldq.report.comparison import write_comparison_page
     from coldq.report.league import write_league_page
     from coldq.report.page import write_page
     from coldq.report.pictures import write_pictures
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from coldq.report.targets import write_target_page
 
 __all__ = [
+    "write_comparison_page",
     "write_league_page",
     "write_page",
     "write_pictures",
@@ -22,6 +24,7 @@ __all__ = [
 # What they draw with is installed where a report is wanted, and takes a second to import.
 _HOME_OF = homes_of(
     {
+        "coldq.report.comparison": "write_comparison_page",
         "coldq.report.league": "write_league_page",
         "coldq.report.page": "write_page",
         "coldq.report.pictures": "write_pictures",

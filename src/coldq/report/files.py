@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from coldq.files import whole_file
 
 if TYPE_CHECKING:
     from coldq.experiments.compare import League
+    from coldq.experiments.comparison import Comparison
     from coldq.experiments.rates.tables import Cell
     from coldq.experiments.reproduce import Reproduction
     from coldq.experiments.runs import FigureRuns
@@ -144,3 +146,20 @@ def write_scores(targets: Iterable[Target], path: Path) -> None:
     ]  # fmt: skip
     with whole_file(path) as temporary:
         pq.write_table(pa.Table.from_pylist(rows), temporary)
+
+
+def comparison_name(found: Comparison) -> str:
+    """The name of a comparison's files: plain letters, whatever the title."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", found.title).strip("-.") or "own"
+    return f"compare-{plain}-{found.rate:g}"
+
+
+def write_comparison(found: Comparison, folder: Path) -> None:
+    """One row a learner, as parquet and as LaTeX."""
+    import pyarrow.parquet as pq
+
+    name = comparison_name(found)
+    with whole_file(folder / f"{name}.parquet") as temporary:
+        pq.write_table(found.to_arrow(), temporary)
+    with whole_file(folder / f"{name}.tex") as temporary:
+        temporary.write_text(found.to_latex() + "\n", encoding="utf-8")

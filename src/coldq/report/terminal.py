@@ -22,6 +22,7 @@ from coldq.experiments.runs import FigureRuns
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from coldq.experiments.comparison import Comparison
     from coldq.experiments.disturbed import Outcome
     from coldq.experiments.targets import Target
 
@@ -135,6 +136,20 @@ def print_league(league: League) -> None:
     )
     for name, reason in league.left_out.items():
         shown.print(f"{name} did not play: {reason}.", highlight=False)
+
+
+def print_comparison(found: Comparison) -> None:
+    """Learners beside headroom, and who did not play."""
+    shown = console()
+    names = (heading.replace(" ", "\n", 1) for heading in found.headings[1:])
+    rows = table(f"{found.title}, at most {100 * found.rate:g}% of slots", ("learner",), names)
+    for row in found.cells():
+        rows.add_row(*row)
+    shown.print(rows)
+    shown.print()
+    shown.print(found.about, highlight=False, markup=False)
+    for name, reason in found.left_out.items():
+        shown.print(f"{name} did not play: {reason}.", highlight=False, markup=False)
 
 
 def print_target(target: Target) -> None:

@@ -1,0 +1,367 @@
+"""Columns of a table by their names: a frame, a mapping, or a file of CSV, parquet or npz."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import InvalidInput, NotReadable
+
+KINDS = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
+CHUNK = 1 << 16  # rows of a CSV file that are text at one time
+MISSING = {"", "na", "nan", "null", "none", "n/a", "-"}  # texts of a cell that has no number
+FRAMES = ("pandas", "polars", "pyarrow")
+Raw = Sequence[Any] | np.ndarray
+
+
+class Table(NamedTuple):
+    """What is read of a table: numbers by column, NaN where there are none, and the times."""
+
+    name: str
+    numbers: dict[str, Array]
+    times: np.ndarray | None
+    n_rows: int
+
+
+def is_path(table: Any) -> bool:
+    """Whether a table is given by the place of its file."""
+    return isinstance(table, str | os.PathLike)
+
+
+def suffix_of(path: Path) -> str:
+    """The kind of a file, ".csv.gz" being one."""
+    return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def read_table(
+    table: Any, wanted: Iterable[str], time: str | None = None, time_format: str | None = None
+) -> Table:
+    """The wanted columns of a table, and its times; whatever is wrong with them is a sentence.
+
+    >>> from coldq.problems.columns import read_table
+    >>> read_table({"price": [1, None, 3.5], "note": "abc"}, ["price"]).numbers["price"]
+    array([1. , nan, 3.5])
+    """
+    wanted = list(dict.fromkeys(wanted))
+    asked = [*wanted, *([time] if time is not None and time not in wanted else [])]
+    if is_path(table):
+        name, raw = _from_file(table, asked, time if time_format is not None else None)
+    else:
+        name, raw = _from_memory(table, asked)
+    lengths = {key: len(values) for key, values in raw.items()}
+    if len(set(lengths.values())) > 1:
+        given = ", ".join(f"{key!r} has {n}" for key, n in lengths.items())
+        raise InvalidInput(f"{name}: its columns differ in length: {given}")
+    count = next(iter(lengths.values()), 0)
+    if count < 2:
+        raise InvalidInput(f"{name}: a problem needs at least two rows of data, but it has {count}")
+    numbers = {key: _numbers(name, key, raw[key]) for key in wanted}
+    times = None if time is None else _times(name, time, raw[time], time_format)
+    return Table(name, numbers, times, count)
+
+
+def require_columns(name: str, asked: Iterable[str], there: Sequence[str]) -> None:
+    """Raise unless a table has these columns, each of them once."""
+    for column in asked:
+        count = sum(column == other for other in there)
+        if count == 0:
+            raise InvalidInput(
+                f"{name}: there is no column {column!r}{nearest(column, there)}; it has "
+                f"{', '.join(map(repr, there[:30]))}{', ...' if len(there) > 30 else ''}"
+            )
+        if count > 1:
+            raise InvalidInput(f"{name}: {count} columns are called {column!r}; which one is it?")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A suggestion, if one of the known words is like this one.
+
+    >>> from coldq.problems.columns import nearest
+    >>> nearest("at_last", ["at_least", "at_most"])
+    " (did you mean 'at_least'?)"
+    """
+    known = [one for one in known if isinstance(one, str)]
+    folded = {one.lower(): one for one in known}
+    close = get_close_matches(word.lower(), list(folded), 1, 0.6)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+# From memory
+
+
+def _from_memory(table: Any, asked: list[str]) -> tuple[str, dict[str, Raw]]:
+    kind = type(table).__module__.partition(".")[0]
+    if kind not in FRAMES and hasattr(table, "__arrow_c_stream__"):
+        table, kind = _pyarrow("this table").table(table), "pyarrow"
+    if kind == "pandas" and hasattr(table, "columns"):
+        there = list(table.columns)
+        require_columns("the table", asked, there)
+        return "the table", {c: _of_pandas(table[c]) for c in asked}
+    if kind == "polars" and hasattr(table, "collect"):
+        table = table.collect()
+    if kind == "polars" and hasattr(table, "get_column"):
+        require_columns("the table", asked, table.columns)
+        return "the table", {c: table.get_column(c).to_numpy() for c in asked}
+    if kind == "pyarrow" and hasattr(table, "column_names"):
+        return "the table", _of_arrow("the table", table, asked)
+    if isinstance(table, Mapping):
+        require_columns("the table", asked, list(table))
+        return "the table", {c: _listed("the table", c, table[c]) for c in asked}
+    raise InvalidInput(
+        "a table is a path, a pandas, Polars or Arrow frame, or a mapping of columns by name, but "
+        f"got a {type(table).__name__}"
+    )
+
+
+def _of_pandas(series: Any) -> np.ndarray:
+    if getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    return series.to_numpy()
+
+
+def _of_arrow(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
+    require_columns(name, asked, table.column_names)
+    return {column: table.column(column).to_numpy() for column in asked}
+
+
+def _listed(name: str, column: str, values: Any) -> Raw:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name}: column {column!r} must be several values, but is {values!r}")
+    found = values if isinstance(values, np.ndarray) else list(values)
+    if np.ndim(found) != 1 and isinstance(found, np.ndarray):
+        raise InvalidInput(f"{name}: column {column!r} must have one axis, not {found.shape}")
+    return found
+
+
+# From files
+
+
+def _from_file(
+    table: str | os.PathLike[str], asked: list[str], text: str | None
+) -> tuple[str, dict[str, Raw]]:
+    """The asked columns of a file; that called `text` is not read as numbers where it is text."""
+    path = Path(table)
+    kind = suffix_of(path)
+    if kind not in KINDS:
+        raise InvalidInput(f"{path}: a table is a file of {', '.join(KINDS)}, not {kind!r}")
+    if not path.is_file():
+        raise InvalidInput(f"{path}: there is no such file")
+    try:
+        if kind == ".npz":
+            return str(path), _of_npz(path, asked)
+        if kind == ".parquet":
+            return str(path), _of_parquet(path, asked)
+        return str(path), _of_csv(path, asked, text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise NotReadable(f"{path}: cannot be read ({error})") from None
+
+
+def _of_npz(path: Path, asked: list[str]) -> dict[str, Raw]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            require_columns(str(path), asked, list(arrays))
+            return {c: _listed(str(path), c, np.atleast_1d(arrays[c])) for c in asked}
+    except (ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise NotReadable(f"{path}: is no npz file of plain arrays ({error})") from None
+
+
+def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
+    arrow = _pyarrow(str(path))
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        require_columns(str(path), asked, file.schema_arrow.names)
+        return _of_arrow(str(path), file.read(columns=asked), asked)
+    except arrow.ArrowException as error:
+        raise NotReadable(f"{path}: is no whole parquet file ({error})") from None
+
+
+def _pyarrow(name: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise InvalidInput(
+            f"{name} is read with pyarrow: install it with pip install 'coldq[tables]'"
+        ) from None
+    return pyarrow
+
+
+def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
+    """The asked columns of a CSV file, as numbers where all of a chunk are, else as text."""
+    opener: Any = gzip.open if suffix_of(path).endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        try:
+            rows = _csv_rows(path, file)
+            header = next(rows, None)
+            if header is None:
+                raise InvalidInput(f"{path}: the file is empty; its first line names the columns")
+            require_columns(str(path), asked, header)
+            places = [header.index(column) for column in asked]
+            chunks: list[list[Raw]] = []
+            while some := list(islice(rows, CHUNK)):
+                columns = [[row[k] for row in some] for k in places]
+                named = zip(asked, columns, strict=True)
+                chunks.append([cells if c == text else _plain(cells) for c, cells in named])
+        except UnicodeDecodeError:
+            raise NotReadable(f"{path}: is no text in UTF-8") from None
+    return {c: _chunks_joined([one[k] for one in chunks]) for k, c in enumerate(asked)}
+
+
+def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
+    """The header and the rows, each as long as the header; blank lines are passed over.
+
+    So are lines before the header that begin with #.
+    """
+    place, first = 0, file.readline()
+    while first.startswith("#") or (first and not first.strip()):
+        place, first = file.tell(), file.readline()
+    separator = next((s for s in (",", ";", "\t") if s in first), ",")
+    file.seek(place)
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    width = 0
+    try:
+        for row in reader:
+            if not row or (width > 1 and row == [""]):
+                continue
+            if not width:
+                width, row = len(row), [name.strip() for name in row]
+            elif len(row) != width:
+                raise InvalidInput(
+                    f"{path}, line {reader.line_num}: the header names {width} columns, but this "
+                    f"line has {len(row)}"
+                )
+            yield row
+    except csv.Error as error:
+        raise NotReadable(
+            f"{path}, line {reader.line_num}: not a row of a CSV file ({error})"
+        ) from None
+
+
+def _plain(texts: list[str]) -> Raw:
+    """Numbers, if all of them are such; then most of a large file is never kept as text."""
+    if "_" in "".join(texts):  # Python would read 1_0 as ten
+        return texts
+    try:
+        return np.array([float(text) for text in texts])
+    except ValueError:
+        return texts
+
+
+def _chunks_joined(chunks: list[Raw]) -> Raw:
+    if all(isinstance(chunk, np.ndarray) for chunk in chunks):
+        return np.concatenate(chunks) if chunks else np.zeros(0)  # type: ignore[arg-type]
+    joined: list[Any] = []
+    for chunk in chunks:
+        joined += chunk.tolist() if isinstance(chunk, np.ndarray) else chunk
+    return joined
+
+
+# Numbers and times
+
+
+def _numbers(name: str, column: str, values: Raw) -> Array:
+    """A column as numbers, NaN where there is none; anything else is refused with its row."""
+    given = values if isinstance(values, np.ndarray) else None
+    if given is not None and given.dtype.kind == "m":
+        raise InvalidInput(f"{name}: column {column!r} must be numbers, but is durations")
+    if given is not None and given.dtype.kind == "M":
+        raise InvalidInput(f"{name}: column {column!r} must be numbers, but is times")
+    if given is not None and given.dtype.kind in "fiub":
+        found = given.astype(np.float64)
+    else:
+        found = np.array([_number(name, column, k, v) for k, v in enumerate(values)], np.float64)
+    wrong = np.isinf(found)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InvalidInput(f"{name}: column {column!r} must be finite, but is {found[k]} {at(k)}")
+    return found
+
+
+def _number(name: str, column: str, k: int, value: Any) -> float:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str) and value.strip().lower() in MISSING:
+        return np.nan
+    try:
+        if isinstance(value, complex | date) or (isinstance(value, str) and "_" in value):
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(
+            f"{name}: column {column!r} must be numbers, but is {value!r:.80} {at(k)}"
+        ) from None
+
+
+def at(k: int) -> str:
+    """Words for a row of the data, counted from 1 without the header."""
+    return f"in row {k + 1}"
+
+
+def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.ndarray:
+    """Times as datetime64, or as numbers; whatever is neither is refused with its row."""
+    given = values if isinstance(values, np.ndarray) else None
+    if given is not None and given.dtype.kind == "M":
+        found = given.astype("datetime64[us]")
+    elif time_format is None and given is not None and given.dtype.kind in "fiu":
+        found = given.astype(np.float64)
+    else:
+        stamps = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
+        if all(isinstance(stamp, float) for stamp in stamps):
+            found = np.array(stamps)
+        elif any(isinstance(stamp, float) for stamp in stamps):
+            raise InvalidInput(f"{name}: time column {column!r} mixes numbers and dates")
+        else:
+            found = np.array(stamps, "datetime64[us]")
+    odd = ~np.isfinite(found) if found.dtype.kind == "f" else np.isnat(found)
+    if odd.any():
+        raise InvalidInput(f"{name}: time column {column!r} has no time {at(int(np.argmax(odd)))}")
+    return found
+
+
+def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> Any:
+    try:
+        if isinstance(value, str | float) and time_format is not None:
+            text = value if isinstance(value, str) else f"{value:.0f}"
+            stamp = datetime.strptime(text.strip(), time_format)
+        elif isinstance(value, str):
+            try:
+                return float(value)
+            except ValueError:
+                stamp = datetime.fromisoformat(value.strip())
+        elif isinstance(value, date):
+            stamp = value if isinstance(value, datetime) else datetime(*value.timetuple()[:3])
+        elif isinstance(value, np.datetime64):
+            return value.astype("datetime64[us]")
+        else:
+            return float(value)
+        if stamp.tzinfo is not None:
+            stamp = (stamp - stamp.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
+        return np.datetime64(stamp, "us")
+    except (TypeError, ValueError, OverflowError):
+        how = (
+            "as 2024-01-31 or 2024-01-31 23:55, or as a number; time_format says otherwise"
+            if time_format is None
+            else f"as {time_format}"
+        )
+        raise InvalidInput(
+            f"{name}: time column {column!r} is written {how}, but is {value!r:.80} {at(k)}"
+        ) from None

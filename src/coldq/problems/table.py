@@ -1,0 +1,416 @@
+"""Problems from tables: a row a slot, columns by name, and a few keys that say what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array, Value, real_array, whole_number
+from coldq.constraints import Affine, LogCapacity, Stacked
+from coldq.domains import Box, Polytope, Product, Simplex
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.losses import LeastSquares, Linear, Quadratic
+from coldq.problems.columns import Table, is_path, read_table, suffix_of
+from coldq.problems.gaps import filled, slots_of
+from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
+from coldq.problems.problem import Constants, Problem
+from coldq.problems.units import doubt_units
+
+
+def from_table(
+    table: Any,
+    layout: str | PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    horizon: int | None = None,
+    **keys: Any,
+) -> FromTable:
+    """A problem from a table of what was: a row a slot, its columns matched by name.
+
+    Parameters
+    ----------
+    table
+        A pandas, Polars or Arrow frame, a mapping of columns by name, or a path: to a file of CSV,
+        parquet or npz, or to the TOML file that lies beside one.
+    layout
+        What the columns mean, if no TOML of the table's name lies beside it: the path of a TOML
+        file, or its keys. Keys may also be given as further arguments, and go before.
+    horizon
+        T, if not all rows are to be slots.
+    keys
+        ``decide`` names what is decided, with the least and the most of each; for a list of names
+        ``between`` has them for all. ``copies`` makes several equal decisions of one. ``shares``,
+        "all" or names or lists of names, add up to ``total``, which is 1.
+        ``cost`` and ``gain`` have a number or a column for each decision, or one for all, in which
+        a star stands for the decision's name. Each of ``least_squares`` adds half the square of
+        ``sum - to``. Each of ``rows`` has a ``sum`` ("all", names, or coefficients by name, each a
+        number or a column) or a ``capacity`` of ``scale`` and ``rate``, perhaps something that
+        is added to it as it is, ``plus``, and what it must be: ``at_most``, ``at_least`` or
+        ``equal``. Each of these is a number, a column, or columns that are added up.
+        ``time`` names the column of times, ``time_format`` how they are written if not as
+        2024-01-31 or as numbers. ``gaps`` says what becomes of missing rows and numbers: "refuse",
+        "fill" with those before, or "skip". ``about`` is a sentence on the data.
+
+    Returns
+    -------
+    FromTable
+        Its `loss` and `constraint` have the slots as their leading axis.
+
+    >>> import coldq
+    >>> table = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7.0, 6.0]}
+    >>> problem = coldq.problems.from_table(
+    ...     table, decide={"grid": [0, 9], "diesel": [0, 9]}, cost={"grid": "price", "diesel": 3.5},
+    ...     rows=[{"sum": "all", "at_least": "load"}],
+    ... )
+    >>> problem
+    FromTable(the table: 3 slots, 2 decisions, 1 row)
+    >>> coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0]).loss.shape
+    (1, 3)
+    """
+    if is_path(table) and suffix_of(Path(table)) == ".toml":
+        if layout is not None:
+            raise InvalidInput(f"{table} is a layout already, so that no other is taken")
+        layout = table
+        table = beside(Path(table), _keys_of(table) | keys)
+    where, known = "the layout", {}
+    if layout is None and is_path(table):
+        name = Path(table).name.removesuffix(suffix_of(Path(table))) + ".toml"
+        found = Path(table).with_name(name)
+        layout = found if found.is_file() else None
+    if layout is not None:
+        where = str(layout) if is_path(layout) else where
+        known = _keys_of(layout)
+    meant = layout_of(known | keys, where)
+    title = Path(table).name.removesuffix(suffix_of(Path(table))) if is_path(table) else "the table"
+    read = read_table(table, meant.columns(), meant.time, meant.time_format)
+    return FromTable._of(title, read, meant, horizon)
+
+
+def _keys_of(layout: Any) -> dict[str, Any]:
+    if is_path(layout):
+        return read_toml(Path(layout))
+    if not isinstance(layout, Mapping):
+        raise InvalidInput(
+            f"layout must be the path of a TOML file, or its keys, but is a {type(layout).__name__}"
+        )
+    return dict(layout)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class FromTable(Problem):
+    """A problem that :func:`from_table` has made of a table; every seed sees the same.
+
+    `loss` and `constraint` hold all slots, as their leading axis; `decisions` names the
+    coordinates, `row_names` the rows.
+
+    >>> import coldq
+    >>> problem = coldq.problems.from_table(
+    ...     {"load": [5.0, 7.0]}, decide={"grid": [0, 9]}, cost=2.0,
+    ...     rows=[{"sum": "all", "at_least": "load"}],
+    ... )
+    >>> problem.constraint.b.ravel(), problem.row_names
+    (array([-5., -7.]), ('row 1',))
+    """
+
+    title: str
+    decisions: tuple[str, ...]
+    row_names: tuple[str, ...]
+    horizon: int
+    domain: Any
+    loss: Any
+    constraint: Any
+    tighten: Callable[[Any, Array], Any]
+    provenance: tuple[str, ...]
+    n_constraints: int = 0
+    seeds_differ = False
+
+    @classmethod
+    def _of(cls, title: str, table: Table, layout: Layout, horizon: int | None) -> FromTable:
+        slots, notes = slots_of(table, layout.gaps)
+        if horizon is not None:
+            most, horizon = len(slots), whole_number("horizon", horizon, 2)
+            if horizon > most:
+                raise InvalidInput(f"horizon is {horizon}, but {table.name} has {most} slots")
+            slots = slots[:horizon]
+        if len(slots) < 2:
+            raise InvalidInput(
+                f"{table.name}: a problem needs two whole rows, but has {len(slots)}"
+            )
+        columns = {name: filled(column)[slots] for name, column in table.numbers.items()}
+        problem = cls.__new__(cls)
+        constraint, tighten, names = _constraint(layout, columns, len(slots))
+        problem._set(
+            title=title,
+            decisions=tuple(_coordinates(layout)),
+            row_names=names,
+            horizon=len(slots),
+            domain=_domain(layout),
+            loss=_loss(layout, columns, len(slots)),
+            constraint=constraint,
+            tighten=tighten,
+            provenance=tuple(filter(None, (layout.about, f"Data: {table.name}.", *notes))),
+            n_constraints=0 if constraint is None else constraint.n_constraints,
+        )
+        _require_defined(problem, layout)
+        doubt_units(problem, table.name, columns, slots)
+        return problem
+
+    @property
+    def constants(self) -> Constants:
+        """Those of the rows of the table; a bound where its note says so."""
+        X, g, note = self.domain, self.constraint, dict[str, str]()
+        if isinstance(self.loss, Linear):
+            D = np.sqrt(np.square(self.loss.c).sum(axis=-1).max())
+        else:
+            slopes, exact = self.loss.gradient_bound(X)
+            D = slopes.max()
+            if not exact:
+                note["gradient_bound"] = "an upper bound"
+        if not X.diameter_exact:
+            note["diameter"] = "an upper bound"
+        heights, exact = (np.zeros(1), True) if g is None else g.largest(X)
+        if not exact:
+            note["constraint_bound"] = "an upper bound"
+        return Constants(
+            diameter=float(X.diameter),
+            gradient_bound=float(D),
+            constraint_bound=float(heights.max()),
+            constraint_lipschitz=0.0 if g is None else _steepest(g, X),
+            note=note,
+        )
+
+    def start(self, seeds: Iterable[int]) -> TableStream:
+        """One stream; it is the same for all seeds."""
+        return TableStream(self)
+
+    def __repr__(self) -> str:
+        n, p, N = self.horizon, len(self.decisions), self.n_constraints
+        return (
+            f"FromTable({self.title}: {n} slots, {p} decision{'s' if p != 1 else ''}, {N} "
+            f"row{'s' if N != 1 else ''})"
+        )
+
+
+class TableStream:
+    """The slots of a table."""
+
+    def __init__(self, problem: FromTable) -> None:
+        self.loss, self.constraint = _slicer(problem.loss), _slicer(problem.constraint)
+
+    def reveal(self, t: int, x: Array) -> Feedback:
+        """The functions of slot t, whatever was played."""
+        return Feedback(self.loss(t - 1), self.constraint(t - 1), slot=t)
+
+
+CORES = {
+    Linear: {"c": 1}, LeastSquares: {"H": 2, "y": 1}, Quadratic: {"P": 2, "q": 1, "r": 0},
+    Affine: {"A": 2, "b": 1}, LogCapacity: {"demand": 0, "scale": 1, "rate": 1},
+}  # fmt: skip
+
+
+def _slicer(whole: Any) -> Callable[[int], Any]:
+    """A function that gives the function of one slot."""
+    if whole is None:
+        return lambda k: None
+    if isinstance(whole, Stacked):
+        parts = [_slicer(part) for part in whole.parts]
+        return lambda k: Stacked(*(part(k) for part in parts))
+    kind, cores = type(whole), CORES[type(whole)]
+    arrays = [(getattr(whole, name), core) for name, core in cores.items()]
+    moving = [(array, array.ndim > core) for array, core in arrays]
+    return lambda k: kind(*(array[k] if moves else array for array, moves in moving))
+
+
+# What the layout says, in arrays
+
+
+def _coordinates(layout: Layout) -> Iterable[str]:
+    for name, count in zip(layout.decisions, layout.copies, strict=True):
+        yield from [name] if count == 1 else (f"{name} {k}" for k in range(1, count + 1))
+
+
+def _domain(layout: Layout) -> Any:
+    """A box, and a simplex for every group of shares."""
+    low, high = np.repeat(layout.bounds, layout.copies, axis=1)
+    ends = dict(zip(layout.decisions, np.cumsum(layout.copies).tolist(), strict=True))
+    begins = {name: ends[name] - n for name, n in zip(ends, layout.copies, strict=True)}
+    parts, done = [], 0
+    for group in sorted(layout.shares, key=lambda names: begins[names[0]]):
+        first, last = begins[group[0]], ends[group[-1]]
+        if first > done:
+            parts.append(Box(low[done:first], high[done:first]))
+        parts.append(_shared(layout, group, low[first:last], high[first:last]))
+        done = last
+    if done < len(low):
+        parts.append(Box(low[done:], high[done:]))
+    return parts[0] if len(parts) == 1 else Product(*parts)
+
+
+def _shared(layout: Layout, group: Sequence[str], low: Array, high: Array) -> Any:
+    """Decisions that add up to the total, within their bounds."""
+    total, words = layout.total, f"{layout.where}: the shares {list(group)[:8]}"
+    if low.sum() > total or high.sum() < total:
+        raise InvalidInput(
+            f"{words} cannot add up to {total:g}: within their bounds they add up to "
+            f"{low.sum():g} at least and {high.sum():g} at most"
+        )
+    if (low == 0.0).all() and (high == high[0]).all():
+        return Simplex(len(low), total, high[0] if high[0] < total else np.inf)
+    return Polytope(lower=low, upper=high, A_eq=np.ones((1, len(low))), b_eq=[total])
+
+
+def _table_of(
+    terms: Sequence[float | str], columns: Mapping[str, Array], copies: Sequence[int]
+) -> Array:
+    """Terms as an array over coordinates, with the slots before if a column is among them."""
+    given = [columns[term] if isinstance(term, str) else term for term in terms]
+    if any(isinstance(term, str) for term in terms):
+        slots = max(np.size(one) for one in given)
+        given = [np.broadcast_to(one, slots) for one in given]
+        return np.repeat(np.stack(given, axis=-1), copies, axis=-1)
+    return np.repeat(np.array(given), copies)
+
+
+def _limit_of(limit: float | tuple[str, ...], columns: Mapping[str, Array]) -> Array:
+    """A number, or columns added up in their order."""
+    if not isinstance(limit, tuple):
+        return np.array(limit)
+    total = columns[limit[0]]
+    for name in limit[1:]:
+        total = total + columns[name]
+    return total
+
+
+def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
+    """Linear, least squares, or both together as a quadratic."""
+    c = None
+    if layout.cost is not None:
+        c = _table_of(layout.cost, columns, layout.copies)
+    if layout.gain is not None:
+        gain = _table_of(layout.gain, columns, layout.copies)
+        c = -gain if c is None else c - gain
+    if not layout.squares:
+        return Linear(np.broadcast_to(c, (slots, np.shape(c)[-1])))  # type: ignore[arg-type]
+    rows = [_table_of(one.terms, columns, layout.copies) for one in layout.squares]
+    targets = [_limit_of(one.to, columns) for one in layout.squares]
+    H = np.stack(_level(rows, 1), axis=-2)
+    y = np.stack([np.broadcast_to(target, slots) for target in targets], axis=-1)
+    squares = LeastSquares(H, y)
+    if c is None:
+        return squares
+    P, q, r = squares.quadratic()
+    return Quadratic(P, q + c, r)
+
+
+def _level(arrays: Sequence[Array], core: int) -> list[Array]:
+    """Arrays over slots, or none of them so."""
+    lead = max((array.shape[:-core] for array in arrays), key=len)
+    return [np.broadcast_to(array, lead + array.shape[-core:]) for array in arrays]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Headroom(Value):
+    """How headroom tightens the rows of a table: by a share of the limit that the table names.
+
+    A number that is added to a sum, an import for instance, is left as it is; equalities too. A
+    row's limit is ``|plus + sign b|``, b being that of the affine row or the demand of a capacity.
+    """
+
+    plus: Array
+    sign: Array
+
+    def __call__(self, g: Any, headroom: Array) -> Any:
+        """The rows g with their limits larger, or smaller, by this share."""
+        if isinstance(g, Stacked):
+            b = np.concatenate([_limits(part) for part in g.parts], axis=-1)
+        else:
+            b = _limits(g) if g.n_constraints else np.zeros(0)
+        return g.tightened(headroom[..., None] * np.abs(self.plus + self.sign * b))
+
+
+def _limits(g: Any) -> Array:
+    return g.demand[..., None] if isinstance(g, LogCapacity) else g.b
+
+
+def _constraint(
+    layout: Layout, columns: Mapping[str, Array], slots: int
+) -> tuple[Any, Headroom, tuple[str, ...]]:
+    """All rows in their order, how headroom tightens them, and their names."""
+    parts: list[Any] = []
+    A, b = list[Array](), list[Array]()
+    plus, sign, names = list[float](), list[float](), list[str]()
+
+    def gather() -> None:
+        if A:
+            parts.append(Affine(np.stack(_level(A, 1), axis=-2), np.stack(b, axis=-1)))
+            A.clear()
+            b.clear()
+
+    for row in layout.rows:
+        if row.capacity is not None:
+            gather()
+            ((_, limit),) = row.limits
+            scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
+            demand = np.broadcast_to(
+                _limit_of(limit, columns) - _limit_of(row.plus, columns), slots
+            )
+            parts.append(LogCapacity(demand, scale, rate))
+            names.append(row.name)
+            plus.append(_fixed(row.plus))
+            sign.append(1.0)
+            continue
+        for side, value, label in _sides(row, columns):
+            terms = _table_of(row.terms or (), columns, layout.copies)
+            A.append(side * terms)
+            b.append(np.broadcast_to(value, slots))
+            names.append(label)
+            equal = row.limits[0][0] == "equal"
+            plus.append(0.0 if equal else _fixed(row.plus))
+            sign.append(0.0 if equal else side)
+    gather()
+    whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
+    headroom = Headroom(real_array("plus", plus, 0), real_array("sign", sign, 0))
+    return whole, headroom, tuple(names)
+
+
+def _fixed(plus: float | tuple[str, ...]) -> float:
+    """What is added in every slot; headroom is on what is left of a limit by what varies."""
+    return 0.0 if isinstance(plus, tuple) else plus
+
+
+def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Array, str]]:
+    """The rows ``A x <= b`` of one line: the sign of A, b, and a name."""
+    for key, limit in row.limits:
+        value = _limit_of(limit, columns) - _limit_of(row.plus, columns)
+        sides = (1.0, -1.0) if key == "equal" else (LIMITS[key],)
+        for side in sides:
+            many = len(sides) + len(row.limits) > 2
+            label = f"{row.name}, {'at most' if side > 0.0 else 'at least'}" if many else row.name
+            yield side, value if side > 0.0 else -value, label
+
+
+def _require_defined(problem: FromTable, layout: Layout) -> None:
+    for part in getattr(problem.constraint, "parts", (problem.constraint,)):
+        if isinstance(part, LogCapacity):
+            low = problem.domain.box.lower
+            if (part.rate * low <= -1.0).any():
+                k = int(np.argmax(part.rate * low <= -1.0))
+                raise InvalidInput(
+                    f"{layout.where}: a capacity is defined where rate x > -1, but "
+                    f"{problem.decisions[k]!r} goes down to {low[k]:g}"
+                )
+
+
+def _steepest(g: Any, domain: Any) -> float:
+    """The largest norm of a row's gradient."""
+    if isinstance(g, Stacked):
+        return max(_steepest(part, domain) for part in g.parts)
+    if isinstance(g, LogCapacity):
+        slope = g.scale * g.rate / (1.0 + g.rate * domain.box.lower)
+        return float(np.sqrt(np.square(slope).sum()))
+    return float(np.sqrt(np.square(g.A).sum(axis=-1)).max())

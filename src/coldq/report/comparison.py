@@ -1,0 +1,53 @@
+"""Learners beside what is done today: a picture and a table, as a part of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from coldq.experiments.comparison import Comparison
+from coldq.report.files import comparison_name
+from coldq.report.parts import Part, join, render
+from coldq.report.pictures import STYLE, SUFFIXES, save
+
+
+def write_comparison_page(found: Comparison, path: Path) -> None:
+    """Write the picture beside the page, as PNG and PDF, and join the table to the page.
+
+    >>> import pathlib, tempfile, coldq
+    >>> from coldq.report import write_comparison_page
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
+    >>> write_comparison_page(coldq.compare(coldq.problems.Autoscale(60), ["COLDQ"]), path)
+    >>> "Autoscale" in path.read_text(encoding="utf-8")
+    True
+    """
+    name = comparison_name(found)
+    with matplotlib.rc_context(STYLE):
+        left, right = found.plot()
+        left.tick_params(axis="y", length=0.0, labelsize=6.5)
+        canvas = left.figure
+        FigureCanvasAgg(canvas)
+        handles, labels = right.get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+        for suffix in SUFFIXES:
+            save(canvas, path.parent / "figures" / f"{name}{suffix}")
+    title = f"{found.title}: learners beside headroom, {100 * found.rate:g}% of slots"
+    html = render(
+        "comparison.html.jinja",
+        name=name,
+        title=title,
+        found=found,
+        alternative=_alternative(found),
+        provenance=tuple(getattr(found.problem, "provenance", ())),
+        suffixes=SUFFIXES,
+    )
+    lead = "What each learner would have done, beside headroom as it is tuned by hand."
+    join(Part(name, title, lead, [(name, title)], html, {}), path)
+
+
+def _alternative(found: Comparison) -> str:
+    """What the picture shows, in words and numbers."""
+    points = (f"{row[0]} at {row[1]} and {row[2]}" for row in found.cells())
+    return f"Cost a slot and share of violated slots: {'; '.join(points)}."

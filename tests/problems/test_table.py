@@ -1,0 +1,363 @@
+"""Problems from tables: the same numbers as written in Python, and a sentence for what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import coldq
+from coldq.problems import Autoscale, Dispatch, JobScheduling, from_table
+from coldq.problems.dispatch import october_2016
+from coldq.problems.job_scheduling import request_trace
+from coldq.problems.nyiso import ZONES
+
+AUTOSCALE = """
+time = "minute"
+decide = {reserved = [0, 20], on_demand = [0, 60], spot = [0, 100]}
+cost = {reserved = 6, on_demand = 12, spot = "spot price"}
+[[rows]]
+sum = {reserved = 8, on_demand = 10, spot = 12}
+at_least = "requests"
+"""
+JOBS = """
+decide = {zones}
+between = [0, 1000]
+copies = 10
+cost = "*"
+[[rows]]
+capacity = {{scale = 4, rate = 4}}
+at_least = "jobs"
+"""
+TWO = {"decide": {"grid": [0, 9], "diesel": [0, 9]}, "cost": {"grid": "price", "diesel": 3.5}}
+LOAD = {"sum": "all", "at_least": "load"}
+SMALL = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7.0, 6.0]}
+
+
+def write_csv(path: Path, columns: dict[str, np.ndarray]) -> None:
+    """Every number with all its digits."""
+    names = ",".join(f'"{name}"' for name in columns)
+    cells = [np.asarray(column).tolist() for column in columns.values()]
+    lines = [",".join(map(repr, row)) for row in zip(*cells, strict=True)]
+    path.write_text("\n".join([names, *lines]) + "\n")
+
+
+def autoscale(folder: Path) -> coldq.problems.FromTable:
+    """The web servers, as a CSV file with a TOML beside it."""
+    prices = Autoscale()._prices()[:, 2]
+    minutes = 5.0 * np.arange(len(prices))
+    columns = {"spot price": prices, "requests": request_trace(), "minute": minutes}
+    write_csv(folder / "web.csv", columns)
+    (folder / "web.toml").write_text(AUTOSCALE)
+    return from_table(folder / "web.toml")
+
+
+def dispatch(folder: Path) -> coldq.problems.FromTable:
+    """New York's zones, as a parquet file; the TOML says what a zone can make."""
+    columns = {f"load {z}": october_2016("load")[:, k] for k, z in enumerate(ZONES)}
+    columns |= {f"price {z}": october_2016("lbmp")[:, k] for k, z in enumerate(ZONES)}
+    pq.write_table(pa.table(columns), folder / "state.parquet")
+    tops = Dispatch().domain.upper.tolist()
+    bounds = ", ".join(f'"{zone}" = [0, {top!r}]' for zone, top in zip(ZONES, tops, strict=True))
+    (folder / "state.toml").write_text(f"""
+decide = {{{bounds}}}
+cost = "price *"
+rows = [
+  {{sum = "all", at_least = {[f"load {zone}" for zone in ZONES]}}},
+  {{sum = ["LONGIL", "N.Y.C."], plus = 3500, at_least = ["load LONGIL", "load N.Y.C."]}},
+  {{sum = "N.Y.C.", plus = 2500, at_least = "load N.Y.C."}},
+]""")
+    return from_table(folder / "state.parquet")
+
+
+def jobs(folder: Path, seed: int) -> coldq.problems.FromTable:
+    """The data centres with the arrivals of one seed, as arrays."""
+    ours = JobScheduling()
+    columns = {zone: ours.prices.values[:, k] for k, zone in enumerate(ours.prices.zones)}
+    np.savez(folder / "jobs.npz", jobs=ours.start([seed]).demand[:, 0], **columns)  # type: ignore[arg-type]
+    (folder / "jobs.toml").write_text(JOBS.format(zones=list(ours.prices.zones)))
+    return from_table(folder / "jobs.npz")
+
+
+@pytest.mark.parametrize("make", [autoscale, dispatch])
+def test_the_built_in_problems_as_tables_are_the_same_to_the_last_bit(make, tmp_path) -> None:
+    mine = make(tmp_path)
+    ours = Autoscale() if make is autoscale else Dispatch()
+    assert mine.horizon == ours.horizon
+    assert mine.domain == ours.domain
+    assert mine.constants == ours.constants
+    mine_stream, ours_stream = mine.start([0]), ours.start([0])
+    x = np.zeros(mine.domain.dim)
+    for t in range(1, mine.horizon + 1):
+        here, there = mine_stream.reveal(t, x), ours_stream.reveal(t, x)
+        assert (here.loss, here.constraint) == (there.loss, there.constraint)
+    short = from_table(next(tmp_path.glob("*.toml")), horizon=120)
+    for learner in (
+        coldq.COLDQ.for_problem(type(ours)(120)),
+        coldq.SelfTuning(ours.domain, 0.05),
+        coldq.RECOO.for_problem(type(ours)(120)),
+    ):
+        runs = [
+            coldq.simulate(learner, p, [0], keep=["decisions"]) for p in (short, type(ours)(120))
+        ]
+        assert np.array_equal(runs[0].decisions, runs[1].decisions)
+        assert np.array_equal(runs[0].loss, runs[1].loss)
+        assert np.array_equal(runs[0].constraint, runs[1].constraint)
+    h = np.array(0.25)
+    for t in (1, 7):
+        there = ours_stream.reveal(t, x).constraint
+        usual = ours.tighten if make is dispatch else lambda g, h: g.tightened(h * np.abs(g.b))
+        assert np.array_equal(mine.tighten(there, h).b, usual(there, h).b)
+
+
+def test_the_jobs_of_one_seed_as_a_table_are_the_same_to_the_last_bit(tmp_path) -> None:
+    mine, ours = jobs(tmp_path, 3), JobScheduling()
+    assert mine.domain == ours.domain
+    here, there = mine.constants, ours.constants
+    assert here.gradient_bound == there.gradient_bound
+    assert here.constraint_lipschitz == there.constraint_lipschitz
+    assert here.constraint_bound <= there.constraint_bound  # which is for every seed
+    mine_stream, ours_stream = mine.start([3]), ours.start([3])
+    for t in range(1, mine.horizon + 1):
+        a, b = mine_stream.reveal(t, np.zeros(100)), ours_stream.reveal(t, np.zeros(100))
+        assert a.loss == b.loss
+        assert a.constraint.demand == b.constraint.demand[0]
+    short = from_table(tmp_path / "jobs.toml", horizon=60)
+    learner = coldq.COLDQ.for_problem(JobScheduling(60))
+    runs = [coldq.simulate(learner, p, [3], keep=["decisions"]) for p in (short, JobScheduling(60))]
+    assert np.array_equal(runs[0].decisions, runs[1].decisions)
+    assert np.array_equal(runs[0].loss, runs[1].loss)
+
+
+def test_every_kind_of_table_is_the_same_problem_whatever_its_columns_order(
+    tmp_path,
+) -> None:
+    layout = TWO | {"rows": [LOAD]}
+    first = from_table(SMALL, layout)
+    turned = dict(reversed(SMALL.items())) | {"note": ["a", "b", "c"]}
+    frame = pd.DataFrame(turned, index=[7, 3, 5])
+    frame.to_csv(tmp_path / "small.csv", index=False)
+    with gzip.open(tmp_path / "packed.csv.gz", "wt") as file:
+        file.write((tmp_path / "small.csv").read_text().replace(",", ";"))
+    frame.to_parquet(tmp_path / "small.parquet")
+    np.savez(tmp_path / "small.npz", **SMALL)
+    for table in (
+        frame,
+        frame.convert_dtypes(),
+        pl.DataFrame(turned),
+        pl.DataFrame(turned).lazy(),
+        pa.table(turned),
+        {name: pd.Series(column) for name, column in turned.items()},
+        tmp_path / "small.csv",
+        str(tmp_path / "packed.csv.gz"),
+        tmp_path / "small.parquet",
+        tmp_path / "small.npz",
+    ):
+        again = from_table(table, layout)
+        assert (again.loss, again.constraint) == (first.loss, first.constraint)
+        assert again.domain == first.domain
+
+
+def test_keys_given_as_arguments_go_before_those_of_the_file(tmp_path) -> None:
+    write_csv(tmp_path / "a.csv", SMALL)  # type: ignore[arg-type]
+    (tmp_path / "a.toml").write_text('decide = {grid = [0, 9]}\ncost = "price"\n')
+    assert from_table(tmp_path / "a.csv").n_constraints == 0
+    assert from_table(tmp_path / "a.csv", rows=[LOAD]).n_constraints == 1
+    (tmp_path / "b.toml").write_text('table = "a.csv"\ndecide = {grid = [0, 9]}\ncost = "load"\n')
+    assert from_table(tmp_path / "b.toml").loss.c.ravel().tolist() == SMALL["load"]
+
+
+def test_least_squares_gains_and_both_are_what_they_say() -> None:
+    squares = {"sum": {"grid": 2.0, "diesel": "price"}, "to": "load"}
+    decide = {"grid": [0, 9], "diesel": [0, 9]}
+    near = from_table(SMALL, decide=decide, least_squares=squares)
+    both = from_table(SMALL, decide=decide, least_squares=[squares], cost="price", gain=1.0)
+    x = np.array([1.5, 0.25])
+    for k in range(3):
+        price, load = SMALL["price"][k], SMALL["load"][k]
+        miss = 0.5 * (2.0 * x[0] + price * x[1] - load) ** 2
+        here = near.start([0]).reveal(k + 1, x).loss
+        assert here.value(x) == pytest.approx(miss)
+        here = both.start([0]).reveal(k + 1, x).loss
+        assert here.value(x) == pytest.approx(miss + (price - 1.0) * x.sum())
+
+
+def test_rows_of_every_kind_have_the_sign_that_their_words_say() -> None:
+    problem = from_table(
+        SMALL,
+        TWO,
+        rows=[
+            {"sum": {"grid": "price"}, "at_most": 20.0, "at_least": "load"},
+            {"name": "served", "capacity": {"scale": 2.0, "rate": {"grid": 1.0}}, "at_least": 3},
+            {"sum": ["grid", "diesel"], "plus": 1.0, "equal": ["load", "price"]},
+            {"sum": "grid", "plus": "price", "at_least": "load"},
+        ],
+    )
+    x = np.array([2.0, 4.0])
+    g = problem.start([0]).reveal(3, x).constraint.value(x)
+    served = 2.0 * np.log1p(2.0)
+    assert g == pytest.approx(
+        [8.0 - 20.0, 6.0 - 8.0, 3.0 - served, 7.0 - 10.0, 10.0 - 7.0, 6.0 - 6.0]
+    )
+    assert problem.row_names == (
+        "row 1, at most", "row 1, at least", "'served'", "row 3, at most", "row 3, at least",
+        "row 4",
+    )  # fmt: skip
+    tight = problem.tighten(problem.start([0]).reveal(3, x).constraint, np.array(0.5)).value(x)
+    assert tight - g == pytest.approx([10.0, 3.0, 1.5, 0.0, 0.0, 1.0])  # equalities stay
+
+
+def test_shares_are_simplices() -> None:
+    stocks = {"a": [0.1, -0.2, 0.0], "b": [0.0, 0.1, 0.2], "c": [0.0, 0.0, 0.1]}
+    whole = from_table(stocks, decide=["a", "b", "c"], shares="all", gain="*")
+    assert whole.domain == coldq.Simplex(3)
+    capped = from_table(stocks, decide=["a", "b", "c"], between=[0, 0.5], shares="all", gain="*")
+    assert capped.domain == coldq.Simplex(3, cap=0.5)
+    part = from_table(
+        stocks, decide={"a": [0, 3], "b": [0, 2], "c": [1, 4]}, shares=["b", "c"], total=4.0,
+        gain="*",
+    )  # fmt: skip
+    assert part.domain.contains([3.0, 1.0, 3.0])
+    assert not part.domain.contains([3.0, 3.0, 1.0])
+    assert not part.domain.contains([3.0, 1.0, 2.0])
+    trace = coldq.simulate(coldq.COLDQ.for_problem(part), part, [0], keep=["decisions"])
+    assert trace.decisions is not None
+    assert part.domain.contains(trace.decisions[0], 1e-9).all()
+
+
+def test_gaps_are_refused_filled_or_skipped_as_said() -> None:
+    table = {
+        "when": ["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"],
+        "price": [1.0, 2.0, None, 4.0],
+    }
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 3; gaps"):
+        from_table(table, keys)
+    filled = from_table(table, keys, gaps="fill")
+    assert filled.loss.c.ravel().tolist() == [1.0, 2.0, 2.0, 2.0, 2.0, 4.0]
+    assert any("2 missing rows" in words for words in filled.provenance)
+    skipped = from_table(table, keys, gaps="skip")
+    assert skipped.loss.c.ravel().tolist() == [1.0, 2.0, 4.0]
+    whole = table | {"price": [1.0, 2.0, 3.0, 4.0]}
+    with pytest.raises(coldq.InvalidInput, match="1 day apart, but 2024-01-02 and 2024-01-05"):
+        from_table(whole, keys)
+    with pytest.raises(coldq.InvalidInput, match="no number in row 1"):
+        from_table(whole | {"price": [None, 2.0, 3.0, 4.0]}, keys, gaps="fill")
+    far = whole | {"when": ["2024-01-01", "2024-01-02", "2024-01-03", "2124-01-06"]}
+    with pytest.raises(coldq.InvalidInput, match="slots would be made up"):
+        from_table(far, keys, gaps="fill")
+    close = whole | {"when": ["2024-01-01", "2024-01-02", "2024-01-02 01:00", "2024-01-03"]}
+    with pytest.raises(coldq.InvalidInput, match="1 hour apart"):
+        from_table(close, keys, gaps="fill")
+    assert from_table(close, keys, gaps="skip").horizon == 4
+
+
+def test_times_may_be_written_in_many_ways() -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    prices = [1.0, 2.0, 3.0]
+    months = ["2024-01-01", "2024-02-01", "2024-03-01"]
+    for when in (
+        [0, 5, 10],
+        ["1959", "1960", "1961"],
+        months,
+        [f"{month} 12:00" for month in months],
+        [f"{month}T12:00:00+02:00" for month in months],
+        pd.to_datetime(months).tz_localize("US/Eastern"),
+        np.array(months, "datetime64[D]"),
+        [np.datetime64(month).item() for month in months],
+    ):
+        assert from_table(pd.DataFrame({"when": when, "price": prices}), keys).horizon == 3
+    written = {"when": ["Jan 1 2000", "Feb 1 2000", "Mar 1 2000"], "price": prices}
+    assert from_table(written, keys, time_format="%b %d %Y").horizon == 3
+    with pytest.raises(coldq.InvalidInput, match=r"is 'Jan 1 2000' in row 1"):
+        from_table(written, keys)
+
+
+WRONG = [
+    ({"cost": {"grid": "prize", "diesel": 3.5}}, "no column 'prize' .did you mean 'price'"),
+    ({"rows": [{"sum": "all", "at_last": "load"}]}, "'at_last' .did you mean 'at_least'"),
+    ({"decied": 3}, "no key 'decied' .did you mean 'decide'"),
+    ({"rows": [{"sum": ["gird"], "at_least": 1}]}, "row 1: sum names 'gird'.*mean 'grid'"),
+    ({"rows": [{"name": "served", "sum": "all"}]}, "'served': needs at_most"),
+    ({"rows": [{"at_least": 1.0}]}, "needs either sum"),
+    ({"rows": "load"}, r"written as \[\[rows\]\]"),
+    ({"cost": {"grid": 1.0}}, "nothing of 'diesel'"),
+    ({"cost": 1.0}, "names no column"),
+    ({"cost": None}, "says nothing of what a decision costs"),
+    ({"cost": "note"}, "'note' must be numbers, but is 'x' in row 1"),
+    ({"decide": {"grid": [0, "load"], "diesel": [0, 1]}}, "fixed numbers.* is a row"),
+    ({"decide": {"grid": [9, 0], "diesel": [0, 1]}}, "the least comes first"),
+    ({"decide": ["grid", "diesel"]}, "'grid' needs bounds"),
+    ({"decide": ["grid", "grid"]}, "different names"),
+    ({"gaps": "mend"}, "gaps must be one of"),
+    ({"time": "load"}, "after 7 comes 6 in row 3, which is earlier"),
+    ({"time": "same"}, "after 1 comes 1 in row 2 again"),
+    ({"shares": "all", "total": 100}, "cannot add up to 100"),
+    ({"total": 2.0}, "needs shares"),
+    ({"copies": 0}, "copies of 'grid' must be a whole number"),
+    ({"rows": [{"capacity": {"scale": 1, "rate": 1}, "at_most": 1}]}, "its returns fall"),
+    ({"rows": [{"capacity": {"scale": 1}, "at_least": 1}]}, "needs rate"),
+    ({"cost": "inf"}, "'inf' must be finite, but is inf in row 2"),
+]
+
+
+@pytest.mark.parametrize(("keys", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_what_is_wrong_is_named_in_a_sentence(keys, words) -> None:
+    table = SMALL | {"note": ["x", "y", "z"], "same": [1, 1, 2], "inf": [1.0, np.inf, 2.0]}
+    with pytest.raises(coldq.InvalidInput, match=words):
+        from_table(table, TWO | keys)
+    with pytest.raises(coldq.InvalidInput, match="horizon is 9"):
+        from_table(table, TWO, horizon=9)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
+    for name, content, words in (
+        ("a.csv", b"", "empty"),
+        ("b.csv", b"price,load\n1,2\n3\n", "line 3: the header names 2 columns"),
+        ("c.csv", b"price\n1\n", "at least two rows"),
+        ("d.csv", b"price,price\n1,2\n3,4\n", "2 columns are called 'price'"),
+        ("e.csv", b"price\n\xff\xfe\n", "UTF-8"),
+        ("f.csv.gz", b"no gzip", "cannot be read"),
+        ("g.parquet", b"no parquet", "parquet"),
+        ("h.npz", b"no arrays", "npz"),
+        ("i.xlsx", b"", "a table is a file of"),
+        ("k.csv", b"price\n1_0\n2\n", "'1_0' in row 1"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(coldq.Error, match=words):
+            from_table(tmp_path / name, decide={"grid": [0, 9]}, cost="price")
+    with pytest.raises(coldq.InvalidInput, match="no such file"):
+        from_table(tmp_path / "none.csv", decide={"grid": [0, 9]}, cost="price")
+    (tmp_path / "z.toml").write_text("decide = [")
+    with pytest.raises(coldq.NotReadable, match="is not TOML"):
+        from_table(tmp_path / "z.toml")
+    (tmp_path / "y.toml").write_text("decide = {a = [0, 1]}\n")
+    with pytest.raises(coldq.InvalidInput, match=r"no table y.csv"):
+        from_table(tmp_path / "y.toml")
+    with pytest.raises(coldq.InvalidInput, match="a table is a path"):
+        from_table(7, decide={"grid": [0, 9]}, cost="price")
+
+
+def test_units_that_look_wrong_get_a_sentence() -> None:
+    loads = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7.0, 6.0]}
+    watts = {"price": [3.0, 2.0, 4.0], "load": [5e9, 7e9, 6e9]}
+    spike = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7e6, 6.0]}
+    both = [LOAD, {"name": "gas", "sum": {"diesel": 1e-7}, "at_most": 1e-6}]
+    for table, rows, cost, words in (
+        (watts, [LOAD], TWO["cost"], "row 1 has limits of about 6e.09"),
+        (spike, [LOAD], TWO["cost"], "column 'load' is 7e.06 in row 2, where 6 is usual"),
+        (loads, both, TWO["cost"], "row 1 has a size of 18, 'gas' has a size of 1e-06"),
+        (loads, [LOAD], {"grid": "price", "diesel": 4e6}, "the cost of diesel is up to"),
+    ):
+        with pytest.warns(coldq.UnlikelyUnits, match=words):
+            from_table(table, TWO, rows=rows, cost=cost)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_table(loads, TWO, rows=[LOAD])
