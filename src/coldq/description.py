@@ -103,9 +103,7 @@ def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, 
         return f"{path} of {whole}" if path else whole
 
     def parts(part: Any, path: str) -> Mapping[str, Any]:
-        _name_of(part, f"{place(path)} is a {type(part).__name__}, which")
-        own = getattr(part, "_arguments", None)
-        return constructor_fields(part) if own is None else own()
+        return taken_apart(part, f"{place(path)} is a {type(part).__name__}, which")[1]
 
     def refuse(part: Any, path: str) -> Any:
         name = getattr(part, "__name__", None)
@@ -113,6 +111,12 @@ def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, 
         raise NotSaveable(f"{place(path)} is {kind}, which cannot be described: {BEYOND}")
 
     return Walk(lambda part: _name_of(part, ""), parts, array, refuse)(value)
+
+
+def taken_apart(value: Any, words: str = "this") -> tuple[str, Mapping[str, Any]]:
+    """The name of a value's constructor, and the arguments that make an equal one of it."""
+    name, own = _name_of(value, words), getattr(value, "_arguments", None)
+    return name, constructor_fields(value) if own is None else own()
 
 
 def _name_of(value: Any, words: str) -> str:

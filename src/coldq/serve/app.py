@@ -16,8 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coldq.agent import Agent
-from coldq.agent.agent import OtherFeedback
+from coldq.agent import Agent, OtherFeedback
 from coldq.description import build
 from coldq.errors import Error, InUse, NotReadable, NotWritten
 from coldq.feedback import Forecast
