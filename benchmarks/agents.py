@@ -9,13 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,16 +19,23 @@ from typing import Any
 import numpy as np
 
 import coldq
+from benchmarks.load import HEAD, Measured, Server, request, serving
+from coldq.agent.packing import packed
 
 P, N = 10, 2
+CONNECTIONS = 8
 BLOCK = 20  # calls in a row before the next competitor's turn
 EMPTY = """
-import sys, uvicorn
+import uvicorn
+from typing import Any
 from fastapi import FastAPI
 from coldq.commands.serve import bound
 app = FastAPI()
 @app.put("/empty")
 async def empty() -> dict[str, int]:
+    return {"round": 1}
+@app.put("/parsed")
+async def parsed(told: dict[str, Any]) -> dict[str, int]:
     return {"round": 1}
 listening = bound("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
@@ -89,98 +92,104 @@ class Live:
 
 
 class Commit:
-    """One row a transaction, as long as a feedback is, as durable as an agent's."""
+    """One row a transaction, as long as an agent's is and as durable."""
 
     def __init__(self, path: Path, given: list[Any]) -> None:
         self.db = sqlite3.connect(path, isolation_level=None)
         self.db.execute("PRAGMA locking_mode=EXCLUSIVE")
         self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute("PRAGMA synchronous=FULL")
-        self.db.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, text TEXT)")
-        self.text = json.dumps([coldq.describe(part) for part in given[0]])
+        self.db.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB)")
+        self.data = bytes(8 * P) + (packed(coldq.Feedback(*given[0])) or b"")
 
     def __call__(self) -> None:
-        self.db.execute("INSERT INTO rows (text) VALUES (?)", (self.text,))
-
-
-@contextmanager
-def serving(*command: str) -> Iterator[int]:
-    """The port of a server in a process of its own."""
-    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            yield int(line.split(",")[0].rpartition(":")[2])
-        finally:
-            process.terminate()
-            process.communicate()
-
-
-class Connection:
-    """A connection that stays open, and requests written out ahead: the client costs little."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.connect()
-
-    def connect(self) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", self.port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """An answer; a server closes what was idle for seconds, and any request may come again."""
-        try:
-            return self.once(method, path, body)
-        except ConnectionError:
-            self.connect()
-            return self.once(method, path, body)
-
-    def received(self) -> bytes:
-        some = self.socket.recv(65536)
-        if not some:
-            raise ConnectionResetError
-        return some
-
-    def once(self, method: str, path: str, body: bytes) -> bytes:
-        head = (
-            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        self.socket.sendall(head.encode() + body)
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += self.received()
-        start, _, rest = answer.partition(b"\r\n\r\n")
-        lower = start.lower()
-        length = int(lower.partition(b"content-length:")[2].split(b"\r\n")[0])
-        while len(rest) < length:
-            rest += self.received()
-        if b" 20" not in start.split(b"\r\n")[0]:
-            raise RuntimeError(rest.decode())
-        return rest
+        self.db.execute("INSERT INTO rows (data) VALUES (?)", (self.data,))
 
 
 class Remote:
-    """An agent of a server: its next decision, and the feedback of the last one."""
+    """Agents of a server, one for each connection: their next decisions, and feedback for them."""
 
-    def __init__(self, port: int, given: list[Any]) -> None:
-        self.line, self.round = Connection(port), 0
-        self.bodies = [
-            json.dumps({"loss": coldq.describe(f), "constraint": coldq.describe(g)}).encode()
-            for f, g in given
-        ]
+    def __init__(self, server: Server, given: list[Any]) -> None:
+        self.server, self.decided, self.told = server, 0, 0
+        self.bodies = [body(*each) for each in given]
         made = {"learner": coldq.describe(learner()), "n_constraints": N, "limit": None}
-        self.line.ask("PUT", "/agents/a", json.dumps(made).encode())
-        self.told = 0
+        text = json.dumps(made).encode()
+        server.take([[request("PUT", f"/agents/a{k}", text)] for k in range(CONNECTIONS)])
 
-    def decide(self) -> None:
-        self.round += 1
-        self.line.ask("PUT", f"/agents/a/rounds/{self.round}")
+    def decide(self, count: int, into: Measured) -> None:
+        first, self.decided = self.decided + 1, self.decided + count
+        self.server.take(
+            [
+                [request("PUT", f"/agents/a{k}/rounds/{n}") for n in range(first, first + count)]
+                for k in range(CONNECTIONS)
+            ],
+            into,
+        )
 
-    def observe(self) -> None:
-        self.told += 1
-        body = self.bodies[self.told % len(self.bodies)]
-        self.line.ask("PUT", f"/agents/a/rounds/{self.told}/feedback", body)
+    def observe(self, count: int, into: Measured) -> None:
+        first, self.told = self.told + 1, self.told + count
+        self.server.take(
+            [
+                [
+                    request(
+                        "PUT",
+                        f"/agents/a{k}/rounds/{n}/feedback",
+                        self.bodies[(n + k) % len(self.bodies)],
+                    )
+                    for n in range(first, first + count)
+                ]
+                for k in range(CONNECTIONS)
+            ],
+            into,
+        )
+
+
+def body(loss: Any, rows: Any) -> bytes:
+    """A feedback as a client sends it."""
+    return json.dumps({"loss": coldq.describe(loss), "constraint": coldq.describe(rows)}).encode()
+
+
+def over_http(folder: Path, given: list[Any], turns: int) -> None:
+    """Requests a second of decide and observe, beside empty endpoints and bare commits."""
+    serve = "-m", "coldq", "serve", "--port", "0", "--token", "t"
+    names = "empty", "parsed", "decide", "observe", "decide on disk", "observe on disk", "commit"
+    seen = {name: Measured() for name in names}
+    commit, count = Commit(folder / "beside.db", given), 50
+    with (
+        serving("-c", EMPTY) as empty,
+        serving(*serve) as memory,
+        serving(*serve, "--folder", str(folder / "agents")) as disk,
+    ):
+        nothing = [[request("PUT", "/empty")] * count] * CONNECTIONS
+        parsed = [[request("PUT", "/parsed", body(*given[0]))] * count] * CONNECTIONS
+        one, kept = Remote(memory, given), Remote(disk, given)
+        for turn in range(turns + 1):
+            if turn == 1:  # all is compiled and warm
+                seen = {name: Measured() for name in names}
+            empty.take(nothing, seen["empty"])
+            empty.take(parsed, seen["parsed"])
+            one.decide(count, seen["decide"])
+            one.observe(count, seen["observe"])
+            kept.decide(count, seen["decide on disk"])
+            kept.observe(count, seen["observe on disk"])
+            begun = perf_counter()
+            for _ in range(count * CONNECTIONS):
+                before = perf_counter()
+                commit()
+                seen["commit"].seconds.append(perf_counter() - before)
+            seen["commit"].rates.append(count * CONNECTIONS / (perf_counter() - begun))
+    print(f"\nOver HTTP, {CONNECTIONS} connections, {turns} turns of {count} requests on each:")
+    print(HEAD)
+    base, commits = seen["empty"].rate(), seen["commit"].rate()
+    print(seen["empty"].row("empty endpoint", None))
+    print(seen["parsed"].row("empty endpoint that takes the JSON", base))
+    print(seen["decide"].row("decide (target 0.5)", base))
+    print(seen["observe"].row("observe (target 0.5)", base))
+    print(seen["decide on disk"].row("decide, on disk", base))
+    print(seen["observe on disk"].row("observe, on disk", base))
+    print(seen["commit"].row("bare commits, one after the other", None))
+    ratio = seen["observe on disk"].rate() / commits
+    print(f"observe on disk: {ratio:.2f} of the rate of bare commits of the same size", flush=True)
 
 
 def resident() -> int:
@@ -238,37 +247,8 @@ def main() -> None:
         add("decide + observe, on disk", found["agent"], "a commit", found["commit"], "2")
         found = in_turns({"wake": wake(folder, given), "commit": disk["commit"]}, count // 50)
         add("wake an idle agent", found["wake"], "a commit", found["commit"], "-")
-        serve = "-m", "coldq", "serve", "--port", "0", "--token", "t"
-        with (
-            serving("-c", EMPTY) as empty,
-            serving(*serve) as memory,
-            serving(*serve, "--folder", str(folder / "agents")) as durable,
-        ):
-            nothing, one, kept = Connection(empty), Remote(memory, given), Remote(durable, given)
-            found = in_turns(
-                {
-                    "empty": lambda: nothing.ask("PUT", "/empty"),
-                    "decide": one.decide,
-                    "observe": one.observe,
-                    "decide on disk": kept.decide,
-                    "observe on disk": kept.observe,
-                    "commit": disk["commit"],
-                },
-                count // 4,
-            )
-        base = found["empty"]
-        add("HTTP, the empty endpoint", base, "itself", base, "-")
-        add("HTTP, decide", found["decide"], "the empty endpoint", base, "2")
-        add("HTTP, observe", found["observe"], "the empty endpoint", base, "2")
-        both = base + found["commit"]
-        add(
-            "HTTP, observe on disk", found["observe on disk"], "both, empty and a commit", both, "-"
-        )
+        over_http(folder, given, 2 if quick else 10)
     agents, rounds = (500, 10) if quick else (10_000, 10)
-    rates = ", ".join(
-        f"{name} {1.0 / np.mean(found[name]):,.0f}" for name in ("empty", "decide", "observe")
-    )
-    print(f"Requests a second over one connection: {rates}.")
     kilobytes = weigh(agents, rounds, given)
     print(f"{agents:,} agents, {rounds} rounds remembered: {kilobytes:.1f} kB each.")
 

@@ -114,9 +114,7 @@ def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, 
         return f"{path} of {whole}" if path else whole
 
     def parts(part: Any, path: str) -> Mapping[str, Any]:
-        _name_of(part, f"{place(path)} is a {type(part).__name__}, which")
-        own = getattr(part, "_arguments", None)
-        return constructor_fields(part) if own is None else own()
+        return taken_apart(part, f"{place(path)} is a {type(part).__name__}, which")[1]
 
     def refuse(part: Any, path: str) -> Any:
         name = getattr(part, "__name__", None)
@@ -124,6 +122,12 @@ def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, 
         raise NotSaveable(f"{place(path)} is {kind}, which cannot be described: {BEYOND}")
 
     return Walk(lambda part: _name_of(part, ""), parts, array, refuse)(value)
+
+
+def taken_apart(value: Any, words: str = "this") -> tuple[str, Mapping[str, Any]]:
+    """The name of a value's constructor, and the arguments that make an equal one of it."""
+    name, own = _name_of(value, words), getattr(value, "_arguments", None)
+    return name, constructor_fields(value) if own is None else own()
 
 
 def _name_of(value: Any, words: str) -> str:
@@ -185,14 +189,14 @@ def build(description: Mapping[str, Any]) -> Any:
 def _built(value: Any, path: str, depth: int) -> Any:
     if depth > DEEPEST:
         raise InvalidInput(f"a description has at most {DEEPEST} levels, but this goes on below")
-    if isinstance(value, str):
-        return NOT_IN_JSON.get(value, value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        if PLAIN.issuperset(map(type, value)):
+    if isinstance(value, (list, tuple)):
+        if _of_numbers(value, depth):
             return list(value)
         return [_built(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
+    if isinstance(value, str):
+        return NOT_IN_JSON.get(value, value)
+    if value is None or isinstance(value, (int, float)):
+        return value
     if isinstance(value, Mapping) and "base64" in value:
         return _array(value, path)
     if isinstance(value, Mapping) and "type" in value:
@@ -203,10 +207,19 @@ def _built(value: Any, path: str, depth: int) -> Any:
     )
 
 
+def _of_numbers(value: Any, depth: int) -> bool:
+    """Whether all in a list, and in those within it, are numbers that stay what they are."""
+    kinds = set(map(type, value))
+    if kinds == {list} and depth < DEEPEST:
+        return all(_of_numbers(part, depth + 1) for part in value)
+    return kinds <= PLAIN
+
+
 @cache
-def _takes(name: str) -> Mapping[str, Parameter]:
-    """The arguments of a constructor."""
-    return signature(constructors()[name]).parameters
+def _takes(name: str) -> Mapping[str, tuple[Any, Any]]:
+    """The arguments of a constructor: the kind and the default of each."""
+    known = signature(constructors()[name]).parameters
+    return {word: (one.kind, one.default) for word, one in known.items()}
 
 
 def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
@@ -217,18 +230,17 @@ def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
         more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
         raise InvalidInput(f"there is no {name!r:.80} to build{more}")
     takes = _takes(name)
-    given = {word: part for word, part in value.items() if word != "type"}
-    odd = [word for word in given if word not in takes]
-    if odd:
-        raise InvalidInput(f"{name} takes {', '.join(takes)}, but {path} has {odd[0]!r:.80}")
+    for word in value:
+        if word not in takes and word != "type":
+            raise InvalidInput(f"{name} takes {', '.join(takes)}, but {path} has {word!r:.80}")
     arguments, several = {}, []
-    for word, parameter in takes.items():
-        if word not in given:
-            if parameter.default is Parameter.empty:
+    for word, (kind, default) in takes.items():
+        if word not in value:
+            if default is Parameter.empty:
                 raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
             continue
-        part = _built(given[word], f"{path}.{word}", depth + 1)
-        if parameter.kind is not Parameter.VAR_POSITIONAL:
+        part = _built(value[word], f"{path}.{word}", depth + 1)
+        if kind is not Parameter.VAR_POSITIONAL:
             arguments[word] = part
         elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):
             several = list(part)

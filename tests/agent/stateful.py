@@ -40,6 +40,7 @@ class Rounds(RuleBasedStateMachine):
         self.open: list[int] = []
         self.held: list[int] = []
         self.skipped: set[int] = set()
+        self.unsure = False  # whether a kill may have forgotten one round
 
     def apply(self, round: int) -> None:
         x = self.played[round]
@@ -63,6 +64,7 @@ class Rounds(RuleBasedStateMachine):
         decision = self.agent.decide(number if ahead else None)
         assert decision.round == number
         if not again:
+            self.unsure = False
             self.played[number] = self.state.x
             self.open.append(number)
         assert decision.x.tobytes() == self.played[number].tobytes()  # type: ignore[attr-defined]
@@ -70,7 +72,9 @@ class Rounds(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def observe(self, data: st.DataObject) -> None:
-        round = data.draw(st.sampled_from(self.open))
+        self.tell(data.draw(st.sampled_from(self.open)))
+
+    def tell(self, round: int) -> None:
         first = round == min([*self.open, *self.held])
         receipt = self.agent.observe(round, *measured(round, self.played[round]))  # type: ignore[arg-type]
         self.open.remove(round)
@@ -95,6 +99,8 @@ class Rounds(RuleBasedStateMachine):
     def say_what_changes_nothing(self, round: int, kind: int) -> None:
         known = 1 <= round <= len(self.played)
         over = known and round not in self.open
+        if not known and self.unsure and 0 < round - len(self.played) <= 2:
+            return
         if not known:
             for call in (
                 lambda: self.agent.observe(round, *revealed(1)),
@@ -121,8 +127,8 @@ class Rounds(RuleBasedStateMachine):
                 self.agent.decide(round)
 
     @precondition(lambda self: self.path is not None)
-    @rule(clean=st.booleans())
-    def crash_and_open(self, clean: bool) -> None:
+    @rule(clean=st.booleans(), then=st.sampled_from(["decide", "go on", "observe", "skip"]))
+    def crash_and_open(self, clean: bool, then: str) -> None:
         assert self.path is not None
         path = self.path.with_name(f"{int(self.path.stem) + 1}.db")
         if clean:
@@ -132,6 +138,23 @@ class Rounds(RuleBasedStateMachine):
                 shutil.copyfile(f"{self.path}{suffix}", f"{path}{suffix}")
         self.agent.close()
         self.path, self.agent = path, coldq.Agent.open(path)
+        latest = len(self.played)
+        self.unsure = self.agent.round == latest
+        if self.unsure:
+            return
+        # A kill may forget that the latest round was opened. Whatever is said of it, it was.
+        assert not clean and self.agent.round == latest - 1 and latest in self.open
+        if then == "decide":
+            assert self.agent.decide().x.tobytes() == self.played[latest].tobytes()  # type: ignore[attr-defined]
+        elif then == "go on":
+            self.decide(True)
+        elif then == "observe":
+            self.tell(latest)
+        else:
+            assert self.agent.skip(latest) == (latest, "skipped")
+            self.open.remove(latest)
+            self.skipped.add(latest)
+            self.go_on()
 
     @invariant()
     def they_agree(self) -> None:

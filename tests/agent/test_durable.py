@@ -15,7 +15,7 @@ import pytest
 
 import coldq
 from coldq.agent.store import EVERY
-from tests.agent.feeds import LEARNER, X, bits, measured, revealed
+from tests.agent.feeds import LEARNER, X, bits, measured, revealed, undisturbed
 from tests.processes import read_line, started
 
 
@@ -249,49 +249,81 @@ def test_nothing_in_a_file_is_executed(path: Path) -> None:
         coldq.Agent.open(path)
 
 
-def test_a_full_disk_is_said_and_the_last_good_state_is_there(path: Path) -> None:
-    with coldq.Agent(LEARNER, 2, path=path) as one:
-        played(one, range(5))
-        db = one._store._db  # type: ignore[union-attr]
-        pages = db.execute("PRAGMA page_count").fetchone()[0]
-        one.decide()
-        db.execute(f"PRAGMA max_page_count={pages}")
-        before, huge = bits(one.state), coldq.LeastSquares(np.ones((4000, 3)), np.ones(4000))
-        for _ in range(2):
-            with pytest.raises(coldq.NotWritten, match="full"):
-                one.observe(6, huge, revealed(6)[1])
-            assert bits(one.state) == before and one.in_flight == (6,)
-        with coldq.Agent.open(crash(one, path)) as again:
-            assert bits(again.state) == before and again.in_flight == (6,)
-        db.execute("PRAGMA max_page_count=1000000")
-        assert one.observe(6, huge, revealed(6)[1]).status == "applied"
-
-
-LIMITED = """
+FULL = """
 import resource, signal, sys, coldq
-from tests.agent.feeds import LEARNER, revealed
-one = coldq.Agent(LEARNER, 2, path=sys.argv[1])
-one.observe(one.decide().round, *revealed(1))
+from pathlib import Path
+from tests.agent.feeds import LEARNER, bits, revealed
+path = Path(sys.argv[1])
+one = coldq.Agent(LEARNER, 2, path=path)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # no file may be longer
-done = 1
-try:
-    while True:
-        one.observe(one.decide().round, *revealed(done + 1))
-        done += 1
-except coldq.NotWritten as error:
-    assert one.state.t == done + 1
-    print("applied", done, error, flush=True)
+
+def longest(size):  # that any file of this process may be
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+for room in (60_000, 60_010, 61_000, 64_096, 70_000):
+    longest(room)
+    try:
+        while True:
+            decision = one.decide()
+            before = bits(one.state)
+            one.observe(decision.round, *revealed(decision.round))
+            print("applied", decision.round, flush=True)
+    except coldq.NotWritten as error:
+        assert "could not be written" in str(error), error
+    for attempt in range(2):
+        assert bits(one.state) == before and one.in_flight == (decision.round,)
+        try:
+            one.observe(decision.round, *revealed(decision.round))
+        except coldq.NotWritten:
+            print("refused", flush=True)
+    # What is on disk now is what a process that ends here leaves: a copy of it is whole.
+    longest(resource.RLIM_INFINITY)
+    copy = path.with_name(f"copy{room}.db")
+    for suffix in ("", "-wal"):
+        Path(f"{copy}{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    with coldq.Agent.open(copy) as again:
+        assert bits(again.state) == before
+        assert again.observe(decision.round, *revealed(decision.round)).status == "applied"
+    assert one.observe(decision.round, *revealed(decision.round)).status == "applied"
+    assert bits(one.state) == bits(again.state)
+    print("applied", decision.round, flush=True)
 """
 
 
-def test_a_write_that_fails_leaves_what_was_acknowledged(path: Path) -> None:
-    with started("-c", LIMITED, str(path)) as process:
+def test_a_full_disk_is_said_and_the_last_good_state_is_there(path: Path) -> None:
+    with started("-c", FULL, str(path)) as process:  # and it ends as if it were killed
         assert process.stdout is not None and process.stderr is not None
-        words = process.stdout.read().split()
-        assert words[:1] == ["applied"], process.stderr.read()
+        lines = process.stdout.read().splitlines()
+        assert process.wait() == 0, process.stderr.read()
+    rounds = [int(line.split()[1]) for line in lines if line.startswith("applied")]
+    assert lines.count("refused") == 10 and rounds == list(range(1, len(rounds) + 1))
     with coldq.Agent.open(path) as again:
-        assert again.state.t == int(words[1]) + 1
+        assert bits(again.state) == bits(undisturbed(rounds))
+
+
+def test_a_decision_that_a_kill_forgot_is_the_same_again_and_takes_its_feedback(
+    path: Path,
+) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(4))
+        x = one.decide().x
+        copies = [shutil.copytree(path.parent, path.parent / f"copy{k}") for k in range(5)]
+        told = measured(5, x)
+        one.observe(5, *told)
+    opened = [coldq.Agent.open(copy / path.name) for copy in copies]
+    assert {again.round for again in opened} == {4}
+    assert np.array_equal(opened[0].decide().x, x)
+    assert np.array_equal(opened[1].decide(6).x, x) and opened[1].in_flight == (5, 6)
+    assert opened[2].skip(5).status == "skipped"
+    with pytest.raises(coldq.InvalidInput, match="round 6 was not decided yet"):
+        opened[3].observe(6, *told)
+    for again in (opened[0], opened[1], opened[3], opened[4]):
+        assert again.observe(5, *told).status == "applied"
+        assert bits(again.state) == bits(one.state)
+        with pytest.raises(coldq.InvalidInput, match="was not decided yet"):
+            again.observe(again.round + 1, *told)  # nobody can have that one
+    for again in opened:
+        again.close()
 
 
 def test_recovery_takes_all_of_a_whole_file(path: Path, tmp_path: Path) -> None:

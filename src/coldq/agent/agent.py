@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
-from inspect import signature
 from itertools import islice
 from operator import attrgetter
-from threading import Lock, get_ident
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_of, whole_number
-from coldq.agent.store import APPLIED, HELD, OPEN, Store
+from coldq._values import one_of, whole_number
+from coldq.agent.applying import applied, applied_or_skipped, log, takes_played
+from coldq.agent.packing import packed
+from coldq.agent.restored import require_same_agent, restored
+from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
+from coldq.agent.store import Store
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State
-from coldq.learners.maker import require_same
 from coldq.protocols import Constraint, Loss, require_learner
-from coldq.step.residuals import listening
 
 if TYPE_CHECKING:
     from coldq.agent.history import History
@@ -31,98 +30,7 @@ DUALS = ("queue", "multipliers", "margin")
 LATE = ("played", "held")
 ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
-log = logging.getLogger("coldq.agent")
-log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
-
-
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
-
-
-class Decision(NamedTuple):
-    """What to play, `x`, and the number of its `round`, to be named when its feedback is here.
-
-    >>> import coldq
-    >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10), n_constraints=1)
-    >>> agent.decide()
-    Decision(x=array([0., 0.]), round=1)
-    """
-
-    x: Array
-    round: int
-
-    def __eq__(self, other: object) -> bool:
-        """Of the same round, bit for bit."""
-        if not isinstance(other, Decision):
-            return NotImplemented
-        return self.round == other.round and np.array_equal(self.x, other.x)
-
-    def __hash__(self) -> int:
-        return hash(self.round)
-
-
-class Receipt(NamedTuple):
-    """What became of a message about a `round`.
-
-    `status` is "applied", or "waiting" for feedback that is held back until earlier rounds are
-    settled; "repeated" if this was known already; "skipped" if the feedback comes after its round
-    was; "past" if the round is so old that nothing is known of it. Only the first two change
-    anything.
-
-    >>> import coldq
-    >>> coldq.agent.Receipt(3, "waiting").accepted
-    True
-    """
-
-    round: int
-    status: str
-
-    @property
-    def accepted(self) -> bool:
-        """Whether this message was taken, now for the first time."""
-        return self.status in ("applied", "waiting")
-
-
-class OtherFeedback(InvalidInput):
-    """A round has another feedback already, which counts."""
-
-
-class Settled(NamedTuple):
-    """A round that is over: its feedback, None if it was skipped, and the state after it.
-
-    `known` is the feedback as data, if it is kept on disk and can be.
-    """
-
-    round: int
-    x: Array
-    feedback: Feedback | None
-    known: str | None
-    state: Any
-    residuals: list[Any]
-    seconds: float
-
-
-class Past(NamedTuple):
-    """What is remembered of a settled round; of one before a restart its feedback is data alone.
-
-    `duals` are the arrays of the state after it that the agent's `dual_names` name.
-    """
-
-    round: int
-    status: str
-    x: Array
-    feedback: Feedback | None
-    known: str | None
-    duals: tuple[Array, ...] | None
-    residuals: list[Any]
-    seconds: float
-
-
-class Held(NamedTuple):
-    """Feedback that waits for earlier rounds."""
-
-    decision: Decision
-    feedback: Feedback
-    known: str | None
 
 
 class Agent:
@@ -198,6 +106,7 @@ class Agent:
         self._open: dict[int, Decision] = {}  # without feedback, in the order of their rounds
         self._held: dict[int, Held] = {}
         self._settled: dict[int, Past] = {}  # the last of them, in the order of settling
+        self._unsure = False  # whether a kill may have forgotten that the next round was opened
         self._closed = False
         self._state = learner.init(self.n_constraints, start, batch)
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
@@ -298,22 +207,26 @@ class Agent:
         >>> agent.observe(1, coldq.Linear([-3.0]), None)
         Traceback (most recent call last):
         ...
-        coldq.agent.agent.OtherFeedback: round 1 has another feedback already: ...
+        coldq.agent.rounds.OtherFeedback: round 1 has another feedback already: ...
         """
         feedback = Feedback(loss, constraint, None, forecast)
         with self._lock:
             if type(round) is not int:
                 round = whole_number("round", round, 1)
             decision = self._open.get(round)
+            if decision is None and self._forgotten(round):
+                decision = self._opened()
             if decision is None:
                 return self._again(round, feedback)
             store = self._store
             if round != self._next and self.order == "round":
                 return self._hold(round, feedback, decision)
-            known = None if store is None else store.as_data(feedback)
-            first = self._apply(self._state, decision, feedback, known)
-            if self._held or store is not None:
+            known = None if store is None else packed(feedback)
+            first = applied(self.learner, self.late, self._state, decision, feedback, known)
+            if self._held:
                 self._settle(self._in_turn([first]))
+            elif store is not None:
+                self._settle([first])
             else:
                 del self._open[round]
                 self._state = first.state
@@ -333,6 +246,8 @@ class Agent:
         with self._lock:
             self._require_usable()
             round = whole_number("round", round, 1)
+            if self._forgotten(round):
+                self._opened()
             if round in self._open:
                 self._settle(self._in_turn([self._skipped(round, self._state)]))
                 return Receipt(round, "skipped")
@@ -386,54 +301,22 @@ class Agent:
 
     def _begin(self, store: Store) -> None:
         """Start in a new file, or go on in one that there is."""
-        mine = {"late": self.late, "order": self.order}
-        may_change = {"limit": self.limit, "remember": self.remember}
         batch = np.shape(self._state.x)[:-1]
+        fixed = {"n_constraints": self.n_constraints, "batch": batch}
+        fixed |= {"late": self.late, "order": self.order}
+        may_change = {"limit": self.limit, "remember": self.remember}
         if store.is_new:
-            fixed = {"n_constraints": self.n_constraints, "batch": batch}
-            store.create(self.learner, self._state, mine | may_change | fixed)
+            store.create(self.learner, self._state, fixed | may_change)
             return
         made = store.options()
-        own = getattr(self.learner, "_maker", None)
-        if own is not None:
-            remedy = f"coldq.Agent.open({os.fspath(store.path)!r}) goes on with the one it was"
-            require_same(made.fingerprint, own, f"the agent in {store.path} was made", remedy)
-        theirs = {"n_constraints": made.n_constraints, "batch": made.batch, **made.keywords}
-        for name, value in {"n_constraints": self.n_constraints, "batch": batch, **mine}.items():
-            if theirs[name] != value:
-                raise InvalidInput(
-                    f"the agent in {store.path} has {name} = {theirs[name]!r}, but this one "
-                    f"{value!r}"
-                )
-        self._restore(store, made)
+        require_same_agent(store.path, made, self.learner, fixed)
+
+        found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
+        self._state, self._latest, self._open, self._held, self._settled = found
+        self._next = min([*self._open, *self._held], default=self._latest + 1)
+        self._unsure = True
         if any(made.keywords[name] != value for name, value in may_change.items()):
             store.note(**may_change)
-
-    def _restore(self, store: Store, made: Any) -> None:
-        """The state and the rounds of a file; what came after its snapshot is applied again."""
-        like = self._state.x
-        state, again = store.state(self.learner, made.fingerprint), []
-        for row in store.rounds():
-            x, number = store.decision(row, like), row.round
-            x.flags.writeable = False
-            if row.status == OPEN:
-                self._open[number] = Decision(x, number)
-            elif row.status == HELD:
-                decision = Decision(x, number)
-                self._held[number] = Held(decision, store.feedback(row), row.feedback)
-            else:
-                applied = row.status == APPLIED
-                status = "applied" if applied else "skipped"
-                past = Past(number, status, x, None, row.feedback, None, [], 0.0)
-                self._settled[number] = past
-                if applied and (row.turn or 0) > store.turn:
-                    again.append((row.turn, Decision(x, number), row))
-            self._latest = number
-        for turn, decision, row in sorted(again, key=lambda each: each[0]):
-            state = self._apply(state, decision, store.feedback(row), None).state
-            store.applied_again(turn)
-        self._state = state
-        self._next = min([*self._open, *self._held], default=self._latest + 1)
 
     # Everything below is called with the lock held.
 
@@ -456,7 +339,12 @@ class Agent:
             self._store.opened(number, x)
         self._open[number] = decision
         self._latest = number
+        self._unsure = False
         return decision
+
+    def _forgotten(self, round: int) -> bool:
+        """Whether somebody may have this decision from before a kill; it is that of the state."""
+        return self._unsure and round == self._latest + 1
 
     def _decided(self, round: int) -> Decision | None:
         """The decision of a round that was opened, or None for the next one."""
@@ -467,33 +355,15 @@ class Agent:
             return self._open[round]
         if round in self._held:
             return self._held[round].decision
+        if self._forgotten(round - 1):
+            self._opened()
+            return None
         if round > self._latest:
             raise InvalidInput(
                 f"rounds are opened one after the other: after {self._latest} comes "
                 f"{self._latest + 1}, not {round}"
             )
         raise InvalidInput(f"round {round} is over; the latest is {self._latest}")
-
-    def _apply(
-        self, state: Any, decision: Decision, feedback: Feedback, known: str | None
-    ) -> Settled:
-        """A round with its feedback: the learner's update, and what it tells."""
-        x, round = decision
-        thread, heard = get_ident(), []
-        outer = listening.get(thread)
-        listening[thread] = heard  # as Residuals does, in half the time
-        begun = perf_counter()
-        try:
-            if x is state.x or self.late == "held":
-                state = self.learner.update(state, feedback)
-            else:
-                state = self.learner.update(state, feedback, played=x)
-        finally:
-            seconds = perf_counter() - begun
-            del listening[thread]
-            if outer is not None:
-                listening[thread] = outer
-        return new_tuple(Settled, (round, x, feedback, known, state, heard, seconds))
 
     def _skipped(self, round: int, state: Any) -> Settled:
         return Settled(round, self._open[round].x, None, None, state, [], 0.0)
@@ -507,20 +377,12 @@ class Agent:
         while number <= self._latest:
             held = self._held.get(number)
             if held is not None:
-                settled.append(self._apply_or_skip(state, held))
+                settled.append(applied_or_skipped(self.learner, self.late, state, held))
                 state = settled[-1].state
             elif number in self._open and number not in done:
                 break
             number += 1
         return settled
-
-    def _apply_or_skip(self, state: Any, held: Held) -> Settled:
-        """Feedback that waited for its turn. It was tried before; no other round pays for it."""
-        try:
-            return self._apply(state, *held)
-        except Exception as error:
-            log.error("the feedback of round %s failed: skipped: %s", held.decision.round, error)
-            return Settled(held.decision.round, held.decision.x, None, None, state, [], 0.0)
 
     def _settle(self, settled: list[Settled]) -> None:
         """Write rounds down, and only then let them count."""
@@ -553,14 +415,14 @@ class Agent:
     def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
         """Keep feedback back until earlier rounds are settled; what would fail then fails now."""
         self._require_usable()
-        known = None if self._store is None else self._store.as_data(feedback)
+        known = None if self._store is None else packed(feedback)
         if self._store is not None and known is None:
             raise InvalidInput(
                 f"the feedback of round {round} has functions of your own, which a file cannot "
                 f"hold, and must wait for round {self._next}: settle that one first, or describe "
                 "the feedback by coldq's own losses and constraints"
             )
-        self._apply(self._state, decision, feedback, None)
+        applied(self.learner, self.late, self._state, decision, feedback, None)
         if self._store is not None:
             self._store.hold(round, known)
         self._held[round] = Held(self._open.pop(round), feedback, known)
@@ -574,7 +436,7 @@ class Agent:
         if past is None or (isinstance(past, Past) and past.status == "skipped"):
             return Receipt(round, "past" if past is None else "skipped")
         if past.known is not None:
-            same = past.known == Store.as_data(feedback)
+            same = past.known == packed(feedback)
         else:  # of a function of a process before nothing is left to compare
             same = past.feedback is None or bool(past.feedback == feedback)
         if not same:
@@ -599,12 +461,3 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda state: tuple(getattr(state, name) for name in names)
-
-
-def takes_played(learner: Any) -> bool:
-    """Whether a learner's update takes feedback about a decision played before."""
-    card = getattr(learner, "card", None)
-    return (
-        getattr(card, "played", "taken") == "taken"
-        and "played" in signature(learner.update).parameters
-    )

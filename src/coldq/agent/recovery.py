@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coldq.agent.agent import Agent
-from coldq.agent.store import FORMAT, HELD, OURS, TABLES, Row, feedback_of
+from coldq.agent.packing import unpacked
+from coldq.agent.store import FORMAT, HELD, OURS, TABLES, Row
 from coldq.errors import Error, InvalidInput, NotReadable
 from coldq.files import whole_file
 
@@ -127,7 +128,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
 
 def _whole(row: Row) -> bool:
     try:
-        feedback_of(row.feedback)
+        unpacked(row.feedback)
     except (Error, ValueError, TypeError, KeyError):
         return False
     return True

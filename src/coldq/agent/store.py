@@ -2,7 +2,8 @@
 
 It is in WAL mode with synchronous=FULL. What is acknowledged is on disk; a file that was cut off in
 the middle of a write, by a kill or by the power, opens as of the last transaction. All of it is
-data: arrays in NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON.
+data: arrays in NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON,
+feedback as :mod:`coldq.agent.packing` has it.
 
 The state is written as a snapshot now and then. Feedback that was applied since is applied again
 when the file is opened, which gives the same bits. Feedback that holds functions of the user's own
@@ -23,33 +24,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.description import as_bytes, build, describe, described
+from coldq.agent.packing import unpacked
+from coldq.description import build, describe
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
-from coldq.feedback import Feedback, Forecast
+from coldq.feedback import Feedback
 from coldq.learners.maker import KEY
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
-FORMAT = 1
+FORMAT = 2
 OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
-_compact = json.JSONEncoder(separators=(",", ":")).encode
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL, feedback TEXT
+    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL, feedback BLOB
 );
 """
 
 
+INSERT = "INSERT INTO rounds (round, status, turn, x, feedback) VALUES (?, ?, ?, ?, ?)"
+UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+
+
 class Row(NamedTuple):
-    """A round as it is on disk; `turn` counts the feedbacks that were applied."""
+    """A round as it is on disk; `turn` counts the feedbacks that were applied.
+
+    `x` is None where it is on disk already.
+    """
 
     round: int
     status: int
     turn: int | None
-    x: bytes
-    feedback: str | None
+    x: bytes | None
+    feedback: bytes | None
 
 
 class Options(NamedTuple):
@@ -77,12 +85,14 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
         self.path = Path(path)
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
-        with self._errors():
+        self._unwritten: Row | None = None  # the latest round, if it was only opened
+        self._errors = InOurWords(self.path)
+        with self._errors:
             self._db = sqlite3.connect(
                 self.path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
         try:
-            with self._errors():
+            with self._errors:
                 self._lock(new)
         except BaseException:
             self._db.close()
@@ -109,7 +119,7 @@ class Store:
         if not self.is_new:
             found = run("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise self._damaged(found)
+                raise self._errors.damaged(found)
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
@@ -143,7 +153,7 @@ class Store:
 
     def options(self) -> Options:
         """What the agent was made with."""
-        with self._errors():
+        with self._errors:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         try:
             found = {name: json.loads(value) for name, value in meta.items()}
@@ -156,7 +166,7 @@ class Store:
                 {name: found[name] for name in ("late", "order", "limit", "remember")},
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged(f"its description is not whole: {error!r}") from None
+            raise self._errors.damaged(f"its description is not whole: {error!r}") from None
 
     def note(self, **options: Any) -> None:
         """Other options than before."""
@@ -165,36 +175,36 @@ class Store:
 
     def state(self, learner: Any, text: str) -> Any:
         """The state of the snapshot; `text` is the fingerprint, which was compared."""
-        with self._errors():
+        with self._errors:
             found = dict(self._db.execute("SELECT name, array FROM state"))
         try:
             arrays = {name: _array(data) for name, data in found.items()}
         except (ValueError, OSError, EOFError) as error:
-            raise self._damaged(f"its state is not whole: {error}") from None
+            raise self._errors.damaged(f"its state is not whole: {error}") from None
         try:
             return learner.from_arrays(arrays | {KEY: np.array(text)})
         except InvalidInput as error:
-            raise self._damaged(f"its state is not sound: {error}") from None
+            raise self._errors.damaged(f"its state is not sound: {error}") from None
 
     def rounds(self) -> list[Row]:
         """All rounds, in order."""
         columns = ", ".join(Row._fields)
-        with self._errors():
+        with self._errors:
             found = self._db.execute(f"SELECT {columns} FROM rounds ORDER BY round")
             return [Row(*row) for row in found]
 
     def decision(self, row: Row, like: Array) -> Array:
         """The decision of a round, as the state's own decisions are."""
         if not isinstance(row.x, bytes) or len(row.x) != like.nbytes:
-            raise self._damaged(f"the decision of round {row.round} is not whole")
+            raise self._errors.damaged(f"the decision of round {row.round} is not whole")
         return np.frombuffer(row.x, "<f8").reshape(like.shape).astype(np.float64, copy=False)
 
     def feedback(self, row: Row) -> Feedback:
         """The feedback of a round, built from its data."""
         try:
-            return feedback_of(row.feedback)
+            return unpacked(row.feedback)
         except (InvalidInput, ValueError, TypeError, KeyError) as error:
-            raise self._damaged(
+            raise self._errors.damaged(
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
 
@@ -202,84 +212,85 @@ class Store:
         """Feedback up to this turn was applied, though the snapshot is older."""
         self.turn = turn
 
-    @staticmethod
-    def as_data(feedback: Feedback) -> str | None:
-        """A feedback as text, or None if it has functions of the user's own."""
-        try:
-            parts = {"loss": feedback.loss, "constraint": feedback.constraint}
-            data: dict[str, Any] = {n: described(part, as_bytes) for n, part in parts.items()}
-            if feedback.forecast is not None:
-                ahead = vars(feedback.forecast).items()
-                data["forecast"] = {
-                    n: None if v is None else described(v, as_bytes) for n, v in ahead
-                }
-        except NotSaveable:
-            return None
-        return _compact(data)
-
     def opened(self, round: int, x: Array) -> None:
-        """A new round. A kill does not lose it; if the power does, it has the same decision again.
+        """A new round, which is written with what comes next.
 
-        So it need not wait for the disk: the state that it follows from is there.
+        A kill may forget one, but never what it plays: that is the decision of the state on disk,
+        so that the agent which opens the file next knows it too. Of several in a row no more than
+        one is put off. They need not wait for the disk, as they follow from what is there.
         """
-        data = np.ascontiguousarray(x, "<f8").tobytes()
-        with self._errors():
+        row = Row(round, OPEN, None, np.ascontiguousarray(x, "<f8").tobytes(), None)
+        if self._unwritten is None:
+            self._unwritten = row
+            return
+        with self._errors:
             try:
                 self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.execute(
-                    "INSERT INTO rounds (round, status, x) VALUES (?, ?, ?)", (round, OPEN, data)
-                )
+                self._put([row])
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
-    def hold(self, round: int, known: str | None) -> None:
+    def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
-        with self._transaction() as run:
-            run("UPDATE rounds SET status=?, feedback=? WHERE round=?", (HELD, known, round))
+        self._put([Row(round, HELD, None, None, known)])
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
-        turn, rows = self.turn, []
+        turn, rows, as_data = self.turn, [], True
         for each in settled:
             if each.feedback is None:
-                rows.append((SKIPPED, None, None, each.round))
+                rows.append(Row(each.round, SKIPPED, None, None, None))
             else:
                 turn += 1
-                rows.append((APPLIED, turn, each.known, each.round))
-        update = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
-        as_data = all(each.known is not None for each in settled if each.feedback is not None)
-        if len(rows) == 1 and as_data and turn - self._saved < EVERY:
-            with self._errors():
-                self._db.execute(update, rows[0])  # a transaction by itself
-            self.turn = turn
-            return
-        write = not as_data or turn - self._saved >= EVERY
-        with self._transaction() as run:
-            for row in rows:
-                run(update, row)
-            if write:
-                self._write(settled[-1].state, turn)
-                self._forget(oldest)
+                as_data = as_data and each.known is not None
+                rows.append(Row(each.round, APPLIED, turn, None, each.known))
+        if as_data and turn - self._saved < EVERY:
+            self._put(rows)
+        else:
+            self._put(rows, (settled[-1].state, turn, oldest))
         self.turn = turn
-        if write:
-            self._saved = turn
 
     def snapshot(self, state: Any, oldest: int) -> None:
         """The state as it is, so that opening the file applies nothing again."""
-        if self._saved != self.turn:
-            with self._transaction():
-                self._write(state, self.turn)
-                self._forget(oldest)
-            self._saved = self.turn
+        if self._saved != self.turn or self._unwritten is not None:
+            self._put([], (state, self.turn, oldest))
 
     def close(self) -> None:
         """Let go of the file."""
         with suppress(sqlite3.Error):
             self._db.close()
 
-    def _forget(self, oldest: int) -> None:
-        settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
-        self._db.execute(settled, (oldest, APPLIED, SKIPPED))
+    def _put(self, rows: list[Row], snapshot: tuple[Any, int, int] | None = None) -> None:
+        """Rounds, with a decision if they are new, and perhaps the state, in one transaction.
+
+        Most often that is one row at the end of its table.
+        """
+        new = self._unwritten
+        if new is not None and new.round not in [row.round for row in rows]:
+            rows = [new, *rows]
+        elif new is not None:
+            rows = [row._replace(x=new.x) if row.round == new.round else row for row in rows]
+        if len(rows) == 1 and snapshot is None:
+            with self._errors:
+                self._write_row(rows[0])  # a transaction by itself
+        else:
+            with self._transaction():
+                for row in rows:
+                    self._write_row(row)
+                if snapshot is not None:
+                    state, turn, oldest = snapshot
+                    self._write(state, turn)
+                    settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
+                    self._db.execute(settled, (oldest, APPLIED, SKIPPED))
+        self._unwritten = None
+        if snapshot is not None:
+            self._saved = snapshot[1]
+
+    def _write_row(self, row: Row) -> None:
+        if row.x is None:
+            self._db.execute(UPDATE, (row.status, row.turn, row.feedback, row.round))
+        else:
+            self._db.execute(INSERT, row)
 
     def _write(self, state: Any, turn: int) -> None:
         run = self._db.execute
@@ -297,7 +308,7 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         """All of it or nothing; what goes wrong is said, and the file stays as it was."""
-        with self._errors():
+        with self._errors:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db.execute
@@ -307,29 +318,37 @@ class Store:
                     self._db.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """SQLite's errors in our words."""
-        try:
-            yield
-        except UnicodeDecodeError as error:
-            raise self._damaged(str(error)) from None
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorname", "")
-            if code.startswith("SQLITE_BUSY") or code.startswith("SQLITE_LOCKED"):
-                raise InUse(
-                    f"{self.path} is in use: an agent's file belongs to one agent at a time, which "
-                    "lets go of it when it is closed or its process ends"
-                ) from None
-            if code.startswith("SQLITE_NOTADB"):
-                raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
-            if code.startswith("SQLITE_CORRUPT"):
-                raise self._damaged(str(error)) from None
-            raise NotWritten(
-                f"{self.path} could not be written: {error}. What was there before is unchanged"
-            ) from error
 
-    def _damaged(self, words: str) -> NotReadable:
+class InOurWords:
+    """A block in which SQLite's errors are said in our words; a class, as every round enters it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, UnicodeDecodeError):
+            raise self.damaged(str(error)) from None
+        if not isinstance(error, sqlite3.Error):
+            return
+        code = getattr(error, "sqlite_errorname", "")
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise InUse(
+                f"{self.path} is in use: an agent's file belongs to one agent at a time, which "
+                "lets go of it when it is closed or its process ends"
+            ) from None
+        if code.startswith("SQLITE_NOTADB"):
+            raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
+        if code.startswith("SQLITE_CORRUPT"):
+            raise self.damaged(str(error)) from None
+        raise NotWritten(
+            f"{self.path} could not be written: {error}. What was there before is unchanged"
+        ) from error
+
+    def damaged(self, words: str) -> NotReadable:
+        """The error that a file is not whole."""
         short = " ".join(words.replace("*** in database main ***", "").split())
         return NotReadable(
             f"{self.path} is damaged ({short}): `coldq agent recover` saves what is readable"
@@ -339,16 +358,6 @@ class Store:
 def fingerprint(state: Any) -> str:
     """The text that says whose state it is."""
     return str(state.to_arrays().get(KEY, ""))
-
-
-def feedback_of(text: str | None) -> Feedback:
-    """A feedback from its text."""
-    data = json.loads(text or "")
-    forecast = data.get("forecast")
-    if forecast is not None:
-        parts = {name: None if part is None else build(part) for name, part in forecast.items()}
-        forecast = Forecast(**parts)
-    return Feedback(build(data["loss"]), build(data["constraint"]), None, forecast)
 
 
 def _bytes(array: Any) -> bytes:

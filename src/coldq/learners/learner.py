@@ -169,7 +169,9 @@ class Learner(Value):
         x = state.x
         if played is None or played is x:
             return x
-        at = self._spread("played", point(played, x.shape[-1], "played"), x.shape)
+        at = point(played, x.shape[-1], "played")
+        if at.shape != x.shape:
+            at = self._spread("played", at, x.shape)
         if not all_finite(at):
             raise InvalidInput(f"played must be finite, but is {at}")
         return x if (at == x).all() else at

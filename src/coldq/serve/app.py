@@ -14,14 +14,15 @@ from fastapi import FastAPI, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
-from coldq.agent import Agent
-from coldq.agent.agent import OtherFeedback
+from coldq.agent import Agent, OtherFeedback
 from coldq.description import build
 from coldq.errors import Error, InUse, NotReadable, NotWritten
 from coldq.feedback import Forecast
 from coldq.serve.agents import ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 
 HERE = Path(__file__).parent
@@ -140,6 +141,35 @@ def create_app(
 
         return done() if folder is None else await asyncio.to_thread(done)
 
+    # What is asked for in every round comes first, where it is found first.
+
+    app.router.route_class = Direct
+
+    @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
+    async def observe(name: Name, round: Round, told: Told) -> JSONResponse:
+        """Tell the feedback of a round; the same again changes nothing."""
+        loss = build(told.loss)
+        constraint = None if told.constraint is None else build(told.constraint)
+        forecast = None
+        if told.forecast is not None:
+            parts = told.forecast.model_dump()
+            built = {key: None if part is None else build(part) for key, part in parts.items()}
+            forecast = Forecast(**built)
+        answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
+        return JSONResponse(answer._asdict())
+
+    @app.post("/agents/{name}/decide", response_model=Decided)
+    async def decide(name: Name) -> JSONResponse:
+        """The latest decision as long as its round has no feedback, then that of a new round."""
+        return _decision(await use(name, lambda agent: agent.decide()))
+
+    @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
+    async def decide_round(name: Name, round: Round) -> JSONResponse:
+        """The decision of a round: the same, however often it is asked for."""
+        return _decision(await use(name, lambda agent: agent.decide(round)))
+
+    app.router.route_class = APIRoute
+
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
     async def create(name: Name, wanted: Creation) -> JSONResponse:
         """Make an agent; the same again changes nothing."""
@@ -162,29 +192,6 @@ def create_app(
     async def inspect(name: Name) -> JSONResponse:
         """An agent: its learner, its rounds, and the decision of its state."""
         return JSONResponse(await use(name, _shown))
-
-    @app.post("/agents/{name}/decide", response_model=Decided)
-    async def decide(name: Name) -> JSONResponse:
-        """The latest decision as long as its round has no feedback, then that of a new round."""
-        return _decision(await use(name, lambda agent: agent.decide()))
-
-    @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
-    async def decide_round(name: Name, round: Round) -> JSONResponse:
-        """The decision of a round: the same, however often it is asked for."""
-        return _decision(await use(name, lambda agent: agent.decide(round)))
-
-    @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
-    async def observe(name: Name, round: Round, told: Told) -> JSONResponse:
-        """Tell the feedback of a round; the same again changes nothing."""
-        loss = build(told.loss)
-        constraint = None if told.constraint is None else build(told.constraint)
-        forecast = None
-        if told.forecast is not None:
-            parts = told.forecast.model_dump()
-            built = {key: None if part is None else build(part) for key, part in parts.items()}
-            forecast = Forecast(**built)
-        answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
-        return JSONResponse(answer._asdict())
 
     @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
     async def skip(name: Name, round: Round) -> JSONResponse:

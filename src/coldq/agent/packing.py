@@ -1,0 +1,106 @@
+"""A feedback as bytes: a line that says what it is made of, then all of its numbers, raw.
+
+The line is JSON: descriptions (:mod:`coldq.description`) of the loss, the constraint, and what was
+forecast of both, in which an array is its type and shape. Equal feedback has equal bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from coldq.description import DTYPES, build, described, taken_apart
+from coldq.errors import InvalidInput, NotSaveable
+from coldq.feedback import Feedback, Forecast
+
+FLOATS = np.dtype("<f8")
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def packed(feedback: Feedback) -> bytes | None:
+    """A feedback as bytes, or None if it has functions of the user's own.
+
+    >>> import coldq
+    >>> from coldq.agent.packing import packed, unpacked
+    >>> data = packed(coldq.Feedback(coldq.Linear([1.0, 2.0]), None))
+    >>> data.partition(b"\\n")[0]
+    b'[{"type":"Linear","c":{"dtype":"<f8","shape":[2]}},{"type":"Unconstrained"}]'
+    >>> unpacked(data).loss
+    Linear(c=[1.0, 2.0])
+    """
+    numbers: list[bytes] = []
+    ahead = feedback.forecast
+    try:
+        line = f"[{_line(feedback.loss, numbers)},{_line(feedback.constraint, numbers)}"
+        if ahead is not None:
+            line += f",{_line(ahead.loss, numbers)},{_line(ahead.constraint, numbers)}"
+    except NotSaveable:
+        return None
+    return b"".join([line.encode(), b"]\n", *numbers])
+
+
+def unpacked(data: bytes | None) -> Feedback:
+    """The feedback that was packed; what is not whole raises ValueError."""
+    line, found, numbers = (data or b"").partition(b"\n")
+    parts = json.loads(line)
+    if not found or not isinstance(parts, list) or len(parts) not in (2, 4):
+        raise InvalidInput("a feedback begins with a list of its parts")
+    left = memoryview(numbers)
+
+    def whole(part: Any) -> Any:
+        """A description with the numbers of its arrays, which follow in the same order."""
+        nonlocal left
+        if isinstance(part, list):
+            return [whole(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "shape" not in part or "type" in part:
+            return {name: whole(each) for name, each in part.items()}
+        if part.get("dtype") not in DTYPES:
+            raise InvalidInput(f"there are no arrays of {part.get('dtype')!r:.80}")
+        size = math.prod(part["shape"]) * np.dtype(part["dtype"]).itemsize
+        mine, left = left[:size], left[size:]
+        return part | {"base64": base64.b64encode(mine).decode("ascii")}
+
+    loss, constraint, *ahead = (None if part is None else build(whole(part)) for part in parts)
+    if len(left):
+        raise InvalidInput(f"a feedback has {len(left)} bytes too many")
+    return Feedback(loss, constraint, None, Forecast(*ahead) if ahead else None)
+
+
+def _line(value: Any, numbers: list[bytes]) -> str:
+    """What a value is made of, as JSON; its numbers are appended."""
+    if value is None:
+        return "null"
+    name, arguments = taken_apart(value)
+    shapes = []
+    for word, part in arguments.items():
+        if part is None:
+            shapes.append((word, None))
+        elif type(part) is np.ndarray and part.dtype == FLOATS:
+            shapes.append((word, part.shape))
+        else:
+            return _compact(described(value, lambda array, _: _header(array, numbers)))
+    numbers += [part.tobytes() for part in arguments.values() if part is not None]
+    return _of_floats(name, tuple(shapes))
+
+
+@lru_cache(256)
+def _of_floats(name: str, shapes: tuple[tuple[str, tuple[int, ...] | None], ...]) -> str:
+    """The line of a value that is made of arrays of floats alone: most are, again and again."""
+    headers = {
+        word: None if shape is None else {"dtype": FLOATS.str, "shape": shape}
+        for word, shape in shapes
+    }
+    return _compact({"type": name, **headers})
+
+
+def _header(array: np.ndarray, numbers: list[bytes]) -> dict[str, Any]:
+    plain = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    numbers.append(plain.tobytes())
+    return {"dtype": plain.dtype.str, "shape": array.shape}

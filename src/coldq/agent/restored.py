@@ -1,0 +1,64 @@
+"""An agent as its file has it: who it was, and where it stood."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from coldq._values import Array
+from coldq.agent.applying import applied
+from coldq.agent.rounds import Decision, Held, Past
+from coldq.agent.store import APPLIED, HELD, OPEN, Options, Store
+from coldq.errors import InvalidInput
+from coldq.learners.maker import require_same
+
+
+class Restored(NamedTuple):
+    """The state and the rounds of an agent, the `latest` of them and those that are known."""
+
+    state: Any
+    latest: int
+    open: dict[int, Decision]
+    held: dict[int, Held]
+    settled: dict[int, Past]
+
+
+def require_same_agent(
+    path: os.PathLike[str], made: Options, learner: Any, fixed: Mapping[str, Any]
+) -> None:
+    """That the agent in a file was made by this learner, with these options."""
+    own = getattr(learner, "_maker", None)
+    if own is not None:
+        remedy = f"coldq.Agent.open({os.fspath(path)!r}) goes on with the one it was"
+        require_same(made.fingerprint, own, f"the agent in {path} was made", remedy)
+    theirs = {"n_constraints": made.n_constraints, "batch": made.batch, **made.keywords}
+    for name, value in fixed.items():
+        if theirs[name] != value:
+            raise InvalidInput(
+                f"the agent in {path} has {name} = {theirs[name]!r}, but this one {value!r}"
+            )
+
+
+def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: str) -> Restored:
+    """Where the agent of a file stood; what came after its snapshot is applied again."""
+    found = Restored(store.state(learner, fingerprint), 0, {}, {}, {})
+    latest, again = 0, []
+    for row in store.rounds():
+        x, latest = store.decision(row, like), row.round
+        x.flags.writeable = False
+        decision = Decision(x, latest)
+        if row.status == OPEN:
+            found.open[latest] = decision
+        elif row.status == HELD:
+            found.held[latest] = Held(decision, store.feedback(row), row.feedback)
+        else:
+            status = "applied" if row.status == APPLIED else "skipped"
+            found.settled[latest] = Past(latest, status, x, None, row.feedback, None, [], 0.0)
+            if row.status == APPLIED and (row.turn or 0) > store.turn:
+                again.append((row.turn, decision, row))
+    state = found.state
+    for turn, decision, row in sorted(again, key=lambda each: each[0]):
+        state = applied(learner, late, state, decision, store.feedback(row), None).state
+        store.applied_again(turn)
+    return found._replace(state=state, latest=latest)

@@ -1,0 +1,98 @@
+"""What there is to say of a round: its decision, its feedback, and what became of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+
+
+class Decision(NamedTuple):
+    """What to play, `x`, and the number of its `round`, to be named when its feedback is here.
+
+    >>> import coldq
+    >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10), n_constraints=1)
+    >>> agent.decide()
+    Decision(x=array([0., 0.]), round=1)
+    """
+
+    x: Array
+    round: int
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same round, bit for bit."""
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return self.round == other.round and np.array_equal(self.x, other.x)
+
+    def __hash__(self) -> int:
+        return hash(self.round)
+
+
+class Receipt(NamedTuple):
+    """What became of a message about a `round`.
+
+    `status` is "applied", or "waiting" for feedback that is held back until earlier rounds are
+    settled; "repeated" if this was known already; "skipped" if the feedback comes after its round
+    was; "past" if the round is so old that nothing is known of it. Only the first two change
+    anything.
+
+    >>> import coldq
+    >>> coldq.agent.Receipt(3, "waiting").accepted
+    True
+    """
+
+    round: int
+    status: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether this message was taken, now for the first time."""
+        return self.status in ("applied", "waiting")
+
+
+class OtherFeedback(InvalidInput):
+    """A round has another feedback already, which counts."""
+
+
+class Settled(NamedTuple):
+    """A round that is over: its feedback, None if it was skipped, and the state after it.
+
+    `known` is the feedback as data, if it is kept on disk and can be.
+    """
+
+    round: int
+    x: Array
+    feedback: Feedback | None
+    known: bytes | None
+    state: Any
+    residuals: list[Any]
+    seconds: float
+
+
+class Past(NamedTuple):
+    """What is remembered of a settled round; of one before a restart its feedback is data alone.
+
+    `duals` are the arrays of the state after it that the agent's `dual_names` name.
+    """
+
+    round: int
+    status: str
+    x: Array
+    feedback: Feedback | None
+    known: bytes | None
+    duals: tuple[Array, ...] | None
+    residuals: list[Any]
+    seconds: float
+
+
+class Held(NamedTuple):
+    """Feedback that waits for earlier rounds."""
+
+    decision: Decision
+    feedback: Feedback
+    known: bytes | None

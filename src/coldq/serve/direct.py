@@ -1,0 +1,65 @@
+"""A route that reads its path and its body by itself.
+
+FastAPI's way through dependencies costs as much as deciding and observing do. A route of this class
+takes none, and is described on the interface page like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from inspect import signature
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+
+class Direct(APIRoute):
+    """For an endpoint that takes parts of the path, perhaps a model of the body, and nothing else.
+
+    >>> from fastapi import FastAPI
+    >>> from coldq.serve.direct import Direct
+    >>> app = FastAPI()
+    >>> app.router.route_class = Direct
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        endpoint: Any = self.endpoint
+        parts, models = {}, {}
+        for name, one in signature(endpoint, eval_str=True).parameters.items():
+            kind = one.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                models[name] = kind.__pydantic_validator__.validate_json
+            else:
+                parts[name] = TypeAdapter(kind).validator.validate_python
+
+        async def answer(request: Request) -> Response:
+            values, given = {}, request.scope["path_params"]
+            place: tuple[str, ...] = ()
+            try:
+                for name, read in parts.items():
+                    place = "path", name
+                    values[name] = read(given[name])
+                for name, read in models.items():
+                    place = ("body",)
+                    values[name] = read(await _json(request))
+            except ValidationError as error:
+                found = [one | {"loc": (*place, *one["loc"])} for one in error.errors()]
+                raise RequestValidationError(found) from None
+            return await endpoint(**values)
+
+        return answer
+
+
+async def _json(request: Request) -> bytes:
+    """The body; what does not say that it is JSON is none."""
+    body, more = b"", True
+    while more:
+        message = await request.receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    kinds = [value for name, value in request.scope["headers"] if name == b"content-type"]
+    return body if len(kinds) == 1 and b"json" in kinds[0] else b'"something else than JSON"'
