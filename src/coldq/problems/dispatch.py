@@ -11,7 +11,7 @@ import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -45,7 +45,7 @@ class Dispatch(Problem):
     """
 
     horizon: int
-    domain: Any
+    domain: Domain
     n_constraints = 3
 
     def __init__(self, horizon: int | None = None) -> None:
@@ -67,7 +67,7 @@ class Dispatch(Problem):
     @property
     def constants(self) -> Constants:
         """All exact."""
-        T, top = self.horizon, self.domain.upper
+        T, top = self.horizon, self.domain.box.upper
         least, most = -_rows() @ top, -_demand()[:T].min(axis=0)
         return Constants(
             diameter=float(self.domain.diameter),
