@@ -1,13 +1,9 @@
 """What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
 
-They live in :mod:`coldq.theory.bounds`.
+They live in :mod:`coldq.theory.bounds` and :mod:`coldq.theory.corollaries`.
 """
 
 from coldq.theory.bounds import (
-    Bounds,
-    corollary_1,
-    corollary_2,
-    corollary_3,
     expert_regret,
     expert_violation,
     floor_violation,
@@ -16,6 +12,7 @@ from coldq.theory.bounds import (
     theorem_2,
     theorem_3,
 )
+from coldq.theory.corollaries import Bounds, corollary_1, corollary_2, corollary_3
 from coldq.theory.known import Guarantee, Known
 
 __all__ = [

@@ -33,6 +33,7 @@ from coldq.learners.card import (
     citation,
 )
 from coldq.losses import GradientAt, LeastSquares, Linear
+from coldq.protocols import Domain, Learner
 
 SLOTS = 12
 
@@ -372,7 +373,7 @@ def _refused(call: Callable[[], Any], what: str) -> None:
     raise CheckFailed(f"{what} should be refused with a coldq.Error")
 
 
-def _outside(domain: Any) -> Array | None:
+def _outside(domain: Domain) -> Array | None:
     """A point outside a domain, if there is one: a convex set ends along some axis, or nowhere."""
     for axis in range(domain.dim):
         for far in (1e100, -1e100):
@@ -451,7 +452,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 )
 
 
-def check_learner(learner: Any, n_constraints: int = 2, seed: int = 0) -> None:
+def check_learner(learner: Learner, n_constraints: int = 2, seed: int = 0) -> None:
     """Run every check; raises :class:`CheckFailed` at the first that does not hold.
 
     >>> import coldq

@@ -29,7 +29,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows
-from coldq.protocols import require_problem
+from coldq.protocols import Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large
@@ -111,12 +111,12 @@ _cache = _Cache()
 
 
 def _cached(
-    kind: str, solve: Any, problem: Any, seeds: tuple[int, ...], decisions: Array | None
+    kind: str, solve: Any, problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> Comparator:
     """Solve the seeds not solved before; a seed's bits do not depend on those beside it."""
     require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
-    if not is_ours(problem) or problem.adaptive:
+    if not is_ours(problem) or getattr(problem, "adaptive", False):
         return Comparator(*solve(problem, seeds, decisions), kind=kind, seeds=seeds)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
@@ -132,7 +132,7 @@ def _cached(
 
 @quiet
 def dynamic_comparator(
-    problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
+    problem: Problem, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:
     """``x*_t``, a minimiser of f_t over ``{x in X : g_t(x) <= 0}``, for every slot.
 
@@ -151,7 +151,7 @@ def dynamic_comparator(
 
 @quiet
 def static_comparator(
-    problem: Any, seeds: Iterable[int] = range(20), decisions: Array | None = None
+    problem: Problem, seeds: Iterable[int] = range(20), decisions: Array | None = None
 ) -> Comparator:
     """``x*``, a minimiser of ``sum_t f_t`` over ``{x in X : g_t(x) <= 0 for all t}``.
 
@@ -166,10 +166,11 @@ def static_comparator(
 
 
 def _solve_dynamic(
-    problem: Any, seeds: tuple[int, ...], decisions: Array | None
+    problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
-    if hasattr(problem, "best_decisions"):
-        x, loss = problem.best_decisions(seeds)
+    known: Any = getattr(problem, "best_decisions", None)
+    if known is not None:
+        x, loss = known(seeds)
         return x, loss, np.ones(loss.shape, bool)
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
     x, loss, feasible = np.full((S, T, p), np.nan), np.full((S, T), np.nan), np.zeros((S, T), bool)
@@ -184,7 +185,7 @@ def _solve_dynamic(
 
 
 def _solve_static(
-    problem: Any, seeds: tuple[int, ...], decisions: Array | None
+    problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
     slots = [revealed for _, revealed in replay(problem, seeds, decisions)]
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
@@ -193,8 +194,9 @@ def _solve_static(
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
     constraints = _dense(constraints)
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
-    if hasattr(problem, "best_fixed_decision"):
-        best, exists = problem.best_fixed_decision(seeds), np.ones(S, bool)
+    known: Any = getattr(problem, "best_fixed_decision", None)
+    if known is not None:
+        best, exists = known(seeds), np.ones(S, bool)
     elif quadratic and affine and on_rows(problem.domain):
         best, exists = _static_on_rows(losses, constraints, problem.domain, near)
     elif all(isinstance(loss, Linear) for loss in losses):

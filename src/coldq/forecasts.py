@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,7 +44,25 @@ class Last:
 
 
 @dataclass(frozen=True)
-class MovingAverage:
+class Weighted:
+    """What forecasts share that keep one average: the weight on what came last."""
+
+    weight: float
+    kind: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        weight = one_real("weight", self.weight)
+        if not 0.0 < weight <= 1.0:
+            raise InvalidInput(f"weight must lie in (0, 1], but is {weight}")
+        object.__setattr__(self, "weight", weight)
+
+    @property
+    def code(self) -> tuple[int, float, int]:
+        """Its kind, its parameter, and how many slots' data it keeps."""
+        return self.kind, self.weight, 1
+
+
+class MovingAverage(Weighted):
     """The next constraint is the average of those before, `weight` on the last one.
 
     >>> import coldq
@@ -52,19 +70,10 @@ class MovingAverage:
     MovingAverage(weight=0.25)
     """
 
-    weight: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", _share(self.weight))
-
-    @property
-    def code(self) -> tuple[int, float, int]:
-        """Its kind, its parameter, and how many slots' data it keeps."""
-        return AVERAGE, self.weight, 1
+    kind = AVERAGE
 
 
-@dataclass(frozen=True)
-class Trend:
+class Trend(Weighted):
     """The last constraint and the average of its increments, `weight` on the last of them.
 
     >>> import coldq
@@ -72,15 +81,7 @@ class Trend:
     Trend(weight=0.1)
     """
 
-    weight: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", _share(self.weight))
-
-    @property
-    def code(self) -> tuple[int, float, int]:
-        """Its kind, its parameter, and how many slots' data it keeps."""
-        return TREND, self.weight, 1
+    kind = TREND
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,6 @@ class Seasonal:
     def code(self) -> tuple[int, float, int]:
         """Its kind, its parameter, and how many slots' data it keeps."""
         return SEASON, float(self.period), self.period
-
-
-def _share(weight: Any) -> float:
-    weight = one_real("weight", weight)
-    if not 0.0 < weight <= 1.0:
-        raise InvalidInput(f"weight must lie in (0, 1], but is {weight}")
-    return weight
 
 
 # Chosen while looking at Autoscale, Dispatch, JobScheduling and TimeVarying.

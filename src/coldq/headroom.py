@@ -11,7 +11,7 @@ from coldq._values import Array, real_array
 from coldq.errors import InvalidInput
 from coldq.learners.best_response import BestResponse
 from coldq.learners.foresight import TOLERANCE, rate_of
-from coldq.protocols import require_problem
+from coldq.protocols import Constraint, Domain, Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 
 SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
@@ -28,7 +28,7 @@ class Headroom(NamedTuple):
 
 
 def tune_headroom(
-    problem: Any,
+    problem: Problem,
     rate: float,
     part: tuple[float, float] = (0.0, 1.0),
     *,
@@ -68,7 +68,7 @@ def _limit(rate: Any) -> float:
 
 
 def try_headrooms(
-    problem: Any,
+    problem: Problem,
     parts: Iterable[tuple[float, float]],
     seeds: Iterable[int],
     headrooms: Iterable[float] = HEADROOMS,
@@ -115,7 +115,7 @@ def try_headrooms(
     return found
 
 
-def is_violated(constraint: Any, g: Array, x: Array, domain: Any) -> np.ndarray:
+def is_violated(constraint: Constraint, g: Array, x: Array, domain: Domain) -> np.ndarray:
     """Whether any row is above ``1e-8 R`` times its slope."""
     J = constraint.jacobian(x)
     slopes = np.sqrt(np.square(J).sum(axis=-1))

@@ -26,6 +26,7 @@ from coldq._values import (
 )
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
+from coldq.protocols import Region
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -68,7 +69,7 @@ class Linear(Value):
         p = self.dim
         return np.zeros((*self.c.shape, p)), self.c, np.zeros(self.c.shape[:-1])
 
-    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+    def gradient_bound(self, domain: Region) -> tuple[Array, bool]:
         """``|c|``, the largest norm of the gradient, which is exact."""
         return np.sqrt(dot(self.c, self.c)), True
 
@@ -120,7 +121,7 @@ class LeastSquares(Value):
         P = matvec(transposed[..., None, :, :], transposed)
         return P, -vecmat(self.H, self.y), 0.5 * dot(self.y, self.y)
 
-    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+    def gradient_bound(self, domain: Region) -> tuple[Array, bool]:
         """At least the largest norm of the gradient on the domain, and whether it is exact."""
         return _largest_slope(self, domain)
 
@@ -185,12 +186,12 @@ class Quadratic(Value):
         """``(P, q, r)`` with ``f(x) = x'Px / 2 + <q, x> + r``."""
         return self.P, self.q, self.r
 
-    def gradient_bound(self, domain: Any) -> tuple[Array, bool]:
+    def gradient_bound(self, domain: Region) -> tuple[Array, bool]:
         """At least the largest norm of the gradient on the domain, and whether it is exact."""
         return _largest_slope(self, domain)
 
 
-def _largest_slope(loss: Any, domain: Any) -> tuple[Array, bool]:
+def _largest_slope(loss: Any, domain: Region) -> tuple[Array, bool]:
     """The largest norm of ``P x + q`` on the box around a domain, each coordinate at its largest.
 
     Around the centre c with half-widths r, ``|(P x + q)_i| <= |(P c + q)_i| + (|P| r)_i``. All

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from coldq._values import Array, flag, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput, UndefinedRegret, warn
-from coldq.protocols import require_problem
+from coldq.protocols import Problem, require_problem
 from coldq.simulate import replay, require_same_again, seed_tuple
 from coldq.trace import Trace, require_known, require_trace
 
@@ -234,7 +233,7 @@ class ConstraintVariation:
 
 
 def constraint_variation(
-    problem: Any, seeds: Iterable[int], decisions: Array | None = None
+    problem: Problem, seeds: Iterable[int], decisions: Array | None = None
 ) -> ConstraintVariation:
     """``sum_t max over X of |g_t(x) - g_{t-1}(x)|_2``.
 

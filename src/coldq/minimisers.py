@@ -9,7 +9,7 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible
 from coldq.feedback import Feedback
 from coldq.losses import Linear
+from coldq.protocols import Domain as Feasible
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.ball import run_ball
 from coldq.solver.cascade import rescue, run_affine
@@ -40,7 +41,9 @@ NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 ONE = np.ones(())
 
 
-def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Array, np.ndarray]:
+def nearest_minimiser(
+    revealed: Feedback, domain: Feasible, near: Array
+) -> tuple[Array, np.ndarray]:
     """A minimiser of the loss where the constraint holds, and whether one exists."""
     loss, constraint = revealed.loss, revealed.constraint
     quadratic = hasattr(loss, "quadratic")
@@ -62,7 +65,7 @@ def nearest_minimiser(revealed: Feedback, domain: Any, near: Array) -> tuple[Arr
     return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
 
 
-def on_rows(domain: Any) -> bool:
+def on_rows(domain: Feasible) -> TypeGuard[Domain]:
     """Whether the kernels of affine rows know the domain; else its steps are all there is."""
     return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
 
@@ -227,7 +230,7 @@ def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
 
 
 def minimise_smooth(
-    value: Any, gradient: Any, constraint: Any, domain: Any, near: Array
+    value: Any, gradient: Any, constraint: Any, domain: Feasible, near: Array
 ) -> tuple[Array, np.ndarray]:
     """Minimise any smooth convex loss over the constraint, instance by instance.
 
@@ -254,7 +257,7 @@ def minimise_smooth(
     return best, exists
 
 
-def _descend(value: Any, gradient: Any, constraint: Any, domain: Any, near: Array) -> Array:
+def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near: Array) -> Array:
     """Accelerated projected gradient with backtracking and restart."""
 
     def project(x: Array) -> Array:

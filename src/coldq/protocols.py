@@ -67,6 +67,33 @@ class Domain(Protocol):
         ...
 
 
+class Corners(Protocol):
+    """What everybody may ask of a box."""
+
+    @property
+    def lower(self) -> Array:
+        """The least of each coordinate."""
+        ...
+
+    @property
+    def upper(self) -> Array:
+        """The greatest of each coordinate."""
+        ...
+
+
+class Region(Domain, Protocol):
+    """What bounds may ask of a domain besides, in closed form; all of the library's answer."""
+
+    @property
+    def around(self) -> Corners:
+        """The smallest box around it that is known; of a box, itself."""
+        ...
+
+    def ends(self, A: Array) -> tuple[Array, Array, bool]:
+        """The least and the greatest ``A x``, row by row, and whether both are reached."""
+        ...
+
+
 class Stream(Protocol):
     """One run of a problem, or several side by side."""
 
@@ -79,7 +106,7 @@ class Problem(Protocol):
     """What is played: a domain, a horizon, and a stream that reveals one slot after another."""
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         """The feasible set X."""
         ...
 
@@ -102,7 +129,7 @@ class Learner(Protocol):
     """What plays: a value that makes states and moves them on."""
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         """The feasible set X."""
         ...
 

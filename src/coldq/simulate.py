@@ -14,7 +14,7 @@ from coldq._values import Array, as_array, flag, is_ours, real_array, whole_numb
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
-from coldq.protocols import require_learner, require_problem
+from coldq.protocols import Learner, Problem, require_learner, require_problem
 from coldq.trace import Trace
 
 KEEPABLE = ("decisions", "queue", "multipliers", "margin")
@@ -33,8 +33,8 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
 
 
 def simulate(
-    learner: Any,
-    problem: Any,
+    learner: Learner,
+    problem: Problem,
     seeds: Iterable[int] = range(20),
     delay: int = 0,
     *,
@@ -123,7 +123,7 @@ def _kept_names(keep: Any, keepable: tuple[str, ...]) -> tuple[str, ...]:
     return keep
 
 
-def _require_together(learner: Any, problem: Any, delay: int, seeds: int) -> None:
+def _require_together(learner: Learner, problem: Problem, delay: int, seeds: int) -> None:
     """Raise unless the learner was made for this problem and delay, and is one for each seed."""
     if learner.domain != problem.domain:
         raise InvalidInput(
@@ -133,8 +133,9 @@ def _require_together(learner: Any, problem: Any, delay: int, seeds: int) -> Non
         raise InvalidInput(
             f"the learner's horizon is {learner.horizon}, but the problem's is {problem.horizon}"
         )
-    if getattr(learner, "delay", delay) != delay:
-        raise InvalidInput(f"the learner's delay is {learner.delay}, but the run's is {delay}")
+    own_delay = getattr(learner, "delay", delay)
+    if own_delay != delay:
+        raise InvalidInput(f"the learner's delay is {own_delay}, but the run's is {delay}")
     agents = getattr(problem, "agents", None)
     own = np.shape(learner.init(problem.n_constraints).x)[:-1]
     network = () if agents is None else (agents,)
@@ -184,7 +185,7 @@ def _values_at(
 
 
 def replay(
-    problem: Any, seeds: tuple[int, ...], decisions: Array | None = None
+    problem: Problem, seeds: tuple[int, ...], decisions: Array | None = None
 ) -> Iterator[tuple[int, Any]]:
     """Every slot's feedback once more; an adversary needs the decisions it answered to.
 
@@ -225,7 +226,7 @@ def replay(
         yield t, revealed if agents is None else network_feedback(revealed, lead)
 
 
-def _require_fit(t: int, revealed: Any, problem: Any, lead: tuple[int, ...]) -> None:
+def _require_fit(t: int, revealed: Any, problem: Problem, lead: tuple[int, ...]) -> None:
     """That what a slot reveals is a feedback about as many coordinates and members."""
     if not isinstance(revealed, Feedback):
         raise InvalidInput(f"slot {t} must reveal a coldq.Feedback, but revealed {revealed!r:.200}")

@@ -13,6 +13,7 @@ from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
     from coldq.constraints.affine import Affine
+    from coldq.protocols import Domain
 
 
 class Kind:
@@ -80,7 +81,7 @@ def row_margins(margin: ArrayLike, n: int, batch: tuple[int, ...] = ()) -> Array
     return given
 
 
-def largest(g: Any, domain: Any) -> tuple[Array, bool]:
+def largest(g: Any, domain: Domain) -> tuple[Array, bool]:
     """``max over the domain of |g|``, all rows together, and whether it is exact or a bound.
 
     >>> import coldq
@@ -106,7 +107,7 @@ def require_whole(what: str, *constraints: Any) -> None:
             )
 
 
-def difference(g: Any, other: Any, domain: Any) -> tuple[Array, bool]:
+def difference(g: Any, other: Any, domain: Domain) -> tuple[Array, bool]:
     """``max over the domain of |g - other|_2``, and whether it is exact or a bound.
 
     >>> import coldq

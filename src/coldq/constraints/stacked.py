@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, joint_batch
 from coldq.constraints.constraint import Kind, difference, largest, row_margins
 from coldq.errors import InvalidInput
+from coldq.protocols import Region
 
 
 @dataclass(frozen=True, init=False)
@@ -111,12 +112,12 @@ class Stacked(Kind):
             parts.append(part.tightened(rows[..., begin:end]))
         return Stacked(*parts)
 
-    def largest(self, domain: Any) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """``max over the domain and all rows of |g|``, and whether it is exact."""
         heights, exact = zip(*(largest(part, domain) for part in self.parts), strict=True)
         return np.max(np.broadcast_arrays(*heights), axis=0), all(exact)
 
-    def max_difference(self, other: Stacked, domain: Any) -> tuple[Array, bool]:
+    def max_difference(self, other: Stacked, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain of |g - other|_2``; exact if one part alone moves."""
         if len(self.parts) != len(other.parts):
             raise InvalidInput(

@@ -30,9 +30,9 @@ class Product(Domain):
     (3, array([0.5, 0.5, 5. ]))
     """
 
-    domains: tuple[Any, ...]
+    domains: tuple[Domain, ...]
 
-    def __init__(self, *domains: Any) -> None:
+    def __init__(self, *domains: Domain) -> None:
         if not domains:
             raise InvalidInput("a Product needs at least one domain")
         for domain in domains:

@@ -121,6 +121,10 @@ class Verdict:
         }
 
 
+Measure = Callable[[FigureRuns, Setting], tuple[Quantity, ...]]
+Claim = Callable[[FigureRuns], Iterator[Verdict]]
+
+
 def _compared(
     what: str, statistic: Callable[..., Any], samples: tuple[Array, ...], sign: str, limit: float
 ) -> Quantity:
@@ -153,75 +157,72 @@ def _claimed(runs: FigureRuns) -> tuple[Setting, ...]:
     return tuple(setting for setting in runs.figure.settings if setting.claimed)
 
 
-def violation_without_loss(runs: FigureRuns) -> Iterator[Verdict]:
+def _claim(key: str, words: str) -> Callable[[Measure], Claim]:
+    """A claim about every setting alike, from what is measured in one."""
+
+    def of(measure: Measure) -> Claim:
+        def verdicts(runs: FigureRuns) -> Iterator[Verdict]:
+            for setting in _claimed(runs):
+                found = measure(runs, setting)
+                yield Verdict(key, runs.figure.key, words, setting.title, found)
+
+        return verdicts
+
+    return of
+
+
+def _both(runs: FigureRuns, setting: Setting, label: str = "RECOO") -> tuple[Run, Run]:
+    """COLDQ's run and another one."""
+    return runs.find(setting, "COLDQ"), runs.find(setting, label)
+
+
+@_claim(
+    "violation-without-loss",
+    "COLDQ violates over 40% less than RECOO, without sacrificing the loss",
+)
+def violation_without_loss(runs: FigureRuns, setting: Setting) -> tuple[Quantity, ...]:
     """Over 40% lower violation than RECOO without sacrificing the accumulated loss."""
-    for setting in _claimed(runs):
-        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
-        yield Verdict(
-            "violation-without-loss",
-            runs.figure.key,
-            "COLDQ violates over 40% less than RECOO, without sacrificing the loss",
-            setting.title,
-            (
-                lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),
-                above("loss above", ours.loss, theirs.loss, WITHOUT_SACRIFICING_LOSS),
-            ),
-        )
+    ours, theirs = _both(runs, setting)
+    return (
+        lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),
+        above("loss above", ours.loss, theirs.loss, WITHOUT_SACRIFICING_LOSS),
+    )
 
 
-def violation_at_equal_loss(runs: FigureRuns) -> Iterator[Verdict]:
+@_claim(
+    "violation-at-equal-loss",
+    "COLDQ violates over 40% less than RECOO with alpha tuned to the same loss",
+)
+def violation_at_equal_loss(runs: FigureRuns, setting: Setting) -> tuple[Quantity, ...]:
     """The same against RECOO with its alpha tuned to COLDQ's loss, so that no loss is at stake."""
-    for setting in _claimed(runs):
-        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, TUNED)
-        yield Verdict(
-            "violation-at-equal-loss",
-            runs.figure.key,
-            "COLDQ violates over 40% less than RECOO with alpha tuned to the same loss",
-            setting.title,
-            (lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),),
-        )
+    ours, theirs = _both(runs, setting, TUNED)
+    return (lower("violation below", ours.violation, theirs.violation, OVER_40_PERCENT),)
 
 
-def nearly_the_same_loss(runs: FigureRuns) -> Iterator[Verdict]:
+@_claim("same-loss", "the compared algorithms end with nearly the same accumulated loss")
+def nearly_the_same_loss(runs: FigureRuns, setting: Setting) -> tuple[Quantity, ...]:
     """The parameters were chosen so that all losses come out nearly the same (the appendix)."""
-    for setting in _claimed(runs):
-        ours = runs.find(setting, "COLDQ")
-        yield Verdict(
-            "same-loss",
-            runs.figure.key,
-            "the compared algorithms end with nearly the same accumulated loss",
-            setting.title,
-            tuple(
-                apart(f"{run.entry.label} against COLDQ", ours.loss, run.loss, NEARLY_THE_SAME)
-                for run in _compared_with(runs, setting)
-            ),
-        )
+    ours = runs.find(setting, "COLDQ")
+    return tuple(
+        apart(f"{run.entry.label} against COLDQ", ours.loss, run.loss, NEARLY_THE_SAME)
+        for run in _compared_with(runs, setting)
+    )
 
 
-def significantly_less_violation(runs: FigureRuns) -> Iterator[Verdict]:
+@_claim("significantly-less-violation", "COLDQ violates significantly less than RECOO")
+def significantly_less_violation(runs: FigureRuns, setting: Setting) -> tuple[Quantity, ...]:
     """Significant reductions in the hard constraint violation compared to RECOO."""
-    for setting in _claimed(runs):
-        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
-        yield Verdict(
-            "significantly-less-violation",
-            runs.figure.key,
-            "COLDQ violates significantly less than RECOO",
-            setting.title,
-            (lower("violation below", ours.violation, theirs.violation, SIGNIFICANT_VIOLATION),),
-        )
+    ours, theirs = _both(runs, setting)
+    return (lower("violation below", ours.violation, theirs.violation, SIGNIFICANT_VIOLATION),)
 
 
-def no_violation(runs: FigureRuns) -> Iterator[Verdict]:
+@_claim(
+    "no-violation", "COLDQ does not violate the constraint at all, as its published curve shows"
+)
+def no_violation(runs: FigureRuns, setting: Setting) -> tuple[Quantity, ...]:
     """The published curve of COLDQ's violation stays at zero."""
-    for setting in _claimed(runs):
-        worst = float(runs.find(setting, "COLDQ").violation.max())
-        yield Verdict(
-            "no-violation",
-            runs.figure.key,
-            "COLDQ does not violate the constraint at all, as its published curve shows",
-            setting.title,
-            (Quantity("the worst seed", worst, (0.0, worst), "at most", ZERO, unit=""),),
-        )
+    worst = float(runs.find(setting, "COLDQ").violation.max())
+    return (Quantity("the worst seed", worst, (0.0, worst), "at most", ZERO, unit=""),)
 
 
 def cheaper_at_equal_service(runs: FigureRuns) -> Iterator[Verdict]:
@@ -254,7 +255,7 @@ def as_cheap_as_published(runs: FigureRuns) -> Iterator[Verdict]:
     curves = runs.figure.curves
     shown = 1.0 - final(curves, "loss", "COLDQ") / final(curves, "loss", "RECOO")
     for setting in _claimed(runs):
-        ours, theirs = runs.find(setting, "COLDQ"), runs.find(setting, "RECOO")
+        ours, theirs = _both(runs, setting)
         yield Verdict(
             "as-cheap-as-published",
             runs.figure.key,
@@ -287,7 +288,7 @@ def _compared_with(runs: FigureRuns, setting: Setting) -> tuple[Run, ...]:
     )
 
 
-CLAIMS: dict[str, tuple[Callable[[FigureRuns], Iterator[Verdict]], ...]] = {
+CLAIMS: dict[str, tuple[Claim, ...]] = {
     "time-varying": (
         violation_without_loss,
         violation_at_equal_loss,

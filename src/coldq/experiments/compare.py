@@ -21,6 +21,7 @@ from coldq.problems import (
     OnlineQuadratic,
     TimeVarying,
 )
+from coldq.protocols import Problem
 from coldq.simulate import seed_tuple, simulate
 
 PROBLEMS: Mapping[str, Callable[..., Any]] = {
@@ -59,7 +60,7 @@ class League:
     """All standings by mean violation, and why others did not play."""
 
     key: str
-    problem: Any
+    problem: Problem
     seeds: tuple[int, ...]
     standings: tuple[Standing, ...]
     left_out: Mapping[str, str]
@@ -150,7 +151,7 @@ def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
         return "its theory needs constants that the problem does not know"
 
 
-def _play(learner: Any, problem: Any, seeds: tuple[int, ...]) -> Standing:
+def _play(learner: Any, problem: Problem, seeds: tuple[int, ...]) -> Standing:
     trace = simulate(learner, problem, seeds, progress=False)
     begun = time.perf_counter()
     simulate(learner, problem, seeds[:1], progress=False)

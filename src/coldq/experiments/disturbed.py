@@ -13,6 +13,7 @@ from coldq.agent import Agent
 from coldq.errors import InvalidInput
 from coldq.learners import COLDQ, RECOO, SelfTuning
 from coldq.problems import Autoscale, TimeVarying
+from coldq.protocols import Learner, Problem
 from coldq.simulate import seed_tuple
 
 LEARNERS = {SelfTuning: {"violation_rate": 0.05}, COLDQ: {}, RECOO: {}}
@@ -72,7 +73,7 @@ class Outcome:
 
 
 def play(
-    learner: Any, problem: Any, seed: int, disturbance: Disturbance
+    learner: Learner, problem: Problem, seed: int, disturbance: Disturbance
 ) -> tuple[Array, Array, int, int]:
     """One agent on one seed: losses (T), violations (T, N), rounds skipped, messages repeated.
 
@@ -122,7 +123,7 @@ def disturb(
 ) -> list[Outcome]:
     """The paper's time-varying problem and a real trace, each learner, each disturbance."""
     chosen = seed_tuple(seeds)
-    slots = {} if horizon is None else {"horizon": horizon}
+    slots: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
     found = []
     for problem in (TimeVarying(**slots), Autoscale(**slots)):
         for kind, parameters in LEARNERS.items():

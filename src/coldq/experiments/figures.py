@@ -10,6 +10,7 @@ from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.learners import COLDQ, RECOO, COLDQExpert, SinhaVaze, Yi2021, Yi2023
 from coldq.problems import JobScheduling, OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.protocols import Problem
 from coldq.schedules import Power
 
 
@@ -27,7 +28,7 @@ class Entry:
     printed: str = ""
     published: str | None = None
 
-    def make(self, problem: Any) -> Any:
+    def make(self, problem: Problem) -> Any:
         """The learner for this problem."""
         return self.learner.for_problem(problem, **self.parameters)
 

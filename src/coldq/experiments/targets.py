@@ -25,6 +25,7 @@ from coldq.headroom import (
 from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.problems import Autoscale, Dispatch, JobScheduling, TimeVarying
+from coldq.protocols import Learner, Problem
 from coldq.simulate import replay, seed_tuple, simulate
 
 PROBLEMS: Mapping[str, Callable[..., Any]] = {
@@ -65,7 +66,7 @@ class Target:
 
     key: str
     rate: float
-    problem: Any
+    problem: Problem
     seeds: tuple[int, ...]
     begin: int
     scores: tuple[Score, ...]
@@ -149,7 +150,7 @@ def measure_target(
         "SafetyMargin(RECOO)": lambda rate: SafetyMargin(RECOO.for_problem(problem), rate),
     }
 
-    def scored(name: str, learner: Any) -> Score:
+    def scored(name: str, learner: Learner) -> Score:
         return score(name, learner, problem, seeds, begin)
 
     played: dict[str, dict[float, Score]] = {}
@@ -210,14 +211,14 @@ def first_scored(horizon: int, last: int | None) -> int:
     return horizon - last
 
 
-def _quiet_scaled(problem: Any) -> Any:
+def _quiet_scaled(problem: Problem) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPrice)  # what it does is to be seen
         return COLDQ.for_problem(problem, scaled=True)
 
 
 def _headrooms(
-    problem: Any, seeds: tuple[int, ...], begin: int, rates: tuple[float, ...]
+    problem: Problem, seeds: tuple[int, ...], begin: int, rates: tuple[float, ...]
 ) -> list[list[Headroom]]:
     """What headrooms do before and in the scored slots, finer where rates are just kept."""
     split = begin / problem.horizon
@@ -236,7 +237,9 @@ def _headrooms(
     return found
 
 
-def score(name: str, learner: Any, problem: Any, seeds: tuple[int, ...], begin: int) -> Score:
+def score(
+    name: str, learner: Learner, problem: Problem, seeds: tuple[int, ...], begin: int
+) -> Score:
     """One learner's run, scored from slot `begin` + 1 on."""
     trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
     bad = np.zeros(trace.loss.shape, bool)

@@ -16,7 +16,7 @@ from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant
 
 
@@ -75,7 +75,7 @@ class Ader(ExpertLearner):
         self._set(gradient_bound=D, kappa=kappa)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Ader:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Ader:
         """With the problem's own gradient bound.
 
         >>> import coldq

@@ -25,7 +25,7 @@ from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LO
 from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
@@ -96,7 +96,7 @@ class BestResponse(Learner):
         self._take(domain, headroom=least_zero("headroom", headroom), tighten=tighten)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> BestResponse:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> BestResponse:
         """For a problem's domain.
 
         >>> import coldq

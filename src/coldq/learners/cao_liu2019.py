@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from coldq._values import one_real
 from coldq.errors import InvalidInput
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
+from coldq.protocols import Problem
 
 
 class CaoLiu2019(SaddlePoint):
@@ -62,7 +63,7 @@ class CaoLiu2019(SaddlePoint):
     )
 
     @classmethod
-    def for_problem(cls, problem: Any, path_exponent: float = 0.0, **parameters: Any) -> CaoLiu2019:
+    def for_problem(cls, problem: Problem, path_exponent: float = 0.0, **parameters: Any) -> Self:
         """The constants of Mahdavi 2012, with eta falling as T^(-(1 - V_x) / 2).
 
         >>> import coldq

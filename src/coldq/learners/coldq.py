@@ -17,7 +17,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import ONE, Learner, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
 from coldq.theory.bounds import coldq_guarantees
@@ -203,7 +203,7 @@ class COLDQ(Learner):
         return cls(domain, alpha=tracking_alpha(path_exponent), eta=Power(-2.0), gamma=gamma)
 
     @classmethod
-    def for_problem(cls, problem: Any, *, scaled: bool = False, **parameters: Any) -> COLDQ:
+    def for_problem(cls, problem: Problem, *, scaled: bool = False, **parameters: Any) -> COLDQ:
         """COLDQ for a problem's domain and horizon; `scaled` takes D and G from it as well.
 
         >>> import coldq

@@ -11,7 +11,7 @@ from coldq._values import Array, one_real, positive
 from coldq.learners.card import GRADIENT_ELSEWHERE, WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power
 from coldq.theory.bounds import expert_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -81,7 +81,7 @@ class COLDQExpert(ExpertLearner):
         self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)))
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> COLDQExpert:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> COLDQExpert:
         """For a problem's domain and horizon.
 
         >>> import coldq

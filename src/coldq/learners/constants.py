@@ -8,7 +8,7 @@ import numpy as np
 
 from coldq._values import positive
 from coldq.errors import InvalidInput
-from coldq.protocols import require_problem
+from coldq.protocols import Problem, require_problem
 
 NAMES = (
     "diameter",
@@ -33,9 +33,10 @@ class ConstantsOf:
     (2.0, 1.0, {'b': 0.75})
     """
 
-    def __init__(self, problem: Any, parameters: dict[str, Any]) -> None:
+    def __init__(self, problem: Problem, parameters: dict[str, Any]) -> None:
         require_problem(problem)
-        self.problem, self.parameters = problem, parameters
+        self.problem: Any = problem
+        self.parameters = parameters
         self.given = {n: positive(n, parameters.pop(n)) for n in NAMES if n in parameters}
 
     def fill(self, **needed: str) -> dict[str, Any]:

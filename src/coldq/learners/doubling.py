@@ -16,7 +16,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
 from coldq.learners.learner import ONE, Learner, any_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Schedule
 from coldq.step import solve
 
@@ -86,7 +86,7 @@ class COLDQDoubling(Learner):
         return super()._arguments() | {"path_exponent": 1.0 - 2.0 * exponent}
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> COLDQDoubling:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> COLDQDoubling:
         """For a problem's domain; its horizon is not looked at.
 
         >>> import coldq

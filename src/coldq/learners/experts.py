@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.learner import Learner, horizon_of
-from coldq.learners.state import State
+from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
 from coldq.protocols import Domain
 
@@ -32,27 +32,7 @@ class ExpertState(State):
     log_weights: Array
     experts: Any
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of all arrays by name, the experts' own as ``experts.<name>``."""
-        arrays = {name: np.array(getattr(self, name)) for name in ("t", "x", "log_weights")}
-        for name in self.experts.names():
-            arrays[f"experts.{name}"] = np.array(getattr(self.experts, name))
-        return arrays | self._signature()
-
-    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> ExpertState:
-        weights = act(self.log_weights, axis + 1)
-        experts = self.experts._each(act, axis + 1)
-        return ExpertState(
-            act(self.t, axis), act(self.x, axis), weights, experts, made_by=self.made_by
-        )
-
-    def _with(self, members: Any, places: np.ndarray, axis: int) -> ExpertState:
-        t, x, weights = (
-            self._join(name, getattr(self, name), getattr(members, name), places, axis + after)
-            for name, after in (("t", 0), ("x", 0), ("log_weights", 1))
-        )
-        experts = self.experts._with(members.experts, places, axis + 1)
-        return ExpertState(t, x, weights, experts, made_by=self.made_by)
+    ahead: ClassVar[dict[str, int]] = {"log_weights": 1, "experts": 1}
 
     @property
     def weights(self) -> Array:
@@ -158,8 +138,7 @@ class ExpertLearner(Learner):
         return Feedback(Linear(gradient), feedback.constraint, feedback.slot)
 
     def _restore(self, arrays: Mapping[str, Any]) -> ExpertState:
-        own = {name: a for name, a in arrays.items() if not str(name).startswith("experts.")}
-        inner = {name[8:]: a for name, a in arrays.items() if name not in own}
+        own, inner = parted(arrays, "experts")
         if set(own) != {"t", "x", "log_weights"}:
             raise InvalidInput(
                 "the arrays must be t, x, log_weights and the experts', but are "

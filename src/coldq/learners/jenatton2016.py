@@ -16,7 +16,7 @@ from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite, worst_row
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule
 
 
@@ -89,7 +89,7 @@ class Jenatton2016(Learner):
         return {"domain": self.domain, "lipschitz": self._lipschitz, "b": b}
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Jenatton2016:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Jenatton2016:
         """L the larger of the problem's two Lipschitz constants.
 
         >>> import coldq

@@ -13,7 +13,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.step import solve
 
 
@@ -87,7 +87,7 @@ class MOSP(Learner):
         self._take(domain, horizon, alpha=alpha, mu=positive("mu", step if mu is None else mu))
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> MOSP:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> MOSP:
         """For a problem's domain and horizon; the theory needs no constants.
 
         >>> import coldq

@@ -18,7 +18,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite, step_of
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Schedule
 from coldq.step.projection import project_on_rows
 
@@ -108,7 +108,7 @@ class NestedProjections(Learner):
         self._take(domain, eta=eta)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> NestedProjections:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> NestedProjections:
         """G the larger of the problem's two Lipschitz constants.
 
         >>> import coldq

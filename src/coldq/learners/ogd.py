@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -12,8 +12,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite, step_of
-from coldq.learners.state import State
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule
 
 
@@ -64,7 +63,7 @@ class OGD(Learner):
         self._take(domain, eta=step_of("OGD", domain, eta, gradient_bound=gradient_bound))
 
     @classmethod
-    def strongly_convex(cls, domain: Domain, mu: float) -> OGD:
+    def strongly_convex(cls, domain: Domain, mu: float) -> Self:
         """Hazan's step ``1 / (H t)``. `mu` is COLDQ's constant without the 1/2, so that H = 2 mu.
 
         >>> import coldq
@@ -74,7 +73,9 @@ class OGD(Learner):
         return cls(domain, eta=Power(-1.0, 0.5 / positive("mu", mu)))
 
     @classmethod
-    def for_problem(cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any) -> OGD:
+    def for_problem(
+        cls, problem: Problem, *, strongly_convex: bool = False, **parameters: Any
+    ) -> Self:
         """With the problem's own gradient bound, or its modulus of strong convexity.
 
         >>> import coldq
@@ -86,7 +87,7 @@ class OGD(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
-    def update(self, state: State, feedback: Feedback, played: ArrayLike | None = None) -> State:
+    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
         t, x = state.t, state.x

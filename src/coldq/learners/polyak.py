@@ -17,7 +17,7 @@ from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
 from coldq.learners.state import State
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Schedule, as_schedule
 
 
@@ -133,7 +133,9 @@ class PolyakFeasibility(Learner):
         return cls(domain, T, eta=Constant((1.0 - q) * rho / (L * D)), rho=Constant(rho))
 
     @classmethod
-    def for_problem(cls, problem: Any, *, slack: ArrayLike, **parameters: Any) -> PolyakFeasibility:
+    def for_problem(
+        cls, problem: Problem, *, slack: ArrayLike, **parameters: Any
+    ) -> PolyakFeasibility:
         """:meth:`safe` with the problem's own constants; how feasible x_1 is, only you know.
 
         >>> import coldq

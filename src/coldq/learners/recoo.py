@@ -15,7 +15,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, has_first
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -127,7 +127,7 @@ class RECOO(Learner):
         return cls(domain, alpha=Power(1.0, positive("mu", mu)), **parameters)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> RECOO:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> RECOO:
         """RECOO on a problem's domain; it needs no constants.
 
         >>> import coldq

@@ -9,7 +9,7 @@ from coldq._values import Array, one_real, positive
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.recoo import RECOO
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power
 
 
@@ -68,7 +68,7 @@ class RECOOExpert(ExpertLearner):
         self._pool_of(0)  # checks the reading
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> RECOOExpert:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> RECOOExpert:
         """For a problem's domain and horizon."""
         return cls._of(problem, **parameters)
 

@@ -15,7 +15,7 @@ from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -43,7 +43,7 @@ class SaddlePoint(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Any:
         """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2.
 
         L is a common Lipschitz constant of f and g, G a bound on |g|, m the number of constraints.
@@ -52,7 +52,7 @@ class SaddlePoint(Learner):
         return cls._theory(problem, 0.5, parameters)
 
     @classmethod
-    def _theory(cls, problem: Any, power: float, parameters: dict[str, Any]) -> Any:
+    def _theory(cls, problem: Problem, power: float, parameters: dict[str, Any]) -> Any:
         """With eta, falling as T^-power, and delta."""
         known, T = ConstantsOf(problem, parameters), float(problem.horizon)
         slopes = (problem.n_constraints + 1.0) * known.lipschitz**2

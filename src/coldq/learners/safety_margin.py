@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,12 +22,10 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.learner import Learner
-from coldq.learners.maker import KEY
-from coldq.learners.state import State
+from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
 LAST = (Last(),)
-INNER = "inner."
 FULL = 1.0 - 1e-9  # of its cap, from which a multiplier counts as being at it
 BIBTEX = reference("gibbs2021adaptive")
 
@@ -50,30 +48,6 @@ class AheadState(ForesightState):
     """What looks ahead, and the state of the learner inside."""
 
     inner: Any
-
-    @classmethod
-    def own(cls) -> list[str]:
-        """The names of its arrays, but for those of the learner inside."""
-        return [name for name in cls.names() if name != "inner"]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of all arrays by name, the inner learner's own as ``inner.<name>``."""
-        arrays = {name: np.array(getattr(self, name)) for name in self.own()}
-        inside = self.inner.to_arrays()
-        inside.pop(KEY, None)
-        return arrays | {INNER + n: a for n, a in inside.items()} | self._signature()
-
-    def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> AheadState:
-        arrays = {name: act(getattr(self, name), axis) for name in self.own()}
-        return AheadState(**arrays, inner=self.inner._each(act, axis), made_by=self.made_by)
-
-    def _with(self, members: Any, places: np.ndarray, axis: int) -> AheadState:
-        arrays = {
-            name: self._join(name, getattr(self, name), getattr(members, name), places, axis)
-            for name in self.own()
-        }
-        inner = self.inner._with(members.inner, places, axis)
-        return AheadState(**arrays, inner=inner, made_by=self.made_by)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -200,9 +174,8 @@ class Forecasting(Learner):
         return getattr(self.learner, "_batch", tuple)()
 
     def _restore(self, arrays: Mapping[str, Any]) -> AheadState:
-        inside = {n[len(INNER) :]: a for n, a in arrays.items() if str(n).startswith(INNER)}
-        mine = {n: a for n, a in arrays.items() if not str(n).startswith(INNER)}
-        own = AheadState.own()
+        mine, inside = parted(arrays, "inner")
+        own = ForesightState.names()
         if set(mine) != set(own):
             raise InvalidInput(
                 f"the arrays must be {sorted(own)} and those of the learner inside, but are "

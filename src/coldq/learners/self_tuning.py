@@ -39,7 +39,7 @@ from coldq.learners.foresight import (
 )
 from coldq.learners.learner import Learner
 from coldq.learners.state import axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
@@ -180,7 +180,7 @@ class SelfTuning(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> SelfTuning:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> SelfTuning:
         """For a problem's domain; its horizon and constants are not looked at.
 
         >>> import coldq

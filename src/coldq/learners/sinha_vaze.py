@@ -17,7 +17,7 @@ from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,7 +106,7 @@ class SinhaVaze(Learner):
 
     @classmethod
     def for_problem(
-        cls, problem: Any, *, strongly_convex: bool = False, **parameters: Any
+        cls, problem: Problem, *, strongly_convex: bool = False, **parameters: Any
     ) -> SinhaVaze:
         """G the larger of the problem's two Lipschitz constants, a = 2 mu if asked for.
 

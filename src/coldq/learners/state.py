@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from types import MemberDescriptorType
@@ -54,6 +54,7 @@ class State:
     made_by: Maker | None = field(default=None, kw_only=True, repr=False)
 
     version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
+    ahead: ClassVar[dict[str, int]] = {}  # how many axes come before the batch's, if any do
 
     def __post_init__(self) -> None:
         self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
@@ -76,10 +77,19 @@ class State:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Copies of all arrays by name; ``learner.from_arrays`` takes them back.
 
+        Those of a state inside have its name and a dot before their own.
         One more, "learner", is a text that says whose they are: the learner's class, its
         parameters and the version of the state's format.
         """
-        return {n: np.array(getattr(self, n)) for n in self.names()} | self._signature()
+        arrays: dict[str, np.ndarray] = {}
+        for name in self.names():
+            part = getattr(self, name)
+            if isinstance(part, State):
+                inside = part.to_arrays()
+                arrays |= {f"{name}.{n}": inside[n] for n in inside if n != KEY}
+            else:
+                arrays[name] = np.array(part)
+        return arrays | self._signature()
 
     def _signature(self) -> dict[str, np.ndarray]:
         return {} if self.made_by is None else {KEY: np.array(self.made_by.text)}
@@ -161,16 +171,23 @@ class State:
 
     def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> Self:
         """A state whose arrays are made from these, the batch beginning at `axis`."""
-        arrays = {name: act(getattr(self, name), axis) for name in self.names()}
-        return type(self)(**arrays, made_by=self.made_by)
+        parts = {}
+        for name in self.names():
+            part, at = getattr(self, name), axis + self.ahead.get(name, 0)
+            parts[name] = part._each(act, at) if isinstance(part, State) else act(part, at)
+        return type(self)(**parts, made_by=self.made_by)
 
     def _with(self, members: Any, places: np.ndarray, axis: int) -> Self:
         """A state with other members in some places along an axis."""
-        arrays = {}
+        parts = {}
         for name in self.names():
             mine, theirs = getattr(self, name), getattr(members, name)
-            arrays[name] = self._join(name, mine, theirs, places, axis)
-        return type(self)(**arrays, made_by=self.made_by)
+            at = axis + self.ahead.get(name, 0)
+            if isinstance(mine, State):
+                parts[name] = mine._with(theirs, places, at)
+            else:
+                parts[name] = self._join(name, mine, theirs, places, at)
+        return type(self)(**parts, made_by=self.made_by)
 
     def _join(
         self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
@@ -215,6 +232,13 @@ def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
     known |= {"new": object.__new__, "kind": kind}
     exec(code, known)
     return known["of"]
+
+
+def parted(arrays: Mapping[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A state's own arrays, and those of the state inside that has this name."""
+    lead = f"{name}."
+    own = {n: a for n, a in arrays.items() if not str(n).startswith(lead)}
+    return own, {n[len(lead) :]: a for n, a in arrays.items() if n not in own}
 
 
 def _filled_up(one: np.ndarray, two: np.ndarray, axis: int) -> list[np.ndarray]:

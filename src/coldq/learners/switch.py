@@ -23,7 +23,7 @@ from coldq.learners.nested_projections import (
 )
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -122,7 +122,7 @@ class Switch(Learner):
         return super()._arguments() | {"lipschitz": self.universal.lipschitz}
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Switch:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Switch:
         """G the larger of the problem's two Lipschitz constants.
 
         >>> import coldq

@@ -23,7 +23,7 @@ from coldq.learners.card import (
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState, State, axes
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.step import solve
 
 
@@ -121,7 +121,7 @@ class Wang2023(Learner):
 
     @classmethod
     def for_problem(
-        cls, problem: Any, delay: int, path_exponent: float = 0.0, **parameters: Any
+        cls, problem: Problem, delay: int, path_exponent: float = 0.0, **parameters: Any
     ) -> Wang2023:
         """alpha = T^((1 - V_x) / 2), gamma = 1 and eta = L^2 / 2, L Lipschitz for the vector g.
 

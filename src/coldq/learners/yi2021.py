@@ -15,7 +15,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
 
@@ -117,7 +117,7 @@ class Yi2021(Learner):
         return cls(domain, horizon, alpha=Power(-1.0, 1.0 / mu_), gamma=gamma)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Yi2021:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
 
         >>> import coldq

@@ -12,7 +12,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.yi2021 import Yi2021
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power
 
 
@@ -74,7 +74,7 @@ class Yi2021Expert(ExpertLearner):
         self._set(**levels, c=one_fraction("c", c))
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Yi2021Expert:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Yi2021Expert:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
         known = ConstantsOf(problem, parameters)
         if "alpha0" not in parameters:

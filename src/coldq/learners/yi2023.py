@@ -15,7 +15,7 @@ from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule
 
 
@@ -111,7 +111,7 @@ class Yi2023(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Yi2023:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Yi2023:
         """a = R / D and b = g = 1 / L^2 for L the Lipschitz constant of g, unless given.
 
         >>> import coldq

@@ -14,7 +14,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Schedule, as_schedule
 from coldq.step import solve
 
@@ -87,7 +87,7 @@ class YuNeely2020(Learner):
         self._take(domain, horizon, alpha=as_schedule("alpha", alpha), gamma=gamma)
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Any:
         """L = sqrt(N) times the Lipschitz constant of a row, unless alpha is given.
 
         >>> import coldq

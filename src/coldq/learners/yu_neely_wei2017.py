@@ -14,7 +14,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -77,7 +77,7 @@ class YuNeelyWei2017(Learner):
         self._take(domain, horizon, V=V, alpha=positive("alpha", T if alpha is None else alpha))
 
     @classmethod
-    def for_problem(cls, problem: Any, **parameters: Any) -> Any:
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Any:
         """For a problem's domain and horizon; the theory needs no constants."""
         return cls._of(problem, **parameters)
 

@@ -15,7 +15,7 @@ from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain
+from coldq.protocols import Domain, Problem
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -74,7 +74,7 @@ class YuanLamperski2018(Learner):
         )
 
     @classmethod
-    def for_problem(cls, problem: Any, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
+    def for_problem(cls, problem: Problem, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
         """eta = 1 / (L sqrt((m + 1) R T)) and sigma = (m + 1) L^2 / (2 (1 - a)), a in (0, 1).
 
         L is a common Lipschitz constant of f and g, and m the number of constraints.

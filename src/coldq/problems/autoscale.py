@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -46,7 +45,7 @@ class Autoscale(Problem):
 
     horizon: int
     price_seed: int
-    domain: Any
+    domain: Domain
     n_constraints = 1
     seeds_differ = False
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -45,7 +45,7 @@ class Dispatch(Problem):
     """
 
     horizon: int
-    domain: Any
+    domain: Domain
     n_constraints = 3
     seeds_differ = False
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.feedback import Feedback
 from coldq.losses import Linear, Quadratic
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
@@ -28,10 +28,10 @@ class FixedConstraints(Problem):
     """
 
     horizon: int
-    domain: Any
+    domain: Domain
     n_constraints = 3
 
-    def __init__(self, horizon: int = 5000, domain: Any = None) -> None:
+    def __init__(self, horizon: int = 5000, domain: Domain | None = None) -> None:
         domain = Box(0.0, 1.0, dim=2) if domain is None else domain
         self._set(
             horizon=whole_number("horizon", horizon, 2), domain=require_bounded(domain, dim=2)

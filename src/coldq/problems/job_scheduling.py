@@ -12,7 +12,7 @@ import numpy as np
 
 from coldq._values import Array, positive, whole_number
 from coldq.constraints import LogCapacity
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -77,7 +77,7 @@ class JobScheduling(Problem):
     arrivals: str
     mean_arrivals: float
     centres_per_zone: int
-    domain: Any
+    domain: Domain
     n_constraints = 1
 
     def __init__(
@@ -90,7 +90,7 @@ class JobScheduling(Problem):
         arrivals: str = "poisson",
         mean_arrivals: float = 2500.0,
         centres_per_zone: int = 10,
-        domain: Any = None,
+        domain: Domain | None = None,
     ) -> None:
         if prices is None:
             prices = may_2017().only(REGIONS if zones is None else zones)
@@ -117,7 +117,7 @@ class JobScheduling(Problem):
         centres_per_zone = whole_number("centres_per_zone", centres_per_zone, 1)
         centres = centres_per_zone * len(prices.zones)
         domain = Box(0.0, 1000.0, dim=centres) if domain is None else domain
-        if not (require_bounded(domain, centres).lower > -1.0 / RATE).all():
+        if not (require_bounded(domain, centres).box.lower > -1.0 / RATE).all():
             raise InvalidInput(f"the capacity is defined for x > {-1.0 / RATE}, not on {domain}")
         self._set(
             horizon=T, prices=prices, price_unit=price_unit, arrivals=arrivals,
@@ -172,7 +172,7 @@ class JobScheduling(Problem):
     @property
     def constants(self) -> Constants:
         """R, D and the Lipschitz constant exact; G holds but for a chance of 1e-9 a run."""
-        low, high = (self._capacity(x) for x in (self.domain.lower, self.domain.upper))
+        low, high = (self._capacity(x) for x in (self.domain.box.lower, self.domain.box.upper))
         note = {}
         if self.arrivals == "requests":
             demand = self._requests()
@@ -185,7 +185,7 @@ class JobScheduling(Problem):
             note["constraint_bound"] = (
                 "arrivals are Poisson, so this holds with probability 1 - 1e-9 for a whole run"
             )
-        steepest = SCALE * RATE / (1.0 + RATE * self.domain.lower)
+        steepest = SCALE * RATE / (1.0 + RATE * self.domain.box.lower)
         return Constants(
             diameter=float(self.domain.diameter),
             gradient_bound=float(np.sqrt(np.square(self._costs()).sum(axis=-1).max())),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from coldq._values import Value
-from coldq.domains import require_domain
+from coldq.domains import Domain, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Stream
 
@@ -44,7 +43,7 @@ class Problem(Value):
     axis after the seeds; it is played by a :class:`~coldq.Decentralised` learner.
     """
 
-    domain: Any
+    domain: Domain
     horizon: int
     n_constraints: int
     agents: int | None = None
@@ -72,7 +71,7 @@ def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.rando
     ]
 
 
-def require_bounded(domain: Any, dim: int | None = None) -> Any:
+def require_bounded(domain: Domain, dim: int | None = None) -> Domain:
     """A domain that a problem can use: bounded, one for all seeds."""
     require_domain(domain)
     if domain.batch:
@@ -84,7 +83,7 @@ def require_bounded(domain: Any, dim: int | None = None) -> Any:
     return domain
 
 
-def row_range(domain: Any, low: float, high: float) -> tuple[float, float]:
+def row_range(domain: Domain, low: float, high: float) -> tuple[float, float]:
     """Bounds on ``<a, x>`` with every a_i in [low, high] and x in the box around the domain."""
     ends = np.stack([domain.box.lower, domain.box.upper])
     products = np.concatenate([low * ends, high * ends])

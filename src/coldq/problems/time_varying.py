@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
-from coldq.domains import Box
+from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares
@@ -44,7 +43,7 @@ class TimeVarying(Problem):
     """
 
     horizon: int
-    domain: Any
+    domain: Domain
     n_measurements: int
     n_constraints: int
     agents: int | None
@@ -52,7 +51,7 @@ class TimeVarying(Problem):
     def __init__(
         self,
         horizon: int = 5000,
-        domain: Any = None,
+        domain: Domain | None = None,
         n_measurements: int = 4,
         n_constraints: int = 2,
         agents: int | None = None,

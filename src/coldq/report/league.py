@@ -9,7 +9,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter
 
@@ -18,7 +17,7 @@ from coldq.experiments.intervals import mean_interval
 from coldq.report.curves import BLUE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, save
+from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
 
 FRONT, OTHERS = VERMILION, BLUE
 WIDTH, MARGINS, ROW = 7.0, 0.95, 0.155  # inches: of the picture, above and below, of a learner
@@ -39,9 +38,7 @@ def write_league_page(league: League, path: Path) -> None:
     """
     name, places = f"compare-{league.key}", placed(league)
     with matplotlib.rc_context(STYLE):
-        canvas = _draw(league, places)
-        for suffix in SUFFIXES:
-            save(canvas, path.parent / "figures" / f"{name}{suffix}")
+        save(_draw(league, places), path.parent / "figures" / name)
     title = f"{type(league.problem).__name__}: all learners"
     html = render(
         "league.html.jinja",
@@ -96,8 +93,7 @@ def spans_magnitudes(places: Sequence[Place]) -> bool:
 
 def _draw(league: League, places: Sequence[Place]) -> Canvas:
     """Violation and loss side by side, a row for every learner: each name stands by its points."""
-    canvas = Canvas(figsize=(WIDTH, MARGINS + ROW * len(places)), layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = new_canvas(WIDTH, MARGINS + ROW * len(places))
     left, right = canvas.subplots(1, 2, sharey=True)
     _panel(left, [place.violation for place in places], places, "hard violation a slot")
     _panel(right, [place.loss for place in places], places, "loss a slot")

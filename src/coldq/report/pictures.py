@@ -87,15 +87,21 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     """
     for setting in runs.figure.settings:
         with matplotlib.rc_context(STYLE):
-            canvas = _draw(runs, setting)
-            for suffix in SUFFIXES:
-                save(canvas, folder / picture_name(runs.figure, setting, suffix))
+            save(_draw(runs, setting), folder / picture_name(runs.figure, setting, ""))
+
+
+def new_canvas(width: float, height: float) -> Canvas:
+    """An empty picture, in inches."""
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(canvas)
+    return canvas
 
 
 def save(canvas: Canvas, path: Path) -> None:
-    """Write a picture whole, without the day and the program in it."""
-    with whole_file(path) as temporary:
-        canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[path.suffix])
+    """Write a picture whole, in every format, without the day and the program in it."""
+    for suffix in SUFFIXES:
+        with whole_file(path.with_name(path.name + suffix)) as temporary:
+            canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[suffix])
 
 
 def as_address(canvas: Canvas) -> str:
@@ -107,8 +113,7 @@ def as_address(canvas: Canvas) -> str:
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:
     figure = runs.figure
-    canvas = Canvas(figsize=INCHES, layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = new_canvas(*INCHES)
     title = superscripts(f"Figure {figure.number}. {figure.title}: {setting.title}")
     canvas.suptitle(title, fontsize=8.5, parse_math=False)  # a $ is a dollar
     look = looks(run.entry.label for run in runs.runs)

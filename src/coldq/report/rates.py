@@ -7,7 +7,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.rates.settings import CONVEX, DYNAMIC, STATIC, STRONG, VIOLATION
@@ -15,7 +14,7 @@ from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grou
 from coldq.report.curves import PALETTE
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, as_address, save
+from coldq.report.pictures import STYLE, SUFFIXES, as_address, new_canvas, save
 
 INCHES = (7.0, 5.2)
 MEASURES = (STATIC, DYNAMIC, VIOLATION)
@@ -29,8 +28,7 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
         name = f"rates-table-{k}"
         with matplotlib.rc_context(STYLE):
             canvas = _draw(chosen, title)
-            for suffix in SUFFIXES:
-                save(canvas, path.parent / "figures" / f"{name}{suffix}")
+            save(canvas, path.parent / "figures" / name)
             picture = as_address(canvas)
         tables.append(
             {
@@ -62,8 +60,7 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
 
 def _draw(chosen: list[Cell], title: str) -> Canvas:
     """Log-log, a panel for every kind of loss and measure; dashes have the claimed slope."""
-    canvas = Canvas(figsize=INCHES, layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = new_canvas(*INCHES)
     canvas.suptitle(f"{title}; dashed: the claimed slope", fontsize=8.5)
     panels = canvas.subplots(2, len(MEASURES))
     for line, losses in enumerate((CONVEX, STRONG)):

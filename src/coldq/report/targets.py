@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import PercentFormatter
 
@@ -13,7 +12,7 @@ from coldq.experiments.targets import Target
 from coldq.report.curves import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, save
+from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
 
 LOOKS = {
     "SelfTuning": VERMILION,
@@ -39,9 +38,7 @@ def write_target_page(target: Target, path: Path) -> None:
     """
     name = f"rate-{target.key}-{target.rate:g}"
     with matplotlib.rc_context(STYLE):
-        canvas = _draw(target)
-        for suffix in SUFFIXES:
-            save(canvas, path.parent / "figures" / f"{name}{suffix}")
+        save(_draw(target), path.parent / "figures" / name)
     title = f"{type(target.problem).__name__}: at most {100 * target.rate:g}% of slots violated"
     html = render(
         "target.html.jinja",
@@ -56,8 +53,7 @@ def write_target_page(target: Target, path: Path) -> None:
 
 
 def _draw(target: Target) -> Canvas:
-    canvas = Canvas(figsize=(5.0, 3.2), layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = new_canvas(5.0, 3.2)
     axes = canvas.subplots()
     axes.grid(visible=True)
     axes.set_axisbelow(True)

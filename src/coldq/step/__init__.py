@@ -23,6 +23,7 @@ from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
+from coldq.protocols import Domain
 from coldq.solver.answer import Step
 from coldq.solver.cascade import solve_affine
 from coldq.solver.problem import HINGE, DoNotFit
@@ -56,7 +57,7 @@ def solve(
     alpha: Array,
     weights: Array,
     constraint: Constraint,
-    domain: Any,
+    domain: Domain,
     floor: Any = HINGE,
 ) -> Step:
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
@@ -81,7 +82,7 @@ def solve(
     return step
 
 
-def solver_of(constraint: Any, domain: Any) -> Callable[[Slot], Step]:
+def solver_of(constraint: Any, domain: Domain) -> Callable[[Slot], Step]:
     """What solves a constraint on a domain; raises if nothing does."""
     if type(constraint) not in SOLVERS:
         known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
@@ -105,7 +106,7 @@ def penalised_step(
     alpha: ArrayLike,
     weights: ArrayLike,
     constraint: Constraint | None,
-    domain: Any,
+    domain: Domain,
     *,
     floor: ArrayLike = HINGE,
 ) -> Step:

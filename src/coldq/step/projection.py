@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.contractions import affine_value, matvec
 from coldq.errors import Infeasible, name_indices
+from coldq.protocols import Domain
 from coldq.step import solve
 
 VIOLATED = 1e-12  # of a row's scale |b| + |a|'|x|: above what the kernel leaves of a solved row
 HALF = np.array(0.5)
 
 
-def project_on_rows(x: Array, A: Array, b: Array, domain: Any) -> Array:
+def project_on_rows(x: Array, A: Array, b: Array, domain: Domain) -> Array:
     """The point of ``{z in X : A z <= b}`` nearest to x, for A (..., K, p) and b (..., K).
 
     Rows are added one at a time, each time the one most violated, until none is. Every member of

@@ -10,6 +10,7 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.errors import InvalidInput
+from coldq.protocols import Domain
 from coldq.solver.cascade import zeros_of
 from coldq.solver.problem import HINGE, AffineProblem, BallRow, DoNotFit, Part, append
 
@@ -87,7 +88,7 @@ class Bounds(NamedTuple):
         return np.clip(x + self.shift, domain.box.lower, domain.box.upper)
 
 
-def bounds_of(domain: Any) -> Bounds:
+def bounds_of(domain: Domain) -> Bounds:
     """What makes a domain.
 
     A ball farther than its radius from the origin is brought there: it has no digits to lose in
@@ -99,7 +100,8 @@ def bounds_of(domain: Any) -> Bounds:
             f"the step cannot read a {type(domain).__name__}; use one of the library's domains, or "
             "a learner that only projects"
         )
-    box, p, shift = getattr(domain, "box", domain), domain.dim, None
+    box: Any = getattr(domain, "box", domain)
+    p, shift = domain.dim, None
     for row, _ in hard:
         if isinstance(row, BallRow) and (np.abs(row.center).max(axis=-1) > row.radius).any():
             shift = np.zeros((*domain.batch, p)) if shift is None else shift

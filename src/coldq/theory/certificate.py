@@ -11,6 +11,7 @@ from coldq._values import Array, real_array
 from coldq.comparators import Comparator, dynamic_comparator, static_comparator
 from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
+from coldq.protocols import Domain, Problem
 from coldq.simulate import require_same_again
 from coldq.theory.known import Known, one_number
 from coldq.theory.premises import (
@@ -317,7 +318,7 @@ def _regret(trace: Trace, comparator: Comparator | None) -> Array:
     return np.add.accumulate(trace.loss - comparator.loss, axis=1)[:, -1]
 
 
-def _constants(problem: Any) -> Any:
+def _constants(problem: Problem) -> Any:
     """The problem's own constants, if it has any."""
     try:
         return getattr(problem, "constants", None)
@@ -418,7 +419,7 @@ def _bound_of(
     return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {in_words(seen)}")
 
 
-def _bounded(domain: Any) -> Assumption:
+def _bounded(domain: Domain) -> Assumption:
     R = float(domain.diameter)
     return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
 

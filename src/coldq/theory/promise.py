@@ -10,6 +10,7 @@ import numpy as np
 
 from coldq._values import exponent, positive, whole_number
 from coldq.errors import InvalidInput
+from coldq.protocols import Learner
 from coldq.theory.known import Guarantee, Known, one_number
 
 LONGEST = 2**20  # horizons are searched up to here
@@ -36,7 +37,7 @@ class Promise:
     All of them say something from T = 8 slots on.
     """
 
-    learner: Any
+    learner: Learner
     known: Known
     path_exponent: float
     variation_exponent: float
@@ -80,7 +81,7 @@ class Promise:
 
 
 def promised(
-    learner: Any,
+    learner: Learner,
     at: Callable[[int], Any],
     n_constraints: int,
     *,

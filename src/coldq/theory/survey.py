@@ -12,7 +12,7 @@ import numpy as np
 from coldq._values import Array, quiet
 from coldq.constraints import largest
 from coldq.errors import InvalidInput, NotRevealed
-from coldq.protocols import require_problem
+from coldq.protocols import Constraint, Domain, Loss, Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 from coldq.theory.known import one_number
 
@@ -47,7 +47,7 @@ class Survey:
 
 @quiet
 def survey(
-    problem: Any, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
+    problem: Problem, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
 ) -> Survey:
     """D and G from the revealed functions themselves, and a look at their convexity.
 
@@ -85,7 +85,9 @@ def survey(
     return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
 
 
-def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Array | None, bool]:
+def _larger(
+    so_far: tuple[Array | None, bool], of: Any, domain: Domain
+) -> tuple[Array | None, bool]:
     """The larger of a bound and that of another slot, None where there is no closed form."""
     if so_far[0] is None or of is None or not hasattr(domain, "ends"):
         return None, False
@@ -96,14 +98,16 @@ def _larger(so_far: tuple[Array | None, bool], of: Any, domain: Any) -> tuple[Ar
     return np.maximum(so_far[0], bound), so_far[1] and exact
 
 
-def _somewhere(domain: Any, rng: np.random.Generator, count: int) -> Array:
+def _somewhere(domain: Domain, rng: np.random.Generator, count: int) -> Array:
     """Random points of a domain, inside and on its edge."""
     width = domain.diameter if np.isfinite(domain.diameter) else 1.0
     spread = rng.random((count, 1)) * width * rng.standard_normal((count, domain.dim))
     return domain.project(domain.start() + spread)
 
 
-def _look(loss: Any, constraint: Any, x: Array, y: Array, mu: float) -> tuple[Array, Array, Array]:
+def _look(
+    loss: Loss, constraint: Constraint, x: Array, y: Array, mu: float
+) -> tuple[Array, Array, Array]:
     """|grad f(x)|, the largest |g(x)|, and how far f or g at y is below its tangent at x."""
     slope, g, step = loss.gradient(x), constraint.value(x), y - x
     rise = loss.value(y) - loss.value(x) - (slope * step).sum(axis=-1)
