@@ -67,7 +67,8 @@ def unpacked(data: bytes | None) -> Feedback:
         mine, left = left[:size], left[size:]
         return part | {"base64": base64.b64encode(mine).decode("ascii")}
 
-    loss, constraint, *ahead = (None if part is None else build(whole(part)) for part in parts)
+    built: list[Any] = [None if part is None else build(whole(part)) for part in parts]
+    loss, constraint, *ahead = built
     if len(left):
         raise InvalidInput(f"a feedback has {len(left)} bytes too many")
     return Feedback(loss, constraint, None, Forecast(*ahead) if ahead else None)
