@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent test-browser test-adapters bench clean
+	fuzz-http kill-agent test-container test-browser test-adapters bench clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -65,6 +65,10 @@ kill-agent: $(SETUP)
 # The server's interface, drawn from its own OpenAPI page: no 500, nothing without a token.
 fuzz-http: $(VENV)/.ready-http
 	$(BIN)/python -m tests.serve.drawn_requests --cases 300
+
+# The lines of the container file as they are written, in a fresh folder and environment: some minutes.
+test-container: $(SETUP)
+	$(BIN)/python -m tests.serve.container
 
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters

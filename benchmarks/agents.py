@@ -53,13 +53,15 @@ def feedback(rng: np.random.Generator) -> tuple[coldq.LeastSquares, coldq.Affine
     return loss, coldq.Affine(rng.normal(size=(N, P)), rng.uniform(0.0, 1.0, N))
 
 
-def in_turns(calls: dict[str, Callable[[], Any]], count: int) -> dict[str, np.ndarray]:
+def in_turns(
+    calls: dict[str, Callable[[], Any]], count: int, block: int = BLOCK
+) -> dict[str, np.ndarray]:
     """Seconds of every call, `count` of each, in blocks that take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(max(count // BLOCK, 1)):
+    for _ in range(max(count // block, 1)):
         for name, call in calls.items():
             call()
-            for _ in range(BLOCK):
+            for _ in range(block):
                 begun = perf_counter()
                 call()
                 seconds[name].append(perf_counter() - begun)
@@ -243,7 +245,7 @@ def main() -> None:
             "commit": Commit(folder / "bare.db", given),
             "agent": Live(given, folder / "agent.db"),
         }
-        found = in_turns(disk, count // 5)
+        found = in_turns(disk, count // 2, block=2)  # a disk changes its pace within milliseconds
         add("decide + observe, on disk", found["agent"], "a commit", found["commit"], "2")
         found = in_turns({"wake": wake(folder, given), "commit": disk["commit"]}, count // 50)
         add("wake an idle agent", found["wake"], "a commit", found["commit"], "-")

@@ -209,10 +209,11 @@ def _built(value: Any, path: str, depth: int) -> Any:
 
 def _of_numbers(value: Any, depth: int) -> bool:
     """Whether all in a list, and in those within it, are numbers that stay what they are."""
-    kinds = set(map(type, value))
-    if kinds == {list} and depth < DEEPEST:
-        return all(_of_numbers(part, depth + 1) for part in value)
-    return kinds <= PLAIN
+    if PLAIN.issuperset(map(type, value)):
+        return True
+    if depth >= DEEPEST:
+        return False
+    return all(type(part) is list and _of_numbers(part, depth + 1) for part in value)
 
 
 @cache
@@ -239,7 +240,9 @@ def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
             if default is Parameter.empty:
                 raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
             continue
-        part = _built(value[word], f"{path}.{word}", depth + 1)
+        part = value[word]
+        if type(part) is not list or not _of_numbers(part, depth + 1):
+            part = _built(part, f"{path}.{word}", depth + 1)
         if kind is not Parameter.VAR_POSITIONAL:
             arguments[word] = part
         elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):

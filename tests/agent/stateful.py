@@ -145,7 +145,7 @@ class Rounds(RuleBasedStateMachine):
         # A kill may forget that the latest round was opened. Whatever is said of it, it was.
         assert not clean and self.agent.round == latest - 1 and latest in self.open
         if then == "decide":
-            assert self.agent.decide().x.tobytes() == self.played[latest].tobytes()  # type: ignore[attr-defined]
+            assert self.agent.decide(latest).x.tobytes() == self.played[latest].tobytes()  # type: ignore[attr-defined]
         elif then == "go on":
             self.decide(True)
         elif then == "observe":

@@ -317,6 +317,9 @@ def test_a_decision_that_a_kill_forgot_is_the_same_again_and_takes_its_feedback(
     assert opened[2].skip(5).status == "skipped"
     with pytest.raises(coldq.InvalidInput, match="round 6 was not decided yet"):
         opened[3].observe(6, *told)
+    with pytest.raises(coldq.InvalidInput, match="coordinates"):
+        opened[3].observe(5, coldq.Linear([1.0]), told[1])
+    assert opened[3].round == 4 and opened[3].in_flight == ()
     for again in (opened[0], opened[1], opened[3], opened[4]):
         assert again.observe(5, *told).status == "applied"
         assert bits(again.state) == bits(one.state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,15 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
         assert len(answer.json()["error"]) > 10
     for text in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"loss": ' + b"9" * 5000 + b"}", b""):
         assert server.put("/agents/a/rounds/1/feedback", content=text).status_code in (400, 422)
+    for kind in ({"Content-Type": "text/plain"}, {}):
+        text = json.dumps(good).encode()
+        refused = server.put("/agents/a/rounds/1/feedback", content=text, headers=kind)
+        assert refused.status_code == 422 and refused.json()["error"].startswith("body: ")
     assert server.get("/agents/a").json() == before and server.get("/agents").json() == ["a"]
-    assert server.put("/agents/a/rounds/1/feedback", json=good).json()["status"] == "applied"
+    parts = (json.dumps(good).encode()[k : k + 50] for k in range(0, 10_000, 50))
+    kind = {"Content-Type": "application/json; charset=utf-8"}
+    answer = server.put("/agents/a/rounds/1/feedback", content=parts, headers=kind)
+    assert answer.json()["status"] == "applied"  # in pieces, of a length that nobody said
     other = told(1, x) | {"loss": coldq.describe(coldq.Linear([1.0, 2.0, 3.0]))}
     assert server.put("/agents/a/rounds/1/feedback", json=other).status_code == 409
 

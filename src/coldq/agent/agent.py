@@ -215,6 +215,8 @@ class Agent:
                 round = whole_number("round", round, 1)
             decision = self._open.get(round)
             if decision is None and self._forgotten(round):
+                decision = Decision(self._state.x, round)  # what is refused opens nothing
+                applied(self.learner, self.late, self._state, decision, feedback, None)
                 decision = self._opened()
             if decision is None:
                 return self._again(round, feedback)

@@ -36,12 +36,12 @@ def packed(feedback: Feedback) -> bytes | None:
     numbers: list[bytes] = []
     ahead = feedback.forecast
     try:
-        line = f"[{_line(feedback.loss, numbers)},{_line(feedback.constraint, numbers)}"
+        line = _line(feedback.loss, numbers), _line(feedback.constraint, numbers)
         if ahead is not None:
-            line += f",{_line(ahead.loss, numbers)},{_line(ahead.constraint, numbers)}"
+            line += _line(ahead.loss, numbers), _line(ahead.constraint, numbers)
     except NotSaveable:
         return None
-    return b"".join([line.encode(), b"]\n", *numbers])
+    return b"".join((b"[", b",".join(line), b"]\n", *numbers))
 
 
 def unpacked(data: bytes | None) -> Feedback:
@@ -67,38 +67,39 @@ def unpacked(data: bytes | None) -> Feedback:
         mine, left = left[:size], left[size:]
         return part | {"base64": base64.b64encode(mine).decode("ascii")}
 
-    parted: Any = (None if part is None else build(whole(part)) for part in parts)
-    loss, constraint, *ahead = parted
+    built: list[Any] = [None if part is None else build(whole(part)) for part in parts]
+    loss, constraint, *ahead = built
     if len(left):
         raise InvalidInput(f"a feedback has {len(left)} bytes too many")
     return Feedback(loss, constraint, None, Forecast(*ahead) if ahead else None)
 
 
-def _line(value: Any, numbers: list[bytes]) -> str:
+def _line(value: Any, numbers: list[bytes]) -> bytes:
     """What a value is made of, as JSON; its numbers are appended."""
     if value is None:
-        return "null"
-    name, arguments = taken_apart(value)
-    shapes = []
+        return b"null"
+    (name, arguments), before, shapes = taken_apart(value), len(numbers), []
     for word, part in arguments.items():
         if part is None:
             shapes.append((word, None))
         elif type(part) is np.ndarray and part.dtype == FLOATS:
             shapes.append((word, part.shape))
+            numbers.append(part.tobytes())
         else:
-            return _compact(described(value, lambda array, _: _header(array, numbers)))
-    numbers += [part.tobytes() for part in arguments.values() if part is not None]
+            del numbers[before:]
+            whole = described(value, lambda array, _: _header(array, numbers))
+            return _compact(whole).encode()
     return _of_floats(name, tuple(shapes))
 
 
 @lru_cache(256)
-def _of_floats(name: str, shapes: tuple[tuple[str, tuple[int, ...] | None], ...]) -> str:
+def _of_floats(name: str, shapes: tuple[tuple[str, tuple[int, ...] | None], ...]) -> bytes:
     """The line of a value that is made of arrays of floats alone: most are, again and again."""
     headers = {
         word: None if shape is None else {"dtype": FLOATS.str, "shape": shape}
         for word, shape in shapes
     }
-    return _compact({"type": name, **headers})
+    return _compact({"type": name, **headers}).encode()
 
 
 def _header(array: np.ndarray, numbers: list[bytes]) -> dict[str, Any]:

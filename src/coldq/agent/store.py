@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.agent.packing import unpacked
+from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
@@ -48,15 +48,12 @@ UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
 
 
 class Row(NamedTuple):
-    """A round as it is on disk; `turn` counts the feedbacks that were applied.
-
-    `x` is None where it is on disk already.
-    """
+    """A round as it is on disk; `turn` counts the feedbacks that were applied."""
 
     round: int
     status: int
     turn: int | None
-    x: bytes | None
+    x: bytes
     feedback: bytes | None
 
 
@@ -85,7 +82,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
         self.path = Path(path)
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
-        self._unwritten: Row | None = None  # the latest round, if it was only opened
+        self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         with self._errors:
             self._db = sqlite3.connect(
@@ -219,31 +216,32 @@ class Store:
         so that the agent which opens the file next knows it too. Of several in a row no more than
         one is put off. They need not wait for the disk, as they follow from what is there.
         """
-        row = Row(round, OPEN, None, np.ascontiguousarray(x, "<f8").tobytes(), None)
-        if self._unwritten is None:
-            self._unwritten = row
+        data = x.astype(FLOATS, copy=False).tobytes()
+        if not self._unwritten:
+            self._unwritten[round] = data
             return
         with self._errors:
             try:
                 self._db.execute("PRAGMA synchronous=NORMAL")
-                self._put([row])
+                self._put([(round, OPEN, None, data, None)])
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
     def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
-        self._put([Row(round, HELD, None, None, known)])
+        self._put([(round, HELD, None, self._unwritten.get(round), known)])
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
-        turn, rows, as_data = self.turn, [], True
+        turn, rows, as_data, new = self.turn, [], True, self._unwritten
         for each in settled:
+            round, known = each.round, each.known
             if each.feedback is None:
-                rows.append(Row(each.round, SKIPPED, None, None, None))
+                rows.append((round, SKIPPED, None, new.get(round), None))
             else:
                 turn += 1
-                as_data = as_data and each.known is not None
-                rows.append(Row(each.round, APPLIED, turn, None, each.known))
+                as_data = as_data and known is not None
+                rows.append((round, APPLIED, turn, new.get(round), known))
         if as_data and turn - self._saved < EVERY:
             self._put(rows)
         else:
@@ -252,7 +250,7 @@ class Store:
 
     def snapshot(self, state: Any, oldest: int) -> None:
         """The state as it is, so that opening the file applies nothing again."""
-        if self._saved != self.turn or self._unwritten is not None:
+        if self._saved != self.turn or self._unwritten:
             self._put([], (state, self.turn, oldest))
 
     def close(self) -> None:
@@ -260,37 +258,37 @@ class Store:
         with suppress(sqlite3.Error):
             self._db.close()
 
-    def _put(self, rows: list[Row], snapshot: tuple[Any, int, int] | None = None) -> None:
+    def _put(
+        self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
+    ) -> None:
         """Rounds, with a decision if they are new, and perhaps the state, in one transaction.
 
         Most often that is one row at the end of its table.
         """
-        new = self._unwritten
-        if new is not None and new.round not in [row.round for row in rows]:
-            rows = [new, *rows]
-        elif new is not None:
-            rows = [row._replace(x=new.x) if row.round == new.round else row for row in rows]
+        if self._unwritten and not any(row[0] in self._unwritten for row in rows):
+            opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
+            rows = opened + rows
         if len(rows) == 1 and snapshot is None:
             with self._errors:
-                self._write_row(rows[0])  # a transaction by itself
+                self._write_row(*rows[0])  # a transaction by itself
         else:
             with self._transaction():
                 for row in rows:
-                    self._write_row(row)
+                    self._write_row(*row)
                 if snapshot is not None:
                     state, turn, oldest = snapshot
                     self._write(state, turn)
                     settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
                     self._db.execute(settled, (oldest, APPLIED, SKIPPED))
-        self._unwritten = None
+        self._unwritten.clear()
         if snapshot is not None:
             self._saved = snapshot[1]
 
-    def _write_row(self, row: Row) -> None:
-        if row.x is None:
-            self._db.execute(UPDATE, (row.status, row.turn, row.feedback, row.round))
+    def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
+        if x is None:  # it is there already
+            self._db.execute(UPDATE, (status, turn, feedback, round))
         else:
-            self._db.execute(INSERT, row)
+            self._db.execute(INSERT, (round, status, turn, x, feedback))
 
     def _write(self, state: Any, turn: int) -> None:
         run = self._db.execute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import secrets
@@ -62,6 +63,7 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=PATIENCE,
         )
+        gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         uvicorn.Server(settings).run(sockets=[listening])
 

@@ -13,9 +13,10 @@ import numpy as np
 from fastapi import FastAPI, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from coldq.agent import Agent, OtherFeedback
 from coldq.description import build
@@ -88,6 +89,15 @@ class Refused(BaseModel):
     error: str
 
 
+class Json(Response):
+    """Plain data, written by pydantic's own code: twice as fast as Python's."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return to_json(content)
+
+
 def create_app(
     folder: Path | None = None,
     *,
@@ -146,7 +156,7 @@ def create_app(
     app.router.route_class = Direct
 
     @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
-    async def observe(name: Name, round: Round, told: Told) -> JSONResponse:
+    async def observe(name: Name, round: Round, told: Told) -> Json:
         """Tell the feedback of a round; the same again changes nothing."""
         loss = build(told.loss)
         constraint = None if told.constraint is None else build(told.constraint)
@@ -156,22 +166,22 @@ def create_app(
             built = {key: None if part is None else build(part) for key, part in parts.items()}
             forecast = Forecast(**built)
         answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
-        return JSONResponse(answer._asdict())
+        return Json(answer._asdict())
 
     @app.post("/agents/{name}/decide", response_model=Decided)
-    async def decide(name: Name) -> JSONResponse:
+    async def decide(name: Name) -> Json:
         """The latest decision as long as its round has no feedback, then that of a new round."""
         return _decision(await use(name, lambda agent: agent.decide()))
 
     @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
-    async def decide_round(name: Name, round: Round) -> JSONResponse:
+    async def decide_round(name: Name, round: Round) -> Json:
         """The decision of a round: the same, however often it is asked for."""
         return _decision(await use(name, lambda agent: agent.decide(round)))
 
     app.router.route_class = APIRoute
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
-    async def create(name: Name, wanted: Creation) -> JSONResponse:
+    async def create(name: Name, wanted: Creation) -> Json:
         """Make an agent; the same again changes nothing."""
         options = wanted.model_dump(exclude={"learner", "n_constraints"})
         if options["late"] is None:
@@ -181,7 +191,7 @@ def create_app(
             return agents.create(name, wanted.learner, wanted.n_constraints, options)
 
         new = made() if folder is None else await asyncio.to_thread(made)
-        return JSONResponse(await use(name, _shown), 201 if new else 200)
+        return Json(await use(name, _shown), 201 if new else 200)
 
     @app.get("/agents")
     async def names() -> list[str]:
@@ -189,22 +199,20 @@ def create_app(
         return await asyncio.to_thread(agents.names)
 
     @app.get("/agents/{name}")
-    async def inspect(name: Name) -> JSONResponse:
+    async def inspect(name: Name) -> Json:
         """An agent: its learner, its rounds, and the decision of its state."""
-        return JSONResponse(await use(name, _shown))
+        return Json(await use(name, _shown))
 
     @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
-    async def skip(name: Name, round: Round) -> JSONResponse:
+    async def skip(name: Name, round: Round) -> Json:
         """Go on without the feedback of a round; again changes nothing."""
-        return JSONResponse((await use(name, lambda agent: agent.skip(round)))._asdict())
+        return Json((await use(name, lambda agent: agent.skip(round)))._asdict())
 
     @app.get("/agents/{name}/history")
-    async def history(
-        name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100
-    ) -> JSONResponse:
+    async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
         table = await use(name, lambda agent: agent.history(last))
-        return JSONResponse({key: _plain(column) for key, column in table.columns.items()})
+        return Json({key: _plain(column) for key, column in table.columns.items()})
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -238,8 +246,8 @@ def _serve_file(app: FastAPI, path: str, file: str, kind: str) -> None:
     app.add_api_route(path, page, include_in_schema=False)
 
 
-def _decision(decision: Any) -> JSONResponse:
-    return JSONResponse({"round": decision.round, "x": decision.x.tolist()})
+def _decision(decision: Any) -> Json:
+    return Json({"round": decision.round, "x": decision.x.tolist()})
 
 
 def _shown(agent: Agent) -> dict[str, Any]:
@@ -277,15 +285,15 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+async def _refused(request: Request, error: Exception) -> Json:
     """An error of ours, in its own words."""
     code = next(code for kind, code in CODES if isinstance(error, kind))
     words = str(error) or "this is too large"
-    return JSONResponse({"error": words}, code)
+    return Json({"error": words}, code)
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> Json:
     """What does not fit the interface: where, and why."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
-    return JSONResponse({"error": "; ".join(words)}, 422)
+    return Json({"error": "; ".join(words)}, 422)

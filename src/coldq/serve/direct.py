@@ -59,6 +59,8 @@ async def _json(request: Request) -> bytes:
     body, more = b"", True
     while more:
         message = await request.receive()
+        if message["type"] != "http.request":
+            return b""  # the client has gone, perhaps in the middle
         body += message.get("body", b"")
         more = message.get("more_body", False)
     kinds = [value for name, value in request.scope["headers"] if name == b"content-type"]
