@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coldq import domains
 from coldq._values import Value
-from coldq.domains import Domain, require_single
+from coldq.domains import Domain, diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.protocols import Stream
 
@@ -75,7 +74,7 @@ def require_bounded(domain: Domain, dim: int | None = None) -> Domain:
     require_single(domain, "a problem")
     if dim is not None and domain.dim != dim:
         raise InvalidInput(f"this problem has {dim} coordinates, but the domain has {domain.dim}")
-    domains.require_bounded(domain, "a problem needs")
+    diameter_of(domain, "a problem needs")
     return domain
 
 
