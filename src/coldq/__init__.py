@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from coldq._lazy import homes_of, importer
+from coldq.learners import HOMES
 
 if TYPE_CHECKING:
     from coldq import adapters as adapters
@@ -147,13 +148,7 @@ _HOME_OF = homes_of(
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
-        "coldq.learners": (
-            "CLASP COLDQ MOSP OGD RECOO Ader BestResponse CaoLiu2019 CaoZhangPoor2021 "
-            "COLDQDoubling COLDQExpert Decentralised Forecasting Jenatton2016 Liu2022 "
-            "Mahdavi2012 NestedProjections PolyakFeasibility RECOOExpert SafetyMargin "
-            "SelfTuning SinhaVaze Switch Wang2023 WeiYuNeely2020 Yi2021 Yi2021Expert Yi2023 "
-            "YuanLamperski2018 YuNeely2020 YuNeelyWei2017 citation"
-        ),
+        "coldq.learners": " ".join(HOMES),
         "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
         "coldq.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from coldq.errors import InvalidInput, NotWritten
 
@@ -51,6 +52,18 @@ def whole_file(path: Path) -> Iterator[Path]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def named_file(path: Any) -> Path:
+    """The path itself; raise unless it can name a file.
+
+    >>> from coldq.files import named_file
+    >>> named_file("run.npz").suffix
+    '.npz'
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise InvalidInput(f"path must name a file, but is {path!r:.200}")
+    return Path(path)
 
 
 def is_unfinished(path: Path) -> bool:

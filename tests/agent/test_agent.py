@@ -306,6 +306,7 @@ def test_a_learner_of_ones_own_that_takes_no_late_feedback_gets_it_where_it_is()
         ({"order": "random"}, "order must be one of"),
         ({"limit": -1}, "limit must be"),
         ({"remember": 0}, "remember must be"),
+        ({"path": 1.0}, "path must name a file"),
     ],
 )
 def test_odd_options_are_refused(options, words: str) -> None:

@@ -180,6 +180,42 @@ def test_constructors_ask_for_what_is_missing() -> None:
             make()
 
 
+def test_shapes_that_do_not_fit_are_refused_by_name_when_a_learner_is_made() -> None:
+    two, three = np.ones(2), np.ones(3)
+    boxes = coldq.Box(np.zeros((3, 1)), 1.0)
+    for make, words in [
+        (lambda: coldq.COLDQ(X, 9, epsilon=two, alpha=Power(0.5, three)), "alpha.*gamma"),
+        (lambda: coldq.COLDQDoubling(boxes, epsilon=two), "domain.*epsilon"),
+        (lambda: coldq.RECOO(X, alpha=two, eta=three), "alpha.*eta"),
+        (lambda: coldq.OGD(boxes, eta=two), "domain.*eta"),
+        (lambda: coldq.Yi2021(X, alpha=two, gamma=three), "alpha.*gamma"),
+        (lambda: coldq.Yi2023(X, alpha=two, beta=1.0, gamma=three), "alpha.*gamma"),
+        (lambda: coldq.MOSP(X, 9, alpha=two, mu=three), "alpha.*mu"),
+        (lambda: coldq.SinhaVaze(X, 9, lipschitz=two, modulus=three), "lipschitz.*modulus"),
+        (lambda: coldq.PolyakFeasibility(X, eta=two, rho=three), "eta.*rho"),
+        (lambda: coldq.BestResponse(boxes, headroom=two), "domain.*headroom"),
+    ]:
+        with pytest.raises(coldq.InvalidInput, match=f"do not fit together: .*{words}"):
+            make()
+
+
+def test_a_learner_that_needs_a_horizon_refuses_to_be_made_without() -> None:
+    known = {"alpha": 1.0, "eta": 1.0, "gamma": 1.0}
+    for make in (
+        lambda none: coldq.SinhaVaze(X, none, lipschitz=1.0),
+        lambda none: coldq.Mahdavi2012(X, none, eta=1.0, delta=1.0),
+        lambda none: coldq.YuanLamperski2018(X, none, eta=1.0, sigma=1.0),
+        lambda none: coldq.Wang2023(X, none, 1, **known),
+        lambda none: coldq.MOSP(X, none, alpha=1.0, mu=1.0),
+        lambda none: coldq.YuNeely2020(X, none, alpha=1.0, gamma=1.0),
+        lambda none: coldq.YuNeelyWei2017(X, none, V=1.0, alpha=1.0),
+        lambda none: coldq.COLDQExpert(X, none, kappa=1.0),
+        lambda none: coldq.Switch(X, none, lipschitz=1.0),
+    ):
+        with pytest.raises(coldq.InvalidInput, match="horizon must be a whole number"):
+            make(None)
+
+
 # -- Nested projections ----------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
+from coldq.files import named_file
 from coldq.learners.maker import KEY
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
@@ -80,7 +81,7 @@ class Store:
     """The file of one agent, locked as long as it is open."""
 
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
-        self.path = Path(path)
+        self.path = named_file(path)
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
@@ -125,7 +126,7 @@ class Store:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Options:
         """What the agent in a file was made with."""
-        if not Path(path).is_file():
+        if not named_file(path).is_file():
             raise InvalidInput(f"there is no agent in {path}: coldq.Agent(..., path=) makes one")
         store = cls(path, new=False)
         try:

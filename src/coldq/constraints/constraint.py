@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, is_ours, joint_batch, real_array
+from coldq._values import Array, as_array, is_ours, joint_batch, real_array
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -67,18 +67,25 @@ class Kind:
         return alone
 
 
+def row_numbers(name: str, value: ArrayLike, n: int, *, finite: bool = True) -> Array:
+    """Numbers (..., n), one for each row; a single one is that of all rows."""
+    given = as_array(name, value)
+    array = real_array(name, given, min(given.ndim, 1), finite=finite)
+    if array.ndim == 0:
+        return np.full(n, array)
+    if array.shape[-1] != n:
+        raise InvalidInput(
+            f"{name} needs one entry for each of the {n} rows on its last axis, but has shape "
+            f"{array.shape}"
+        )
+    return array
+
+
 def row_margins(margin: ArrayLike, n: int, batch: tuple[int, ...] = ()) -> Array:
     """Margins (..., n), one for each row of a batch; one number is the margin of all."""
-    given = real_array("margin", margin, 0)
-    if given.ndim == 0:
-        return np.full(n, given)
-    if given.shape[-1] != n:
-        raise InvalidInput(
-            f"margin needs one entry for each of the {n} rows on its last axis, but has shape "
-            f"{given.shape}"
-        )
-    joint_batch(constraint=batch, margin=given.shape[:-1])
-    return given
+    margins = row_numbers("margin", margin, n)
+    joint_batch(constraint=batch, margin=margins.shape[:-1])
+    return margins
 
 
 def largest(g: Any, domain: Domain) -> tuple[Array, bool]:

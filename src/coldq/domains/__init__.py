@@ -11,7 +11,7 @@ from coldq.domains.custom import CustomDomain, _custom_domain  # noqa: F401  (ol
 from coldq.domains.domain import (
     Domain,
     Rows,
-    require_bounded,
+    diameter_of,
     require_domain,
     require_single,
 )
@@ -28,7 +28,7 @@ __all__ = [
     "Product",
     "Rows",
     "Simplex",
-    "require_bounded",
+    "diameter_of",
     "require_domain",
     "require_single",
 ]

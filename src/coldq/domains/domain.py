@@ -28,7 +28,7 @@ def require_domain(domain: Any) -> None:
         raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
 
 
-def require_bounded(domain: Any, words: str) -> Any:
+def diameter_of(domain: Any, words: str) -> Any:
     """The diameter of a bounded domain; `words` say who needs it to be."""
     require_domain(domain)
     if not np.isfinite(domain.diameter).all():

@@ -79,11 +79,12 @@ _BESIDES = homes_of(
         "coldq.learners.safety_margin": "Forecasting SafetyMargin",
     }
 )
+HOMES = _IN_ORDER | _BESIDES
 CATALOGUE: "tuple[Any, ...]"
-__all__ = ["CATALOGUE", *_IN_ORDER, *_BESIDES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["CATALOGUE", *HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 # Each is imported when it is first asked for, and CATALOGUE, which has them all, likewise.
-_get = importer(__name__, _IN_ORDER | _BESIDES)
+_get = importer(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
-from coldq.domains import require_bounded
+from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
@@ -70,7 +70,7 @@ class Ader(ExpertLearner):
         if D.ndim:
             raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")
         self._set_common(domain, horizon, None, "shared")
-        R = require_bounded(domain, "Ader's steps need")
+        R = diameter_of(domain, "Ader's steps need")
         kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * R))
         self._set(gradient_bound=D, kappa=kappa)
 

@@ -21,7 +21,7 @@ from coldq.constraints import (
 )
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, WHOLE_LOSS, Card
+from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
 from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
@@ -67,14 +67,11 @@ class BestResponse(Learner):
     """
 
     card: ClassVar[Card] = Card(
-        needs=frozenset({GRADIENT, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT}),
+        needs=WHOLE_STEP | {WHOLE_LOSS},
         assumes=(),
         claims=(),
         certainty="exact",
-        bibtex="""@misc{headroom,
-  title = {The best response to the last slot, with headroom},
-  note  = {Common practice; no reference}
-}""",
+        bibtex=reference("headroom"),
     )
 
     state_type = RowState

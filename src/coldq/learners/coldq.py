@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, exponent, flag, fraction, least_zero, positive
 from coldq.contractions import bounded_queue
-from coldq.domains import require_bounded
+from coldq.domains import diameter_of
 from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
@@ -170,7 +170,7 @@ class COLDQ(Learner):
         >>> coldq.COLDQ.scaled(coldq.Box(0.0, 1.0, dim=4), 100, 8.0, 2.0).alpha.scale.round(6)
         np.float64(2.828427)
         """
-        R = require_bounded(domain, "scaled parameters need")
+        R = diameter_of(domain, "scaled parameters need")
         D = positive("gradient_bound", gradient_bound)
         G = positive("constraint_bound", constraint_bound)
         path = least_zero("path_length", path_length)

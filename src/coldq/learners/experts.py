@@ -32,7 +32,7 @@ class ExpertState(State):
     log_weights: Array
     experts: Any
 
-    ahead: ClassVar[dict[str, int]] = {"log_weights": 1, "experts": 1}
+    axes_before: ClassVar[dict[str, int]] = {"log_weights": 1, "experts": 1}
 
     @property
     def weights(self) -> Array:

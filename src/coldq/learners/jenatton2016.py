@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_fraction, positive
-from coldq.domains import require_bounded
+from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
@@ -80,7 +80,7 @@ class Jenatton2016(Learner):
     _leading = ("eta", "theta")
 
     def __init__(self, domain: Domain, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
-        R, L = require_bounded(domain, "Jenatton2016 needs"), positive("lipschitz", lipschitz)
+        R, L = diameter_of(domain, "Jenatton2016 needs"), positive("lipschitz", lipschitz)
         b = one_fraction("b", b)
         self._take(domain, eta=Power(-b, R / L), theta=Power(-b, 6.0 * R * L), _lipschitz=L)
 

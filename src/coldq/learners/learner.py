@@ -27,7 +27,7 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.domains import require_bounded, require_domain
+from coldq.domains import diameter_of, require_domain
 from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
@@ -462,7 +462,7 @@ def step_of(
     either(owner, **bound, eta=eta)
     if eta is None:
         name, level = bound.popitem()
-        R = require_bounded(domain, f"the step R / ({name} t^{power:g}) needs")
+        R = diameter_of(domain, f"the step R / ({name} t^{power:g}) needs")
         eta = Power(-power, R / positive(name, level))  # type: ignore[arg-type]
     return as_schedule("eta", eta)
 

@@ -24,7 +24,7 @@ from coldq._tuning_kernels import (
 from coldq._values import Array, least_zero, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
-from coldq.domains import require_bounded, require_single
+from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
@@ -163,7 +163,7 @@ class SelfTuning(Learner):
         tolerance: float = TOLERANCE,
     ) -> None:
         require_single(domain, "SelfTuning")
-        R = require_bounded(domain, "SelfTuning needs")
+        R = diameter_of(domain, "SelfTuning needs")
         sizes = real_array("pool", pool, 1)
         if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
             raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, positive
 from coldq.contractions import dot
-from coldq.domains import require_bounded
+from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
@@ -98,7 +98,7 @@ class SinhaVaze(Learner):
         lipschitz: ArrayLike,
         modulus: ArrayLike | None = None,
     ) -> None:
-        require_bounded(domain, "SinhaVaze needs")
+        diameter_of(domain, "SinhaVaze needs")
         a = None if modulus is None else positive("modulus", modulus)
         self._take(
             domain, horizon_of(horizon), lipschitz=positive("lipschitz", lipschitz), modulus=a

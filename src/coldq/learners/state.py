@@ -54,7 +54,7 @@ class State:
     made_by: Maker | None = field(default=None, kw_only=True, repr=False)
 
     version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
-    ahead: ClassVar[dict[str, int]] = {}  # how many axes come before the batch's, if any do
+    axes_before: ClassVar[dict[str, int]] = {}  # how many come before those of the batch, if any
 
     def __post_init__(self) -> None:
         self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
@@ -173,7 +173,7 @@ class State:
         """A state whose arrays are made from these, the batch beginning at `axis`."""
         parts = {}
         for name in self.names():
-            part, at = getattr(self, name), axis + self.ahead.get(name, 0)
+            part, at = getattr(self, name), axis + self.axes_before.get(name, 0)
             parts[name] = part._each(act, at) if isinstance(part, State) else act(part, at)
         return type(self)(**parts, made_by=self.made_by)
 
@@ -182,7 +182,7 @@ class State:
         parts = {}
         for name in self.names():
             mine, theirs = getattr(self, name), getattr(members, name)
-            at = axis + self.ahead.get(name, 0)
+            at = axis + self.axes_before.get(name, 0)
             if isinstance(mine, State):
                 parts[name] = mine._with(theirs, places, at)
             else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coldq._values import Value
-from coldq.domains import Domain, require_domain
+from coldq.domains import Domain, diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.protocols import Stream
 
@@ -73,13 +73,10 @@ def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.rando
 
 def require_bounded(domain: Domain, dim: int | None = None) -> Domain:
     """A domain that a problem can use: bounded, one for all seeds."""
-    require_domain(domain)
-    if domain.batch:
-        raise InvalidInput("a problem has one domain for all seeds, without leading axes")
+    require_single(domain, "a problem")
     if dim is not None and domain.dim != dim:
         raise InvalidInput(f"this problem has {dim} coordinates, but the domain has {domain.dim}")
-    if not np.isfinite(domain.diameter):
-        raise InvalidInput(f"a problem needs a bounded domain, but it is {domain}")
+    diameter_of(domain, "a problem needs")
     return domain
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, joint_batch, positive, real_array
+from coldq._values import Array, joint_batch, positive, real_array
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.constraints.constraint import row_numbers
 from coldq.constraints.convex import Convex
 from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
@@ -173,10 +174,10 @@ def penalised_step(
         raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {domain.dim}")
     alpha = positive("alpha", alpha)
     n = getattr(constraint, "n_constraints", 0)
-    high = _bounds("weights", weights, n)
+    high = row_numbers("weights", weights, n, finite=False)
     if not high.min(initial=0.0) >= 0.0:  # true for NaN as well
         raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
-    low = HINGE if floor is HINGE else _bounds("floor", floor, n)
+    low = HINGE if floor is HINGE else row_numbers("floor", floor, n, finite=False)
     if low is not HINGE and not ((low <= high) & (low < np.inf)).all():
         raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
     shapes = {
@@ -191,16 +192,3 @@ def penalised_step(
     if any(shapes.values()):
         center = np.broadcast_to(center, (*joint_batch(**shapes), domain.dim))
     return solve(center, gradient, alpha, high, constraint, domain, low)
-
-
-def _bounds(name: str, value: ArrayLike, n: int) -> Array:
-    given = as_array(name, value)
-    array = real_array(name, given, min(given.ndim, 1), finite=False)
-    if array.ndim == 0:
-        return np.full(n, array)
-    if array.shape[-1] != n:
-        raise InvalidInput(
-            f"{name} needs one entry for each of the {n} rows on its last axis, "
-            f"but has shape {array.shape}"
-        )
-    return array

@@ -12,7 +12,7 @@ import numpy as np
 
 from coldq.description import build, describe
 from coldq.errors import Error, InvalidInput, KeptAsText, NotReadable, warn
-from coldq.files import whole_file
+from coldq.files import named_file, whole_file
 from coldq.protocols import require_learner, require_problem
 from coldq.trace.text import Text
 
@@ -31,7 +31,7 @@ def write(
     state: Any,
 ) -> None:
     """Write a trace's parts to a file."""
-    target = _path(path)
+    target = named_file(path)
     about = {
         "format": FORMAT,
         "delay": delay,
@@ -70,7 +70,7 @@ def read(
     path: str | PathLike[str], learner: Any, problem: Any, optional: Iterable[str]
 ) -> dict[str, Any]:
     """What the file of a trace says, as the arguments of its constructor."""
-    source = _path(path)
+    source = named_file(path)
     content = _content(source)
     about, loss, constraint = _checked(source, content)
     arrays = {name: content.get(name) for name in optional}
@@ -163,9 +163,3 @@ def _known(role: str, about: Mapping[str, Any], given: Any, source: Path) -> Any
 
 def _damaged(source: Path, words: str) -> NotReadable:
     return NotReadable(f"{source} is damaged, or no trace of coldq's: {words}")
-
-
-def _path(path: Any) -> Path:
-    if not isinstance(path, str | PathLike) or not str(path):
-        raise InvalidInput(f"path must name a file, but is {path!r:.200}")
-    return Path(path)
