@@ -27,7 +27,7 @@ cost = {{grid = "grid_price", battery = 28, diesel = "diesel_price"}}
 
 # What must hold, as often as possible; as many [[rows]] as you like.
 [[rows]]
-sum = "all"                      # or names, ["grid", "diesel"], or factors, {{grid = 1, diesel = 0.9}}
+sum = "all"                      # or names, ["grid", "diesel"], or factors, {{grid = 0.9}}
 plus = "sun"                     # comes on top, whatever is decided; leave it out if nothing does
 at_least = "load"                # or at_most, or equal: a column, a number, or columns to add up
 
