@@ -66,9 +66,10 @@ class Result(NamedTuple):
 class Comparison:
     """What learners would have done with a problem, as :func:`coldq.compare` returns it.
 
-    `results` has a row for each, those that keep the rate first, by cost; a rate counts as kept
-    where the interval of the share reaches down to it. Slots from `begin` + 1 on are scored,
-    intervals are by `block` slots that follow each other. `left_out` says why others did not play.
+    `results` has a row for each, those that keep the rate first, by cost, then the others, by
+    share; a rate counts as kept where the interval of the share reaches down to it. Slots from
+    `begin` + 1 on are scored, intervals are by `block` slots that follow each other. `left_out`
+    says why others did not play.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -300,10 +301,15 @@ def compare(
         raise InvalidInput(f"no learner can play this problem: {reasons}")
     title = str(title or getattr(problem, "title", type(problem).__name__))
     block = block_length(problem.horizon - begin)
-    found = sorted(_results(scores), key=lambda one: (one.share_low > q, one.cost))
+    found = sorted(_results(scores), key=lambda one: _standing(one, q))
     return Comparison(
         title, problem, seeds, q, begin, block, scores[0].name, tuple(found), left_out
     )
+
+
+def _standing(one: Result, rate: float) -> tuple[float, ...]:
+    """Those that keep the rate by their cost, then the others by how often they violate."""
+    return (0.0, one.cost) if one.share_low <= rate else (1.0, one.share, one.cost)
 
 
 def count_of(learners: Any) -> int:

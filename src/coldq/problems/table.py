@@ -314,7 +314,7 @@ def _level(arrays: Sequence[Array], core: int) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Headroom(Value):
+class LimitShare(Value):
     """How headroom tightens the rows of a table: by a share of the limit that the table names.
 
     A number that is added to a sum, an import for instance, is left as it is; equalities too. A
@@ -339,7 +339,7 @@ def _limits(g: Any) -> Array:
 
 def _constraint(
     layout: Layout, columns: Mapping[str, Array], slots: int
-) -> tuple[Any, Headroom, tuple[str, ...]]:
+) -> tuple[Any, LimitShare, tuple[str, ...]]:
     """All rows in their order, how headroom tightens them, and their names."""
     parts: list[Any] = []
     A, b = list[Array](), list[Array]()
@@ -374,7 +374,7 @@ def _constraint(
             sign.append(0.0 if equal else side)
     gather()
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
-    headroom = Headroom(real_array("plus", plus, 0), real_array("sign", sign, 0))
+    headroom = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
     return whole, headroom, tuple(names)
 
 
