@@ -72,6 +72,8 @@ def from_table(
     >>> coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0]).loss.shape
     (1, 3)
     """
+    if is_path(table) and not Path(table).name:
+        raise InvalidInput(f"table must be the name of a file, but is {str(table)!r}")
     if is_path(table) and suffix_of(Path(table)) == ".toml":
         if layout is not None:
             raise InvalidInput(f"{table} is a layout already, so that no other is taken")
@@ -128,6 +130,9 @@ class FromTable(Problem):
     provenance: tuple[str, ...]
     n_constraints: int = 0
     seeds_differ = False
+
+    def __init__(self) -> None:
+        raise InvalidInput("a FromTable is made of a table, by coldq.problems.from_table")
 
     @classmethod
     def _of(cls, title: str, table: Table, layout: Layout, horizon: int | None) -> FromTable:
