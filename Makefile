@@ -47,10 +47,11 @@ stress: $(SETUP)
 	$(BIN)/python -W error -m tests.stress --steps 5000 --pairs $(PAIRS)
 
 # Every public entry with odd arguments: an answer or a coldq.Error with a sentence. An agent beside
-# its model: no difference, through refusals and crashes.
+# its model: no difference, through refusals and crashes. Odd tables: an answer or a sentence.
 fuzz: $(SETUP)
 	$(BIN)/python -m tests.fuzz --calls 20000
 	$(BIN)/python -m tests.agent.stateful --cases 3000
+	$(BIN)/python -m tests.problems.fuzzed_tables --cases 5000
 
 # Steps drawn to break the solver, at moderate and extreme scales, and a backbone's in raw units.
 adversary: $(SETUP)

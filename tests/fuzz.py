@@ -207,7 +207,7 @@ def entries() -> dict[str, Callable[..., Any]]:
         if isinstance(thing, type):
             if issubclass(thing, BaseException) or name in ("Certificate", "Survey", "Trace"):
                 continue
-            if name in ("Step", "Promise", "Comparator", "ConstraintVariation"):
+            if name in ("Step", "Promise", "Comparator", "Comparison", "ConstraintVariation"):
                 continue  # what is returned, and nobody makes
         found[name] = thing
     found |= {"survey": coldq.survey, "citation": coldq.citation}
@@ -217,7 +217,7 @@ def entries() -> dict[str, Callable[..., Any]]:
                 found[f"{kind.__name__}.{name}"] = getattr(kind, name)
     for name in ("equality", "between", "from_measurement"):
         found[f"Affine.{name}"] = getattr(coldq.Affine, name)
-    for name in ("TimeVarying", "OnlineQuadratic", "OnlineLinear", "JobScheduling"):
+    for name in ("TimeVarying", "OnlineQuadratic", "OnlineLinear", "JobScheduling", "from_table"):
         found[f"problems.{name}"] = getattr(coldq.problems, name)
     found |= {name: getattr(schedules, name) for name in ("Power", "Constant", "Custom")}
     found |= methods([schedules.Custom(lambda t: t)], "__call__")

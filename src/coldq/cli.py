@@ -139,6 +139,18 @@ def compare(
 
 
 @app.command()
+def new(
+    name: Annotated[Path, typer.Argument(help="A new folder, such as my-load.")],
+) -> None:
+    """Write a commented example of a problem from a table: a CSV and a TOML that run."""
+    from coldq.commands.new import write_example
+
+    layout = write_example(name)
+    typer.echo(f"{layout} says what the columns of {layout.with_suffix('.csv')} mean. Now try:")
+    typer.echo(f"  coldq compare {layout}")
+
+
+@app.command()
 def rates(
     quick: Annotated[bool, typer.Option("--quick", help="Short horizons, few seeds.")] = False,
     out: Annotated[Path, typer.Option(help="Where runs and results are kept.")] = Path("results"),

@@ -6,10 +6,13 @@ import gzip
 import warnings
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pandas as pd
+import plotly
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -276,6 +279,8 @@ def test_times_may_be_written_in_many_ways() -> None:
         assert from_table(pd.DataFrame({"when": when, "price": prices}), keys).horizon == 3
     written = {"when": ["Jan 1 2000", "Feb 1 2000", "Mar 1 2000"], "price": prices}
     assert from_table(written, keys, time_format="%b %d %Y").horizon == 3
+    days = {"when": np.array([20240101, 20240102, 20240103]), "price": prices}
+    assert from_table(days, keys, time_format="%Y%m%d").horizon == 3
     with pytest.raises(coldq.InvalidInput, match=r"is 'Jan 1 2000' in row 1"):
         from_table(written, keys)
 
@@ -361,3 +366,17 @@ def test_units_that_look_wrong_get_a_sentence() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_table(loads, TWO, rows=[LOAD])
+
+
+def test_tables_that_packages_ship_are_read_as_they_are(tmp_path) -> None:
+    stocks = Path(plotly.__file__).parent / "package_data" / "datasets" / "stocks.csv.gz"
+    names = ["GOOG", "AAPL", "AMZN", "FB", "NFLX", "MSFT"]
+    found = from_table(stocks, time="date", decide=names, shares="all", cost="*")
+    assert np.array_equal(found.loss.c, pacsv.read_csv(stocks).to_pandas()[names])
+    longer = Path(matplotlib.get_data_path()) / "sample_data" / "Stocks.csv"
+    keys = {"time": "Date", "decide": ["IBM", "AMZN"], "shares": "all", "cost": "*"}
+    with pytest.raises(coldq.InvalidInput, match="has no number in row"):
+        from_table(longer, keys)  # of single days, some of them empty
+    found = from_table(longer, keys, gaps="skip")
+    frame = pacsv.read_csv(longer, pacsv.ReadOptions(skip_rows=1)).to_pandas()
+    assert np.array_equal(found.loss.c, frame[["IBM", "AMZN"]].dropna())

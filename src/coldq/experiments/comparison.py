@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, quiet
 from coldq.errors import Error, InvalidInput
 from coldq.experiments.compare import learners_of, make
 from coldq.experiments.targets import (
@@ -66,9 +66,10 @@ class Result(NamedTuple):
 class Comparison:
     """What learners would have done with a problem, as :func:`coldq.compare` returns it.
 
-    `results` has a row for each, those that keep the rate first, by cost; a rate counts as kept
-    where the interval of the share reaches down to it. Slots from `begin` + 1 on are scored,
-    intervals are by `block` slots that follow each other. `left_out` says why others did not play.
+    `results` has a row for each, those that keep the rate first, by cost, then the others, by
+    share; a rate counts as kept where the interval of the share reaches down to it. Slots from
+    `begin` + 1 on are scored, intervals are by `block` slots that follow each other. `left_out`
+    says why others did not play.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -226,6 +227,7 @@ class Comparison:
         return axes
 
 
+@quiet
 def compare(
     problem: Any,
     learners: Any = None,
@@ -270,6 +272,10 @@ def compare(
     seeds, q = seed_tuple(seeds), rate_of(rate)
     if q is None:
         raise InvalidInput("compare needs a rate, such as 0.05")
+    if title is not None and not isinstance(title, str):
+        raise InvalidInput(f"title must be some text, but is {title!r:.200}")
+    if not callable(done):
+        raise InvalidInput(f"done must be a function that hears who has played, but is {done!r}")
     begin = first_scored(problem.horizon, last)
     if not 0 < begin < problem.horizon:
         raise InvalidInput(f"{problem.horizon} slots are too few to tune on some and score others")
@@ -283,13 +289,14 @@ def compare(
             left_out[name] = str(error)
         done(name)
 
+    chosen = _listed(learners)
     try:
         tuned = tune_headroom(problem, q, (0.0, begin / problem.horizon), seeds=seeds).headroom
         play(f"headroom {tuned:.3g}, tuned", BestResponse.for_problem(problem, headroom=tuned))
     except Error as error:
         left_out["headroom, tuned"] = str(error)
         done("headroom")
-    for name, learner in _chosen(problem, learners, q):
+    for name, learner in _chosen(problem, chosen, q):
         if isinstance(learner, str):
             left_out[name] = learner
             done(name)
@@ -298,12 +305,17 @@ def compare(
     if not scores:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise InvalidInput(f"no learner can play this problem: {reasons}")
-    title = str(title or getattr(problem, "title", type(problem).__name__))
+    title = getattr(problem, "title", type(problem).__name__) if title is None else title
     block = block_length(problem.horizon - begin)
-    found = sorted(_results(scores), key=lambda one: (one.share_low > q, one.cost))
+    found = sorted(_results(scores), key=lambda one: _standing(one, q))
     return Comparison(
-        title, problem, seeds, q, begin, block, scores[0].name, tuple(found), left_out
+        str(title), problem, seeds, q, begin, block, scores[0].name, tuple(found), left_out
     )
+
+
+def _standing(one: Result, rate: float) -> tuple[float, ...]:
+    """Those that keep the rate by their cost, then the others by how often they violate."""
+    return (0.0, one.cost) if one.share_low <= rate else (1.0, one.share, one.cost)
 
 
 def count_of(learners: Any) -> int:
@@ -311,32 +323,36 @@ def count_of(learners: Any) -> int:
     return 2 + (len(CATALOGUE) if not learners else len(learners))
 
 
-def _chosen(problem: Any, learners: Any, rate: float) -> Iterator[tuple[str, Any]]:
-    """Learners by name, or a sentence on why one does not play."""
+def _listed(learners: Any) -> Any:
+    """Learners by name, or classes of the catalogue by theirs; refused before anybody plays."""
     if learners is None:
-        for kind in CATALOGUE:
-            yield kind.__name__, _made(kind, problem, rate, named=False)
+        return None
+    if isinstance(learners, Mapping):
+        pairs = [(str(name), learner) for name, learner in learners.items()]
+    else:
+        some = [learners] if isinstance(learners, str | type) else learners
+        if not isinstance(some, Iterable) or isinstance(some, np.ndarray):
+            raise InvalidInput(
+                f"learners must be names, classes or learners, but is {learners!r:.200}"
+            )
+        found = [learners_of([one])[0] if isinstance(one, str) else one for one in some]
+        pairs = [(getattr(one, "__name__", type(one).__name__), one) for one in found]
+    for _, one in pairs:
+        if not (isinstance(one, type) and hasattr(one, "for_problem")):
+            require_learner(one)
+    return pairs
+
+
+def _chosen(problem: Any, pairs: Any, rate: float) -> Iterator[tuple[str, Any]]:
+    """Learners by name, or a sentence on why one does not play."""
+    for name, one in pairs or [(kind.__name__, kind) for kind in CATALOGUE]:
+        made = isinstance(one, type)
+        yield name, _made(one, problem, rate, named=bool(pairs)) if made else one
+    if pairs is None:
         try:
             yield "SafetyMargin(COLDQ)", SafetyMargin(COLDQ.for_problem(problem), rate)
         except (InvalidInput, TypeError) as error:
             yield "SafetyMargin(COLDQ)", str(error)
-    elif isinstance(learners, Mapping):
-        for name, learner in learners.items():
-            require_learner(learner)
-            yield str(name), learner
-    else:
-        some = [learners] if isinstance(learners, str | type) else learners
-        if not isinstance(some, Iterable):
-            raise InvalidInput(
-                f"learners must be names, classes or learners, but is {learners!r:.200}"
-            )
-        for one in some:
-            kind = learners_of([one])[0] if isinstance(one, str) else one
-            if isinstance(kind, type) and hasattr(kind, "for_problem"):
-                yield kind.__name__, _made(kind, problem, rate, named=True)
-            else:
-                require_learner(one)
-                yield type(one).__name__, one
 
 
 def _made(kind: Any, problem: Any, rate: float, *, named: bool) -> Any:

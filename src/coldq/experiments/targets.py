@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput, WeakPrice
 from coldq.headroom import (
     HEADROOMS,
@@ -206,7 +206,7 @@ def first_scored(horizon: int, last: int | None) -> int:
     """
     if last is None:
         return round(SCORED_FROM * horizon)
-    if not 1 <= last < horizon:
+    if whole_number("last", last, 1) >= horizon:
         raise InvalidInput(f"last must be some of the {horizon} slots, but is {last}")
     return horizon - last
 

@@ -339,7 +339,7 @@ def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.n
 
 def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> Any:
     try:
-        if isinstance(value, str | float) and time_format is not None:
+        if isinstance(value, str | float | int | np.integer) and time_format is not None:
             text = value if isinstance(value, str) else f"{value:.0f}"
             stamp = datetime.strptime(text.strip(), time_format)
         elif isinstance(value, str):

@@ -72,6 +72,8 @@ def from_table(
     >>> coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0]).loss.shape
     (1, 3)
     """
+    if is_path(table) and not Path(table).name:
+        raise InvalidInput(f"table must be the name of a file, but is {str(table)!r}")
     if is_path(table) and suffix_of(Path(table)) == ".toml":
         if layout is not None:
             raise InvalidInput(f"{table} is a layout already, so that no other is taken")
@@ -128,6 +130,9 @@ class FromTable(Problem):
     provenance: tuple[str, ...]
     n_constraints: int = 0
     seeds_differ = False
+
+    def __init__(self) -> None:
+        raise InvalidInput("a FromTable is made of a table, by coldq.problems.from_table")
 
     @classmethod
     def _of(cls, title: str, table: Table, layout: Layout, horizon: int | None) -> FromTable:
@@ -314,7 +319,7 @@ def _level(arrays: Sequence[Array], core: int) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Headroom(Value):
+class LimitShare(Value):
     """How headroom tightens the rows of a table: by a share of the limit that the table names.
 
     A number that is added to a sum, an import for instance, is left as it is; equalities too. A
@@ -339,7 +344,7 @@ def _limits(g: Any) -> Array:
 
 def _constraint(
     layout: Layout, columns: Mapping[str, Array], slots: int
-) -> tuple[Any, Headroom, tuple[str, ...]]:
+) -> tuple[Any, LimitShare, tuple[str, ...]]:
     """All rows in their order, how headroom tightens them, and their names."""
     parts: list[Any] = []
     A, b = list[Array](), list[Array]()
@@ -374,7 +379,7 @@ def _constraint(
             sign.append(0.0 if equal else side)
     gather()
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
-    headroom = Headroom(real_array("plus", plus, 0), real_array("sign", sign, 0))
+    headroom = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
     return whole, headroom, tuple(names)
 
 

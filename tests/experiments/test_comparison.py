@@ -1,0 +1,193 @@
+"""coldq.compare: scored where nothing was tuned, paired, corrected, on problems of one's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import coldq
+from coldq.cli import app
+from coldq.experiments.comparison import holm, p_value
+
+LAYOUT = """
+decide = {grid = [0, 30], diesel = [0, 30]}
+cost = {grid = "price", diesel = 3}
+[[rows]]
+sum = "all"
+at_least = "load"
+"""
+MODULE = """
+import coldq
+import numpy as np
+
+load = 10 + np.sin(np.arange(60) / 5)
+problem = coldq.problems.from_table(
+    {"load": load}, decide={"grid": [0, 30]}, cost=1.0, rows={"sum": "all", "at_least": "load"}
+)
+number = 7
+
+
+def broken():
+    raise KeyError("no such thing")
+"""
+
+
+def table(slots: int = 150) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    wave = np.sin(np.arange(slots) / 10.0)
+    return {"price": 2.0 + wave, "load": 20.0 + 5.0 * wave + rng.standard_normal(slots)}
+
+
+def problem_of(columns: dict[str, np.ndarray]) -> coldq.problems.FromTable:
+    return coldq.problems.from_table(
+        columns, decide={"grid": [0, 30], "diesel": [0, 30]}, cost={"grid": "price", "diesel": 3},
+        rows={"sum": "all", "at_least": "load"},
+    )  # fmt: skip
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=12), st.floats(0.001, 0.5))
+def test_holm_rejects_what_its_steps_reject(p, level) -> None:
+    rejected = set()
+    for step, k in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        if p[k] * (len(p) - step) > level:
+            break
+        rejected.add(k)
+    assert {k for k, value in enumerate(holm(p)) if value <= level} == rejected
+
+
+def test_p_values_of_noise_that_follows_itself_are_seldom_small() -> None:
+    rng = np.random.default_rng(0)
+    small = 0
+    for _ in range(100):
+        series, noise = np.zeros(960), rng.standard_normal(960)
+        for t in range(1, 960):
+            series[t] = 0.7 * series[t - 1] + noise[t]
+        small += p_value(series) < 0.05
+    assert small <= 15  # twenty blocks: somewhat more than five; without blocks it is about fifty
+    assert p_value(series + 1.0) < 0.01
+
+
+def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
+    problem = problem_of(table())
+    found = coldq.compare(problem, ["COLDQ", coldq.SelfTuning], rate=0.1)
+    assert found.begin == 50
+    h = coldq.tune_headroom(problem, 0.1, (0.0, 1.0 / 3.0)).headroom
+    learners = {
+        "COLDQ": coldq.COLDQ.for_problem(problem),
+        "SelfTuning": coldq.SelfTuning(problem.domain, 0.1),
+        found.reference: coldq.BestResponse.for_problem(problem, headroom=h),
+    }
+    assert {one.learner for one in found} == set(learners)
+    runs = {name: coldq.simulate(one, problem, [0]) for name, one in learners.items()}
+    base = runs[found.reference]
+    for name, trace in runs.items():
+        row, over = found[name], trace.constraint[0, 50:, 0] > 1e-6
+        assert row.cost == pytest.approx(trace.loss[0, 50:].mean())
+        assert row.share == pytest.approx(over.mean())
+        assert row.violation == pytest.approx(trace.violation[0, 50:].sum())
+        apart = trace.loss[0, 50:] - base.loss[0, 50:]
+        assert row.cost_difference == pytest.approx(apart.mean())
+        assert row.cost_low <= row.cost <= row.cost_high
+
+
+def test_what_comes_in_the_scored_slots_tunes_nothing() -> None:
+    columns = table()
+    other = {name: column.copy() for name, column in columns.items()}
+    other["load"][50:] = 40.0 - other["load"][50:]
+    found = [coldq.compare(problem_of(one), ["COLDQ"]) for one in (columns, other)]
+    assert found[0].reference == found[1].reference
+    assert found[0]["COLDQ"].share != found[1]["COLDQ"].share
+
+
+def test_a_comparison_is_a_table_a_text_latex_and_a_picture() -> None:
+    problem = problem_of(table(60))
+    coldq_own = coldq.COLDQ.for_problem(problem)
+    found = coldq.compare(problem, {"a": coldq_own, "b_%": coldq_own})
+    names = [one.learner for one in found]
+    assert sorted(names)[:2] == ["a", "b_%"]
+    assert found["a"][1:] == found["b_%"][1:]
+    for frame in (found.to_pandas(), found.to_polars(), found.to_arrow().to_pandas()):
+        assert list(frame["learner"]) == names
+        assert list(frame["cost"]) == [one.cost for one in found]
+    lines = str(found).splitlines()
+    assert all(any(line.startswith(name) for line in lines) for name in names)
+    latex = found.to_latex()
+    assert r"b\_\%" in latex
+    assert latex.count(r"\\") == 4
+    axes = Figure().subplots(1, 2)
+    assert found.plot(axes) is axes
+    shown = [text.get_text() for text in axes[0].get_yticklabels()]
+    assert shown == names
+    with pytest.raises(coldq.InvalidInput, match="no learner 'c' played"):
+        found["c"]
+
+
+def test_a_learner_that_cannot_play_is_left_out_with_its_reason() -> None:
+    problem = problem_of(table(40))
+    wrong = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=40)
+    found = coldq.compare(problem, {"wrong": wrong, "right": coldq.COLDQ.for_problem(problem)})
+    assert "domain" in found.left_out["wrong"]
+    for learners, words in (
+        (["nobody"], "no learner 'nobody'"),
+        (7, "names, classes or learners"),
+        ([7], "a learner needs"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=words):
+            coldq.compare(problem, learners)
+    with pytest.raises(coldq.InvalidInput, match="violation_rate"):
+        coldq.compare(problem, ["COLDQ"], rate=2.0)
+
+
+def test_the_whole_catalogue_plays_a_table_or_says_why_not() -> None:
+    found = coldq.compare(problem_of(table(30)))
+    played = {one.learner for one in found}
+    known = {learner.__name__ for learner in coldq.learners.CATALOGUE}
+    assert known <= played | set(found.left_out)
+    assert {"SelfTuning", "COLDQ", "SafetyMargin(COLDQ)", "BestResponse"} <= played
+
+
+def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
+    columns = table(60)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    lines = [",".join(columns), *(f"{a!r},{b!r}" for a, b in rows)]
+    (tmp_path / "my load.csv").write_text("\n".join(lines))
+    (tmp_path / "my load.toml").write_text(LAYOUT)
+    (tmp_path / "own_module.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def run(*words: str):
+        return CliRunner().invoke(
+            app, ["compare", *words, "--learners", "COLDQ", "--out", "results"]
+        )
+
+    done = run("my load.toml", "--rate", "0.1")
+    assert done.exit_code == 0, done.output
+    assert "headroom" in done.output
+    rows = pq.read_table("results/compare-my-load-0.1.parquet").to_pylist()
+    assert {"COLDQ"} < {row["learner"] for row in rows}
+    assert (tmp_path / "results/figures/compare-my-load-0.1.png").stat().st_size > 5_000
+    assert "tabular" in (tmp_path / "results/compare-my-load-0.1.tex").read_text()
+    done = run("own_module:problem", "--last", "20")
+    assert done.exit_code == 0, done.output
+    assert "slots 41 to 60" in " ".join(done.output.split())
+    page = (tmp_path / "results/index.html").read_text(encoding="utf-8")
+    assert "my load: learners beside headroom" in page
+    assert "problem: learners beside headroom" in page
+    for words, sentence in (
+        ("own_module:nothing", "has no nothing"),
+        ("own_module:number", "could not be had"),
+        ("own_module:broken", "KeyError"),
+        ("no_module:problem", "could not be had"),
+        ("own module:problem", "written as mine:problem"),
+        ("none.toml", "cannot be read"),
+        ("none", "module:problem"),
+    ):
+        refused = run(words)
+        assert isinstance(refused.exception, coldq.Error), words
+        assert sentence in str(refused.exception)

@@ -1,0 +1,52 @@
+"""The page on tables of one's own: its TOML and its commands work as printed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import coldq
+from coldq.cli import app
+from coldq.problems.layout import KEYS, ROW_KEYS, SQUARES_KEYS, layout_of
+
+PAGE = (Path(__file__).parent.parent / "docs" / "your-own-table.md").read_text(encoding="utf-8")
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_every_layout_of_the_page_plays_and_is_at_most_ten_lines(text) -> None:
+    assert len([line for line in text.splitlines() if line.strip()]) <= 10
+    keys = tomllib.loads(text)
+    rng = np.random.default_rng(0)
+    table = {name: rng.uniform(0.01, 1.0, 30) for name in layout_of(keys, "the page").columns()}
+    if "time" in keys:
+        table[keys["time"]] = np.arange(30.0)
+    problem = coldq.problems.from_table(table, keys)
+    found = coldq.compare(problem, ["SelfTuning"])
+    assert len(found) == 2
+
+
+def test_the_commands_of_the_page_work(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands = [line for text in blocks("sh") for line in text.splitlines() if line]
+    assert len(commands) >= 2
+    for command in commands:
+        first, *words = command.split()
+        assert first == "coldq"
+        short = ["--horizon", "30"] if words[0] == "compare" else []
+        done = CliRunner().invoke(app, [*words, *short])
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "results" / "index.html").is_file()
+
+
+def test_every_key_is_on_the_page() -> None:
+    for key in (*KEYS, *ROW_KEYS, *SQUARES_KEYS):
+        assert re.search(rf"\b{key}\b", PAGE), key
