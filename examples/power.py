@@ -2,10 +2,10 @@
 
     python examples/power.py [picture.png] [--slots 2016] [--rate 0.01]
 
-Loads and prices are real: those of the eleven zones of the New York ISO, 23 to 29 October 2016. What a
-zone can make and what lines carry is made up. Power is bought before the load and the price of its
-five minutes are known. Beside SelfTuning stands what is done by hand: what the last slot needed, plus
-headroom, tuned on the first third of the slots. Both are scored on the rest.
+Loads and prices are real: those of the eleven zones of the New York ISO, 23 to 29 October 2016.
+What a zone can make and what lines carry is made up. Power is bought before the load and the price
+of its five minutes are known. Beside SelfTuning stands what is done by hand: what the last slot
+needed, plus headroom, tuned on the first third of the slots. Both are scored on the rest.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python examples/web_capacity.py [picture.png] [--slots 2880] [--rate 0.01]
 
-The requests are real: to a NASA web server in July 1995, in slots of five minutes. Pools, prices and
-capacities are made up. Beside SelfTuning, which is told nothing but the rate, stands what is done by
-hand: as many servers as the last slot needed, plus headroom, tuned on the first third of the slots.
-Both are scored on the rest.
+The requests are real: to a NASA web server in July 1995, in slots of five minutes. Pools, prices
+and capacities are made up. Beside SelfTuning, which is told nothing but the rate, stands what is
+done by hand: as many servers as the last slot needed, plus headroom, tuned on the first third of
+the slots. Both are scored on the rest.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def section(path: Path, picture: str, words: str) -> str:
 def gallery(sections: list[str]) -> str:
     """The page of all examples."""
     lead = (
-        "# Gallery\n\nEvery file in `examples/`, run while this page was built: its picture, what it "
-        "printed, and its source. `python examples/NAME.py --help` says what can be changed.\n\n"
+        "# Gallery\n\nEvery file in `examples/`, run while this page was built: its picture, what "
+        "it printed, and its source. `python examples/NAME.py --help` says what can be changed.\n\n"
     )
     return lead + "\n".join(sections)
 
