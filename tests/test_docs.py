@@ -103,3 +103,9 @@ def test_the_front_pages_picture_is_made_by_the_command_beside_it() -> None:
     (picture,) = re.findall(r"!\[[^]]+\]\((\S+)\)", readme)
     assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
     assert f"`python examples/web_capacity.py {picture}`" in readme
+
+
+def test_the_version_is_the_same_wherever_it_is_said() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert coldq.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

@@ -37,9 +37,11 @@ def _fenced(match: re.Match[str]) -> str:
 
 def _continued(text: str) -> str:
     """Lines that go on below an item, indented as Markdown asks and marked as no formula."""
-    return (
-        re.sub(r"^ {2,3}(?=\S)", "    \0", text, flags=re.MULTILINE) if ITEM.search(text) else text
-    )
+    if not ITEM.search(text):
+        return text
+    text = re.sub(r"^ {2,3}(?=\S)", "    \0", text, flags=re.MULTILINE)
+    # Below a paragraph of its own an item ends with an empty line.
+    return re.sub(r"(\n\n(?: {4}\0.*\n)+)(?=\d+\. |- )", r"\1\n", text)
 
 
 class Docstrings(griffe.Extension):

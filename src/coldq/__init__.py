@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from coldq.trace import Trace, plot_compare
     from coldq.warmup import warmup
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CLASP",
