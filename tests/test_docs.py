@@ -85,6 +85,8 @@ def test_links_and_pictures_of_a_page_are_there(path: Path) -> None:
 def test_the_pages_of_the_api_have_every_public_name_once() -> None:
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.md")]
     shown = re.findall(r"^::: coldq\.(\S+)$", "\n".join(pages), re.MULTILINE)
+    # A function whose module has its name is found there.
+    shown = [re.sub(r"^(\w+)\.\1$", r"\1", each) for each in shown]
     assert len(set(shown)) == len(shown)
     modules = {"agent", "problems", "__version__"}  # whose names are shown one by one
     assert set(coldq.__all__) - modules <= set(shown)
