@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent test-container test-browser test-adapters bench clean
+	fuzz-http kill-agent test-container test-browser test-adapters bench docs test-site picture dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -83,6 +83,28 @@ growth: $(SETUP)
 test-browser: $(VENV)/.ready-browser
 	$(BIN)/python -m pytest tests/browser --override-ini addopts=
 
+# The site in build/site, from docs/, the docstrings and the examples, which are run. No network is
+# needed once the packages are installed. A warning, a dead link among them, is an error.
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The site in a real browser, at the widths of a desk and a phone, with and without scripts: needs
+# chromium, on the path or named by CHROMIUM.
+test-site: docs $(VENV)/.ready-browser
+	$(BIN)/python -m pytest tests/site --override-ini addopts=
+
+# The picture of the front page.
+picture: $(SETUP)
+	$(BIN)/python examples/web_capacity.py docs/web-capacity.png
+
+# Wheel and sdist in dist/, checked; each is installed into an empty environment, in which the first
+# example of the README is run.
+dist: $(VENV)/.ready-dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.installed dist
+
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.agents
@@ -106,10 +128,18 @@ $(VENV)/.ready-browser: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[browser]'
 	touch $@
 
+$(VENV)/.ready-docs: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+$(VENV)/.ready-dist: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[dist]'
+	touch $@
+
 $(VENV)/.ready-adapters: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[jax,torch]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,13 @@
 """What holds for all tests."""
 
 import signal
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import chromium
 
 # A first draw may compile kernels, and any machine may be busy: no verdict depends on its speed.
 settings.register_profile("coldq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -11,3 +16,10 @@ settings.load_profile("coldq")
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, for the tests that look at pages."""
+    with chromium.launched() as launched:
+        yield launched

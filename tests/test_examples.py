@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coldq.problems.dispatch import october_2016
+from coldq.problems.job_scheduling import request_trace
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -44,6 +47,31 @@ def test_budgets_are_kept_where_descent_overspends(tmp_path: Path, capsys) -> No
     example["main"]([str(picture), "--horizon", "40"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "clicks" in capsys.readouterr().out
+
+
+def test_a_web_sites_capacity_is_kept_cheaper_than_by_hand(tmp_path: Path, capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "web_capacity.py"))
+    _, traces = example["play"](600, 0.05)
+    for trace in traces.values():  # the requests behind the picture are the real ones
+        requests = trace.decisions[0] @ example["CAPACITY"] + trace.constraint[0, :, 0]
+        assert requests == pytest.approx(request_trace()[:600], abs=1e-6)
+    ours, theirs = (trace.loss[0, 200:].mean() for trace in traces.values())
+    assert ours < theirs
+    picture = tmp_path / "web.png"
+    example["main"]([str(picture), "--slots", "300", "--rate", "0.05"])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.count("of the slots lacked capacity") == 2
+
+
+def test_power_is_bought_for_the_real_loads(tmp_path: Path, capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "power.py"))
+    for trace in example["play"](300, 0.05).values():
+        load = trace.decisions[0].sum(axis=-1) + trace.constraint[0, :, 0]
+        assert load == pytest.approx(october_2016("load")[:300].sum(axis=-1), rel=1e-9)
+    picture = tmp_path / "power.png"
+    example["main"]([str(picture), "--slots", "300", "--rate", "0.05"])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.count("$/h on average") == 2
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from coldq.trace import plot_compare as plot_compare
     from coldq.warmup import warmup as warmup
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # A name is imported when it is first asked for: nobody waits for 26 learners who wants one. The
 # imports above say the same to readers and tools.

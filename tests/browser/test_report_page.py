@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coldq.experiments.compare import League, compare
 from coldq.report import write_league_page, write_page
-from tests.processes import HANGING
+from tests.chromium import PATIENCE
 from tests.reproduction import AWKWARD, small_reproduction
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-PATIENCE = 1000.0 * HANGING  # milliseconds
 PANELS = [
     f"{runs.figure.key}-{setting.key}"
     for runs in small_reproduction().figures
     for setting in runs.figure.settings
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        pytest.fail("the browser tests need Playwright: pip install 'coldq[browser]'")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None or not Path(chromium).exists():
-        pytest.fail("the browser tests need chromium on the path, or its file named by CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=list(ARGUMENTS), timeout=PATIENCE
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

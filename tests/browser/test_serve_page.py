@@ -6,7 +6,7 @@ from typing import Any
 
 import coldq
 from tests.agent.feeds import LEARNER, measured
-from tests.browser.test_report_page import PATIENCE, browser  # noqa: F401
+from tests.chromium import PATIENCE
 from tests.serve.running import TOKEN, client
 
 MADE = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
@@ -19,7 +19,7 @@ def play(server: Any, name: str) -> None:
     server.put(f"/agents/{name}/rounds/{decision['round']}/feedback", json=told)
 
 
-def test_the_page_draws_every_agent_and_what_it_does_next(browser: Any) -> None:  # noqa: F811
+def test_the_page_draws_every_agent_and_what_it_does_next(browser: Any) -> None:
     with client() as server:
         for name in ("pump", "fan"):
             server.put(f"/agents/{name}", json=MADE)

@@ -1,0 +1,142 @@
+"""The site in Chromium, at the widths of a desk and a phone, with scripts and without.
+
+``make test-site`` builds it first. Nothing is fetched from anywhere but the site itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from website.docstrings import as_markdown
+
+from tests.chromium import PATIENCE
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "build" / "site"
+DESK, PHONE = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
+PAGES = [str(path.relative_to(SITE)) for path in sorted(SITE.rglob("*.html"))]
+READ = [page for page in PAGES if page != "404.html"]
+
+
+class Reader:
+    """Somebody who reads the site, and everything that went wrong or was asked for meanwhile."""
+
+    def __init__(self, browser: Any, **context: Any) -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.context = browser.new_context(**context)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE / 10)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, name: str) -> None:
+        self.page.goto((SITE / name).as_uri())
+
+
+@pytest.fixture(scope="module")
+def desk(browser: Any) -> Iterator[Reader]:
+    reader = Reader(browser, viewport=DESK)
+    yield reader
+    reader.context.close()
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Any) -> Iterator[Reader]:
+    reader = Reader(browser, viewport=PHONE, is_mobile=True, has_touch=True)
+    yield reader
+    reader.context.close()
+
+
+@pytest.fixture(scope="module")
+def plain(browser: Any) -> Iterator[Reader]:
+    """A phone without scripts."""
+    reader = Reader(browser, viewport=PHONE, is_mobile=True, java_script_enabled=False)
+    yield reader
+    reader.context.close()
+
+
+def test_the_site_is_there() -> None:
+    assert len(READ) > 25, "make docs builds the site"
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_page_fits_both_screens_and_asks_nobody_else(
+    name: str, desk: Reader, phone: Reader
+) -> None:
+    for reader, width in ((desk, 1400), (phone, 390)):
+        reader.open(name)
+        assert reader.page.evaluate("document.documentElement.scrollWidth") == width
+        broken = reader.page.evaluate(
+            "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+        )
+        assert broken == []
+        assert reader.complaints == []
+        assert {url.partition(":")[0] for url in reader.requests} <= {"file", "data", "blob"}
+
+
+def test_a_newcomer_finds_install_first_decision_and_real_units_within_two_clicks(
+    phone: Reader, plain: Reader
+) -> None:
+    for reader in (phone, plain):
+        for link, words in (
+            ("Start in five minutes", ["pip install .", "A first decision"]),
+            ("In real units", ["gradient_bound"]),
+        ):
+            reader.open("index.html")
+            reader.page.locator("article").get_by_role("link", name=link).first.click()
+            text = reader.page.locator("article").inner_text()
+            assert all(each in text for each in words)
+
+
+def test_the_navigation_opens_on_a_phone_without_scripts(plain: Reader) -> None:
+    plain.open("index.html")
+    plain.page.locator("header label[for=__drawer]").click()
+    drawer = plain.page.locator(".md-nav--primary")
+    drawer.locator("label.md-nav__link", has_text="How to").click()
+    drawer.get_by_role("link", name="Choose a learner").click()
+    assert plain.page.locator("h1").inner_text().startswith("How to choose")
+
+
+def test_every_examples_picture_is_in_the_gallery(desk: Reader) -> None:
+    desk.open("gallery.html")
+    shown = desk.page.evaluate(
+        "[...document.querySelectorAll('article img')].map(i => [i.src, i.naturalWidth])"
+    )
+    names = {Path(source).stem: width for source, width in shown}
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert set(names) == examples and min(names.values()) > 600
+    text = desk.page.locator("article").inner_text()
+    assert all(f"python examples/{name}.py" in text for name in examples)
+
+
+def test_formulas_are_drawn_without_scripts(plain: Reader) -> None:
+    plain.open("theory.html")
+    formulas = plain.page.locator("math")
+    written = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    assert formulas.count() == len(re.findall(r"^```math$|\$`", written, re.MULTILINE))
+    for formula in formulas.all():
+        box = formula.bounding_box()
+        assert box is not None and box["height"] > 8.0
+    text = "".join(formulas.all_text_contents())
+    assert "\\" not in text and "formula-number" not in plain.page.content()
+
+
+def test_docstrings_lose_nothing_to_markdown(desk: Reader) -> None:
+    desk.open("api/learners.html")
+    text = re.sub(r"\s+", " ", desk.page.locator("article").inner_text())
+    assert "min over x in X of <d, x - x^c> / F + alpha |x - x^c|^2 / F" in text
+    assert ":class:" not in text and ":func:" not in text
+    assert desk.page.locator("article blockquote").count() == 0  # of >>>
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    text = "Sum, where a < b:\n\n    x <y>\n\nSee :class:`~coldq.Box`.\n\n>>> 1 < 2\nTrue\n"
+    assert as_markdown(text) == (
+        "Sum, where a &lt; b:\n\n```text\nx <y>\n```\n\nSee `Box`.\n\n"
+        "```pycon\n>>> 1 < 2\nTrue\n```\n"
+    )

@@ -1,0 +1,113 @@
+"""Every block of code in the README and the docs is run, every link leads somewhere.
+
+Sessions of Python are doctests of their own; what is typed in a shell is typed here, in an empty
+folder. A page with commands that need a server has a test of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import coldq
+from tests.processes import HANGING
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+ELSEWHERE = {"live-use.md": "tests/serve/test_docs.py"}  # pages whose commands are run there
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+MADE = {"changelog.md", "contributing.md", "gallery.md"}  # while the site is built
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def commands() -> list[tuple[str, str]]:
+    """What the pages say to type."""
+    return [
+        (name(path), line.partition("#")[0].strip())
+        for path in PAGES
+        if path.name not in ELSEWHERE
+        for kind, text in BLOCK.findall(path.read_text(encoding="utf-8"))
+        if kind == "sh"
+        for line in text.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_every_block_of_a_page_is_one_that_is_run(path: Path) -> None:
+    for kind, text in BLOCK.findall(path.read_text(encoding="utf-8")):
+        assert kind in ("python", "sh", "math", "toml"), f"{path.name} has a block of {kind!r}"
+        if kind == "python":
+            assert text.startswith(">>> "), f"{path.name} has Python that no doctest sees: {text}"
+            assert text.endswith("\n\n"), f"a doctest ends with an empty line: {text}"
+
+
+@pytest.mark.parametrize(("page", "typed"), commands())
+def test_what_a_page_says_to_type_works(page: str, typed: str, tmp_path: Path) -> None:
+    program, *arguments = typed.split()
+    if program == "make":
+        assert set(arguments) <= TARGETS
+    elif program == "pip":
+        found = re.search(r"\.\[([\w,]+)\]", typed)
+        assert set(found.group(1).split(",") if found else ()) <= set(EXTRAS)
+    else:
+        assert program == "coldq"
+        done = subprocess.run(
+            [sys.executable, "-m", "coldq", *arguments], cwd=tmp_path, capture_output=True,
+            text=True, check=False, timeout=HANGING, env={**os.environ, "COLUMNS": "120"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_links_and_pictures_of_a_page_are_there(path: Path) -> None:
+    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", text):
+        if not target.startswith("http") and target not in MADE:
+            made = target.removeprefix("../")
+            there = made in MADE or (path.parent / target).exists()
+            drawn = re.fullmatch(r"gallery/(\w+)\.png", made)
+            if drawn:  # while the site is built, from an example
+                there = (ROOT / "examples" / f"{drawn.group(1)}.py").exists()
+            assert there, f"{name(path)} has a link to {target}"
+
+
+def test_the_pages_of_the_api_have_every_public_name_once() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.md")]
+    shown = re.findall(r"^::: coldq\.(\S+)$", "\n".join(pages), re.MULTILINE)
+    # A function whose module has its name is found there.
+    shown = [re.sub(r"^(\w+)\.\1$", r"\1", each) for each in shown]
+    assert len(set(shown)) == len(shown)
+    modules = {"agent", "problems", "__version__"}  # whose names are shown one by one
+    assert set(coldq.__all__) - modules <= set(shown)
+    assert {f"problems.{each}" for each in coldq.problems.__all__} <= set(shown)
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
+    there = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert named - MADE == there
+
+
+def test_the_front_pages_picture_is_made_by_the_command_beside_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"!\[[^]]+\]\((\S+)\)", readme)
+    assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
+    assert f"`python examples/web_capacity.py {picture}`" in readme
+
+
+def test_the_version_is_the_same_wherever_it_is_said() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert coldq.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
