@@ -76,7 +76,10 @@ def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
     problem = problem_of(table())
     found = coldq.compare(problem, ["COLDQ", coldq.SelfTuning], rate=0.1)
     assert found.begin == 50
-    h = coldq.tune_headroom(problem, 0.1, (0.0, 1.0 / 3.0)).headroom
+    tuned = coldq.tune_headroom(problem, 0.1, (0.0, 1.0 / 3.0))
+    h = tuned.headroom
+    assert found.tuned == tuned
+    assert f"violated {100 * tuned.share:.2g}%" in found.about
     learners = {
         "COLDQ": coldq.COLDQ.for_problem(problem),
         "SelfTuning": coldq.SelfTuning(problem.domain, 0.1),

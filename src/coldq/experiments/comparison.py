@@ -26,7 +26,7 @@ from coldq.experiments.targets import (
     first_scored,
     score,
 )
-from coldq.headroom import tune_headroom
+from coldq.headroom import Headroom, tune_headroom
 from coldq.learners import CATALOGUE, COLDQ, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.protocols import require_learner, require_problem
@@ -69,7 +69,7 @@ class Comparison:
     `results` has a row for each, those that keep the rate first, by cost, then the others, by
     share; a rate counts as kept where the interval of the share reaches down to it. Slots from
     `begin` + 1 on are scored, intervals are by `block` slots that follow each other. `left_out`
-    says why others did not play.
+    says why others did not play, `tuned` what the headroom did where it was tuned.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -89,6 +89,7 @@ class Comparison:
     reference: str
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
+    tuned: Headroom | None = None
 
     def __len__(self) -> int:
         return len(self.results)
@@ -131,10 +132,11 @@ class Comparison:
     def about(self) -> str:
         """How the numbers came about, in sentences."""
         T, seeds = self.problem.horizon, len(self.seeds)
+        there = "" if self.tuned is None else f", where it violated {100 * self.tuned.share:.2g}%"
         return (
             f"{self.title}: {T:,} slots{'' if seeds == 1 else f', {seeds} seeds'}. Headroom is "
             f"tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 to "
-            f"{self.begin:,}; all are scored on slots {self.begin + 1:,} to {T:,}, on which "
+            f"{self.begin:,}{there}; all are scored on slots {self.begin + 1:,} to {T:,}, on which "
             f"nothing was tuned. Brackets: 95% intervals by blocks of {self.block} slots. "
             f"Differences are those from {self.reference}, slot by slot; * is p < 0.05, Holm's "
             f"correction for all {2 * (len(self) - 1)} of them."
@@ -290,9 +292,11 @@ def compare(
         done(name)
 
     chosen = _listed(learners)
+    tuned = None
     try:
-        tuned = tune_headroom(problem, q, (0.0, begin / problem.horizon), seeds=seeds).headroom
-        play(f"headroom {tuned:.3g}, tuned", BestResponse.for_problem(problem, headroom=tuned))
+        tuned = tune_headroom(problem, q, (0.0, begin / problem.horizon), seeds=seeds)
+        h = tuned.headroom
+        play(f"headroom {h:.3g}, tuned", BestResponse.for_problem(problem, headroom=h))
     except Error as error:
         left_out["headroom, tuned"] = str(error)
         done("headroom")
@@ -309,7 +313,16 @@ def compare(
     block = block_length(problem.horizon - begin)
     found = sorted(_results(scores), key=lambda one: _standing(one, q))
     return Comparison(
-        str(title), problem, seeds, q, begin, block, scores[0].name, tuple(found), left_out
+        str(title),
+        problem,
+        seeds,
+        q,
+        begin,
+        block,
+        scores[0].name,
+        tuple(found),
+        left_out,
+        tuned,
     )
 
 
