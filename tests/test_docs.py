@@ -21,7 +21,7 @@ from tests.processes import HANGING
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ELSEWHERE = {"live-use.md": "tests/serve/test_docs.py"}  # pages whose commands are run there
+ELSEWHERE = {"live-use.md", "your-own-table.md"}  # pages whose commands have a test of their own
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MADE = {"changelog.md", "contributing.md", "gallery.md"}  # while the site is built
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -111,3 +111,4 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert coldq.__version__ == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

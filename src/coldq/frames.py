@@ -29,15 +29,15 @@ class Tabular:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""
-        return _library("pandas").DataFrame(self._columns())
+        return library("pandas").DataFrame(self._columns())
 
     def to_polars(self) -> Any:
         """A Polars DataFrame."""
-        return _library("polars").DataFrame(self._columns())
+        return library("polars").DataFrame(self._columns())
 
     def to_arrow(self) -> Any:
         """A PyArrow Table."""
-        return _library("pyarrow").table(self._columns())
+        return library("pyarrow").table(self._columns())
 
 
 def numbered(name: str, values: Array) -> dict[str, Array]:
@@ -51,7 +51,8 @@ def numbered(name: str, values: Array) -> dict[str, Array]:
     return {f"{name}_{n + 1}": values[..., n].ravel() for n in range(values.shape[-1])}
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
+    """A library that only tables and pictures need; raise if it is not installed."""
     try:
         return import_module(name)
     except ImportError:

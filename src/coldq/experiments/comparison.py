@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from coldq.experiments.targets import (
     first_scored,
     score,
 )
+from coldq.frames import Tabular, library
 from coldq.headroom import Headroom, tune_headroom
 from coldq.learners import CATALOGUE, COLDQ, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Tabular):
     """What learners would have done with a problem, as :func:`coldq.compare` returns it.
 
     `results` has a row for each, those that keep the rate first, by cost, then the others, by
@@ -112,17 +112,8 @@ class Comparison:
         """Every column by its name."""
         return {name: [getattr(one, name) for one in self.results] for name in Result._fields}
 
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return _library("pandas").DataFrame(self.columns)
-
-    def to_polars(self) -> Any:
-        """A Polars DataFrame."""
-        return _library("polars").DataFrame(self.columns)
-
-    def to_arrow(self) -> Any:
-        """A PyArrow Table."""
-        return _library("pyarrow").table(self.columns)
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {name: np.array(column) for name, column in self.columns.items()}
 
     def keeps(self, one: Result) -> bool:
         """Whether a learner's share of violated slots is at the rate, but for its interval."""
@@ -195,7 +186,7 @@ class Comparison:
         returned.
         """
         if axes is None:
-            _library("matplotlib")
+            library("matplotlib")
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(7.0, 1.0 + 0.16 * len(self)), layout="constrained")
@@ -441,10 +432,3 @@ def _escaped(text: str) -> str:
     for mark in "&%_#$":
         text = text.replace(mark, f"\\{mark}")
     return text
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InvalidInput(f"this table needs {name}: install it with pip install {name}") from None
