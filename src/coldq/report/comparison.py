@@ -31,8 +31,7 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
         FigureCanvasAgg(canvas)
         handles, labels = right.get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-        for suffix in SUFFIXES:
-            save(canvas, path.parent / "figures" / f"{name}{suffix}")
+        save(canvas, path.parent / "figures" / name)
     title = f"{found.title}: learners beside headroom, {100 * found.rate:g}% of slots"
     html = render(
         "comparison.html.jinja",
