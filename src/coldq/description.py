@@ -81,6 +81,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
         "Affine.from_measurement": constraints.Affine.from_measurement,
         "QuadraticConstraint.diagonal": constraints.DiagonalQuadratic,
         "SparseAffine": constraints.SparseAffine._of_parts,
+        "FromTable": problems.FromTable._of_parts,
     }
 
 
@@ -137,7 +138,8 @@ def _name_of(value: Any, words: str) -> str:
         return "Affine.from_measurement"
     if kind is constraints.DiagonalQuadratic:
         return "QuadraticConstraint.diagonal"
-    known = constructors().get(kind.__name__) is kind or kind is constraints.SparseAffine
+    own = getattr(kind, "_of_parts", kind)
+    known = constructors().get(kind.__name__) == own
     if not known and kind not in OF_FUNCTIONS:
         raise NotSaveable(f"{words} cannot be described: {BEYOND}")
     return kind.__name__

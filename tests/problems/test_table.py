@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import warnings
 from pathlib import Path
 
@@ -380,3 +381,51 @@ def test_tables_that_packages_ship_are_read_as_they_are(tmp_path) -> None:
     found = from_table(longer, keys, gaps="skip")
     frame = pacsv.read_csv(longer, pacsv.ReadOptions(skip_rows=1)).to_pandas()
     assert np.array_equal(found.loss.c, frame[["IBM", "AMZN"]].dropna())
+
+
+def test_a_problem_of_a_table_comes_back_from_its_description_and_from_a_saved_trace(
+    tmp_path,
+) -> None:
+    hours = np.arange(40.0)
+    columns = {"load": 20.0 + 5.0 * np.sin(hours / 4.0), "price": 3.0 + np.cos(hours / 4.0)}
+    columns["load"][7] = np.nan
+    kept = {name: column.copy() for name, column in columns.items()}
+
+    def made(**more) -> coldq.problems.FromTable:
+        return coldq.problems.from_table(
+            columns, decide={"grid": [0, np.float64(30)], "diesel": [0, 40]}, gaps="fill",
+            cost={"grid": "price", "diesel": 6}, rows=[{"sum": "all", "at_least": "load"}], **more,
+        )  # fmt: skip
+
+    problem = made()
+    back = coldq.build(json.loads(json.dumps(coldq.describe(problem))))
+    assert back == problem and hash(back) == hash(problem) and made() == problem
+    assert made(horizon=39) != problem and back.provenance == problem.provenance
+    learner = coldq.COLDQ.for_problem(problem)
+    runs = [coldq.simulate(learner, one, [0], keep=["decisions"]) for one in (problem, back)]
+    assert runs[0].decisions.tobytes() == runs[1].decisions.tobytes()
+    runs[0].save(tmp_path / "run.npz")
+    loaded = coldq.Trace.load(tmp_path / "run.npz")
+    assert loaded.problem == problem
+    assert repr(coldq.certify(loaded)) == repr(coldq.certify(runs[0]))
+    assert all((columns[name] == kept[name])[hours != 7.0].all() for name in columns)
+
+
+def test_a_description_of_a_table_that_is_wrong_gets_a_sentence() -> None:
+    problem = coldq.problems.from_table(
+        {"load": [5.0, 7.0]}, decide={"grid": [0, 9]}, cost=2.0,
+        rows=[{"sum": "all", "at_least": "load"}],
+    )  # fmt: skip
+    right = coldq.describe(problem)
+    for wrong in (
+        {"layout": "no JSON"},
+        {"layout": "[]"},
+        {"layout": '{"keys": {}, "columns": ["load"]}'},
+        {"layout": right["layout"].replace('["load"]', '["lood"]')},
+        {"numbers": [[5.0, 7.0], [1.0, 2.0]]},
+        {"numbers": [[5.0]]},
+        {"numbers": [["nan", 1.0]]},
+        {"numbers": "many"},
+    ):
+        with pytest.raises(coldq.InvalidInput):
+            coldq.build(right | wrong)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import numpy as np
 from coldq._values import Array, Value, real_array, whole_number
 from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, NotSaveable
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Linear, Quadratic
-from coldq.problems.columns import Table, is_path, read_table, suffix_of
+from coldq.problems.columns import is_path, read_table, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
@@ -87,10 +88,34 @@ def from_table(
     if layout is not None:
         where = str(layout) if is_path(layout) else where
         known = _keys_of(layout)
-    meant = layout_of(known | keys, where)
+    said = known | keys
+    meant = layout_of(said, where)
     title = Path(table).name.removesuffix(suffix_of(Path(table))) if is_path(table) else "the table"
     read = read_table(table, meant.columns(), meant.time, meant.time_format)
-    return FromTable._of(title, read, meant, horizon)
+    slots, notes = slots_of(read, meant.gaps)
+    if horizon is not None:
+        most, horizon = len(slots), whole_number("horizon", horizon, 2)
+        if horizon > most:
+            raise InvalidInput(f"horizon is {horizon}, but {read.name} has {most} slots")
+        slots = slots[:horizon]
+    if len(slots) < 2:
+        raise InvalidInput(f"{read.name}: a problem needs two whole rows, but has {len(slots)}")
+    columns = {name: filled(column)[slots] for name, column in read.numbers.items()}
+    provenance = tuple(filter(None, (meant.about, f"Data: {read.name}.", *notes)))
+    problem = FromTable._of(title, meant, said, columns, len(slots), provenance)
+    doubt_units(problem, read.name, columns, slots)
+    return problem
+
+
+# Keys that say how a table is read, which is over when there is a problem.
+AS_READ = ("table", "time", "time_format", "gaps", "about")
+
+
+def _as_data(part: Any) -> Any:
+    """A key's number or list of another library as plain data."""
+    if hasattr(part, "tolist"):
+        return part.tolist()
+    raise NotSaveable(f"a table's keys hold {part!r:.80}, which cannot be described")
 
 
 def _keys_of(layout: Any) -> dict[str, Any]:
@@ -130,40 +155,80 @@ class FromTable(Problem):
     provenance: tuple[str, ...]
     n_constraints: int = 0
     seeds_differ = False
+    _keys: Mapping[str, Any] = field(default_factory=dict)
+    _columns: Mapping[str, Array] = field(default_factory=dict)
 
     def __init__(self) -> None:
         raise InvalidInput("a FromTable is made of a table, by coldq.problems.from_table")
 
     @classmethod
-    def _of(cls, title: str, table: Table, layout: Layout, horizon: int | None) -> FromTable:
-        slots, notes = slots_of(table, layout.gaps)
-        if horizon is not None:
-            most, horizon = len(slots), whole_number("horizon", horizon, 2)
-            if horizon > most:
-                raise InvalidInput(f"horizon is {horizon}, but {table.name} has {most} slots")
-            slots = slots[:horizon]
-        if len(slots) < 2:
-            raise InvalidInput(
-                f"{table.name}: a problem needs two whole rows, but has {len(slots)}"
-            )
-        columns = {name: filled(column)[slots] for name, column in table.numbers.items()}
+    def _of(
+        cls,
+        title: str,
+        layout: Layout,
+        keys: Mapping[str, Any],
+        columns: dict[str, Array],
+        horizon: int,
+        provenance: tuple[str, ...],
+    ) -> FromTable:
         problem = cls.__new__(cls)
-        constraint, tighten, names = _constraint(layout, columns, len(slots))
+        constraint, tighten, names = _constraint(layout, columns, horizon)
         problem._set(
             title=title,
             decisions=tuple(_coordinates(layout)),
             row_names=names,
-            horizon=len(slots),
+            horizon=horizon,
             domain=_domain(layout),
-            loss=_loss(layout, columns, len(slots)),
+            loss=_loss(layout, columns, horizon),
             constraint=constraint,
             tighten=tighten,
-            provenance=tuple(filter(None, (layout.about, f"Data: {table.name}.", *notes))),
+            provenance=provenance,
             n_constraints=0 if constraint is None else constraint.n_constraints,
+            _keys=keys,
+            _columns=columns,
         )
         _require_defined(problem, layout)
-        doubt_units(problem, table.name, columns, slots)
         return problem
+
+    # What it is made of: it is saved and compared as that.
+
+    def _arguments(self) -> dict[str, Any]:
+        keys = {name: part for name, part in self._keys.items() if name not in AS_READ}
+        said = {"keys": keys, "columns": list(self._columns)}
+        numbers = np.array(list(self._columns.values())).reshape(-1, self.horizon)
+        return {
+            "title": self.title,
+            "layout": json.dumps(said, default=_as_data),
+            "numbers": numbers,
+            "provenance": self.provenance,
+        }
+
+    @classmethod
+    def _of_parts(
+        cls, title: str, layout: str, numbers: Array, provenance: Sequence[str]
+    ) -> FromTable:
+        """The problem that was described so."""
+        try:
+            said = json.loads(layout)
+            keys, names = dict(said["keys"]), [str(name) for name in said["columns"]]
+            numbers = np.atleast_2d(np.asarray(numbers, float))
+            columns = dict(zip(names, numbers, strict=True))
+        except (TypeError, ValueError, KeyError, RecursionError) as error:
+            raise InvalidInput(f"this is no description of a table: {error!r:.200}") from None
+        meant = layout_of(keys, "the description")
+        missing = [name for name in meant.columns() if name not in columns]
+        if missing or numbers.shape[1] < 2 or not np.isfinite(numbers).all():
+            raise InvalidInput(
+                "a description of a table needs a finite number for every column and slot, and two "
+                f"slots, but has {numbers.shape} numbers"
+                + (f" and no column {missing[0]!r:.80}" if missing else "")
+            )
+        return cls._of(title, meant, keys, columns, numbers.shape[1], tuple(provenance))
+
+    def _contents(self) -> tuple[Any, ...]:
+        made_of = self._arguments()
+        numbers = made_of.pop("numbers")
+        return (*made_of.values(), numbers.shape, numbers.tobytes())
 
     @property
     def constants(self) -> Constants:
