@@ -180,11 +180,13 @@ def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     alone = []
     for array, core in zip(problem, problem.cores, strict=True):
         if array is not None and not isinstance(array, SparseRows):
-            try:
-                whole = np.broadcast_to(array, batch + np.shape(array)[np.ndim(array) - core :])
-            except ValueError as error:
-                raise DoNotFit(str(error)) from None
-            array = np.asarray(whole[where], order="C")
+            if np.ndim(array) > core:
+                try:
+                    array = np.broadcast_to(array, batch + np.shape(array)[np.ndim(array) - core :])
+                except ValueError as error:
+                    raise DoNotFit(str(error)) from None
+                array = array[where]
+            array = np.asarray(array, order="C")
         alone.append(array)
     return problem._make(alone)
 
