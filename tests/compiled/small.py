@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coldq.compiled import batch_kernel, compiled, exact, kernel, matrix, vector
+from coldq.compiled import batch_kernel, below, compiled, exact, kernel, matrix, vector
 
 OFFSET = 0.5
 
@@ -75,6 +75,12 @@ def guarded_quotients(a, b):
 def three(v):
     """Several numbers at once."""
     return v[0], v[1], v[2]
+
+
+@kernel("ff")
+def long_product(a, b):
+    """A product, and what rounding took from it."""
+    return a * b, below(a, b, a * b)
 
 
 @batch_kernel("()->()?")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldq.compiled import Kernel, machine
 from tests.compiled import small
 
 RNG = np.random.default_rng(1)
@@ -153,3 +155,15 @@ def test_other_threads_run_while_a_large_batch_is_at_work() -> None:
     done.set()
     thread.join()
     assert max(progress) > 0
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+def test_what_rounding_takes_from_a_product_is_exact(fuses, monkeypatch, tmp_path) -> None:
+    """Whether the processor fuses a product with a sum, or not, which the code is made for."""
+    monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(machine, "fuses", lambda: fuses)
+    multiply = Kernel(small.long_product.function, signature="ff")()
+    for a, b in RNG.normal(size=(500, 2)) * 10.0 ** RNG.integers(-90, 90, size=(500, 2)):
+        high, low = multiply(a, b)
+        assert high == a * b
+        assert Fraction(high) + Fraction(low) == Fraction(a) * Fraction(b)

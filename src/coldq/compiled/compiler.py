@@ -194,6 +194,34 @@ def _code_at(kind: Any, n: int) -> Any:
     return intrinsic(lambda context, code, sizes, at: (whole, codegen))
 
 
+# Exact arithmetic
+
+SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
+
+
+@intrinsic
+def below(typingctx, a, b, rounded):
+    """What rounding took from a product; both ways give it exactly."""
+
+    def codegen(context, builder, signature, args):
+        a, b, rounded = args
+        if machine.fuses():
+            return builder.fma(a, b, builder.fneg(rounded))
+        (a, a_rest), (b, b_rest) = (_halves(builder, part) for part in (a, b))
+        left = builder.fsub(builder.fmul(a, b), rounded)
+        for one, other in ((a, b_rest), (a_rest, b), (a_rest, b_rest)):
+            left = builder.fadd(left, builder.fmul(one, other))
+        return left
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+def _halves(builder: Any, number: Any) -> tuple[Any, Any]:
+    long = builder.fmul(number, ir.Constant(number.type, SPLITTER))
+    half = builder.fsub(long, builder.fsub(long, number))
+    return half, builder.fsub(number, half)
+
+
 # Objects of Python's
 
 
@@ -261,6 +289,7 @@ SPECIALS = {
     "words": memory_at(types.int64, 1),
     "table_at": memory_at(types.int64, 2),
     "address_of": address_of,
+    "below": below,
     "stack": stack,
     "run_at": _code_at(RUN, 2),
     "call_at": _code_at(CALL, 1),

@@ -65,6 +65,8 @@ matrix: Any = Special("matrix")  # matrix(address, n, p)
 cube: Any = Special("cube")  # cube(address, m, n, p)
 pairs: Any = Special("pairs")  # pairs(address, n, p): a matrix of complex numbers
 address_of: Any = Special("address_of")  # address_of(array, offset)
+# What rounding took from a product of two floats: below(a, b, a * b), exactly.
+below: Any = Special("below")
 
 _building = threading.RLock()
 

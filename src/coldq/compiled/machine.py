@@ -60,6 +60,13 @@ def processor() -> tuple[str, str, str]:
 
 
 @cache
+def fuses() -> bool:
+    """Whether the processor multiplies and adds with one rounding, without a call."""
+    triple, _, features = processor()
+    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+
+
+@cache
 def target() -> Any:
     """What emits machine code; the options are those that code loaded anywhere in memory needs."""
     triple, name, features = processor()

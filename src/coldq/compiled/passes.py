@@ -57,6 +57,7 @@ def text_alone() -> Iterator[None]:
         # Any function does, but Numba keeps one of its own for each.
         (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
         (types.BaseFunction, "get_call_type"): _remembered(types.BaseFunction.get_call_type),
+        (types.Dispatcher, "get_call_type"): _for_any_number(types.Dispatcher.get_call_type),
     }
     before = {place: getattr(*place) for place in instead}
     for place, idle in instead.items():
@@ -84,3 +85,13 @@ def _remembered(get_call_type: Any) -> Any:
         return known[asked][0]
 
     return remembered
+
+
+def _for_any_number(get_call_type: Any) -> Any:
+    """A function called with a number that is written there is compiled for any such number, not
+    once more for each."""
+
+    def for_any_number(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        return get_call_type(self, context, tuple(types.unliteral(kind) for kind in args), kws)
+
+    return for_any_number

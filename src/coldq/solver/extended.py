@@ -11,8 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.solver.constants import LEAST_SIZE
-from coldq.solver.kernels.extended import NO_END, extended_size, extended_step
+from coldq.solver.kernels.extended import (
+    NO_END,
+    extended_residual,
+    extended_size,
+    extended_step,
+)
 from coldq.solver.linear_programs import no_point
 from coldq.solver.problem import AffineProblem
 
@@ -20,7 +24,6 @@ SHARP = 1e-13  # what a row may be off by, relative to its terms
 LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
 PROOF = 1e-9  # by how much a combination of hard rows must fail, relative to its terms
 MANY = 400  # independent rows: beyond, double-double takes minutes
-FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
 
 
 class Answer(NamedTuple):
@@ -43,8 +46,8 @@ def solve_extended(
     With a `share` and a `middle` x moves by this share of what it would, from there: what a ball's
     multiplier does to the coordinates of the ball.
     """
-    whole = [np.asarray(array, np.float64, order="C") for array in problem]
-    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = whole
+    problem = AffineProblem._make(np.asarray(array, np.float64, order="C") for array in problem)
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = problem
     (n, p), solve = A.shape, extended_step()
     # No more rows are independent than there are coordinates, but for those with compliance.
     most = 1 + min(n, p + np.count_nonzero(soft))
@@ -87,26 +90,12 @@ def residual_of(
 ) -> float:
     """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
     center, gradient, alpha, floor, weights, soft, A, b, lower, upper = problem
-    half = 0.5 / float(alpha)
-    mu = multipliers * half
-    z, size = center - gradient * half - mu @ A, np.abs(center) + np.abs(gradient * half)
-    counts = np.where(np.isinf(floor) | np.isinf(weights), FREE_PRICE, 1.0)
-    size = size + (counts * np.abs(mu)) @ np.abs(A)
-    if share is not None and middle is not None:
-        moved = share != 1.0
-        z = np.where(moved, middle + share * (z - middle), z)
-        size = np.where(moved, np.abs(middle) + share * size, size)
-    least = LEAST_SIZE * np.abs(x).max(initial=0.0)
-    size = np.maximum(size, least)
-    off = np.abs(x - np.clip(z, lower, upper)) / np.where(size > 0.0, size, 1.0)
-    g = A @ x - b - soft * multipliers
-    size = np.abs(A)
-    least = LEAST_SIZE * ((size > 0.0) * np.abs(x)).max(axis=1, initial=0.0)
-    terms = (size * np.maximum(np.abs(x), least[:, None])).sum(axis=1)
-    terms = terms + np.abs(b) + np.abs(soft * multipliers)
-    wrong = ((multipliers > floor) & (g < 0.0)) | ((multipliers < weights) & (g > 0.0))
-    rows = np.where(wrong, np.abs(g) / np.where(terms > 0.0, terms, 1.0), 0.0)
-    return float(np.concatenate([off, rows]).max(initial=0.0))
+    share = np.ones(x.size) if share is None else share
+    middle = np.zeros(x.size) if middle is None else middle
+    return extended_residual()(
+        center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share, middle,
+        x, multipliers,
+    )  # fmt: skip
 
 
 def hard_rows_clash(problem: AffineProblem) -> bool:

@@ -16,6 +16,7 @@ rise says by how much. Every step goes up, so that no face comes twice.
 import math
 
 from coldq.compiled import address_of, cube, exact, kernel, matrix, vector
+from coldq.solver.constants import LEAST_SIZE
 from coldq.solver.kernels.face import (
     BASIC, BLOCKS, COLUMNS, DEPENDENT, D_LOW, END, FACTOR, FACTOR_LOW, FIXED, FREE, G_LOW, HI,
     HI_LOW, LEAST, LEFT, LENGTH, LO, LO_LOW, MU, MU_LOW, ORDER, POWER, RIGHT, ROOM, ROWS, SCALE,
@@ -27,6 +28,7 @@ from coldq.solver.kernels.pairs import add, divide, multiply, product, times
 NOISE = 1e-28  # of the largest that it can be: what is nothing
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
+FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
 WORN = 60  # changes, after which it is too
 NO_END = -1.0
 
@@ -424,3 +426,49 @@ def extended_step(
             v, _ = times(rows[MU, k] * power, rows[MU_LOW, k] * power, two)
             multipliers[k] = min(max(v, floor[k]), weights[k])
     return status
+
+
+@kernel("VVfVVVMVVVVVVV")
+def extended_residual(
+    center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, share, middle, x,
+    multipliers,
+):  # fmt: skip
+    """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
+    n, p = A.shape
+    half = 0.5 / alpha
+    longest = 0.0
+    for i in range(p):
+        longest = max(longest, abs(x[i]))
+    worst = 0.0
+    for i in range(p):
+        z = center[i] - gradient[i] * half
+        size = abs(center[i]) + abs(gradient[i] * half)
+        for k in range(n):
+            pull = multipliers[k] * half * A[k, i]
+            z -= pull
+            hard = abs(floor[k]) == math.inf or abs(weights[k]) == math.inf
+            size += FREE_PRICE * abs(pull) if hard else abs(pull)
+        if share[i] != 1.0:
+            z = middle[i] + share[i] * (z - middle[i])
+            size = abs(middle[i]) + share[i] * size
+        size = max(size, LEAST_SIZE * longest)
+        worst = larger(worst, abs(x[i] - min(max(z, lower[i]), upper[i])), size)
+    for k in range(n):
+        own = compliance[k] * multipliers[k]
+        g, size, least = -b[k] - own, abs(b[k]) + abs(own), 0.0
+        for i in range(p):
+            if A[k, i] != 0.0:
+                least = max(least, LEAST_SIZE * abs(x[i]))
+        for i in range(p):
+            g += A[k, i] * x[i]
+            size += abs(A[k, i]) * max(abs(x[i]), least)
+        if (multipliers[k] > floor[k] and g < 0.0) or (multipliers[k] < weights[k] and g > 0.0):
+            worst = larger(worst, abs(g), size)
+    return worst
+
+
+@exact
+def larger(worst, off, size):
+    """The worse of the two, the second relative to its size; NaN stays."""
+    off = off / size if size > 0.0 else off
+    return off if off > worst or off != off else worst

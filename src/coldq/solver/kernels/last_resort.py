@@ -11,10 +11,12 @@ from coldq.solver.kernels.long_numbers import (
     ONE,
     ZERO,
     add,
+    add_row,
     add_square,
     back,
     divide,
     factor,
+    inner_product,
     multiply,
     pair,
     plus,
@@ -158,8 +160,7 @@ def set_system(
         for r in range(n):
             if group[r] == k:
                 share = divide(rows[STIFF, r], w) if several else ONE
-                for i in range(p):
-                    columns[RIGHT, i] = plus(columns[RIGHT, i], J[r, i], share)
+                add_row(rough, columns, RIGHT, J, r, share)
         rise, give = w, w
         if kind[k] == HINGE:
             v = ratio(groups, NU, S, k)
@@ -198,7 +199,7 @@ def set_system(
     for a in range(m):
         for i in range(p):
             ways[a, i] = pair(E[a, i] if lower[i] < upper[i] else 0.0)
-        back(L, columns, SIZE, ways, a, p)
+        back(rough, L, columns, SIZE, ways, a, p)
         for c in range(a + 1):
             inner[a, c] = across(E, c, lower, upper, ways, a, ZERO)
     return factor(rough, inner, equal, OWN_SIZE, m)
@@ -228,16 +229,17 @@ def bend_of(second, lines, price, room, i):
 
 @exact
 def set_direction(
-    tau, second, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways, inner
+    rough, tau, second, kind, group, E, lower, upper, columns, rows, groups, equal, J, L, ways,
+    inner,
 ):  # fmt: skip
     """Newton's step towards products of tau."""
-    set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J)
-    solve(E, lower, upper, columns, equal, L, ways, inner)
-    set_rest(kind, group, lower, upper, columns, rows, groups, J)
+    set_right(rough, tau, second, kind, group, lower, upper, columns, rows, groups, J)
+    solve(rough, E, lower, upper, columns, equal, L, ways, inner)
+    set_rest(rough, kind, group, lower, upper, columns, rows, groups, J)
 
 
 @exact
-def set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J):
+def set_right(rough, tau, second, kind, group, lower, upper, columns, rows, groups, J):
     """The right side of Newton's equations for x; what they need later of the others."""
     n, p = J.shape
     for k in range(kind.size):
@@ -267,8 +269,7 @@ def set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J):
         t = -rows[Q, r]
         if groups[SOFT, group[r]].real != 0.0:
             t = plus(t, rows[STIFF, r], groups[SOFT, group[r]])
-        for i in range(p):
-            columns[D_X, i] = plus(columns[D_X, i], J[r, i], t)
+        add_row(rough, columns, D_X, J, r, t)
     for i in range(p):
         v = columns[D_X, i]
         columns[D_LOW, i] = ZERO
@@ -288,28 +289,25 @@ def set_right(tau, second, kind, group, lower, upper, columns, rows, groups, J):
 
 
 @exact
-def solve(E, lower, upper, columns, equal, L, ways, inner):
+def solve(rough, E, lower, upper, columns, equal, L, ways, inner):
     """The step of x and of the multipliers of equalities."""
     p, m = L.shape[0], E.shape[0]
-    back(L, columns, SIZE, columns, D_X, p)
+    back(rough, L, columns, SIZE, columns, D_X, p)
     for r in range(m):
         equal[D_EQUAL, r] = across(E, r, lower, upper, columns, D_X, equal[LEFT_E, r])
-    back(inner, equal, OWN_SIZE, equal, D_EQUAL, m)
+    back(rough, inner, equal, OWN_SIZE, equal, D_EQUAL, m)
     for r in range(m):
-        for i in range(p):
-            columns[D_X, i] = plus(columns[D_X, i], -ways[r, i], equal[D_EQUAL, r])
+        add_row(rough, columns, D_X, ways, r, -equal[D_EQUAL, r])
 
 
 @exact
-def set_rest(kind, group, lower, upper, columns, rows, groups, J):
+def set_rest(rough, kind, group, lower, upper, columns, rows, groups, J):
     """The step of all others, from that of x."""
     n, p = J.shape
     for k in range(kind.size):
         groups[D_S, k] = ZERO
     for r in range(n):
-        v = ZERO
-        for i in range(p):
-            v = plus(v, J[r, i], columns[D_X, i])
+        v = inner_product(rough, J, r, columns, D_X)
         rows[D_T, r] = v
         k = group[r]
         if kind[k] != HARD and kind[k] != DEAD:
@@ -499,8 +497,8 @@ def walk(
             rough = False
             continue
         # First aim at zero, to see how far that leads; then at what it would leave.
-        set_direction(0.0, False, kind, group, E, lower, upper, columns, rows, groups, equal, J, L,
-                      ways, inner)  # fmt: skip
+        set_direction(rough, 0.0, False, kind, group, E, lower, upper, columns, rows, groups, equal,
+                      J, L, ways, inner)  # fmt: skip
         length = farthest(kind, group, lower, upper, columns, rows, groups)
         left, _ = products(length, kind, group, lower, upper, columns, rows, groups)
         share = max(left / count / max(gap, 1e-300), 0.0)
@@ -508,8 +506,8 @@ def walk(
         copy_lines(columns, D_X, F_X, 3)
         copy_lines(rows, D_T, F_T, 2)
         copy_lines(groups, D_S, F_S, 2)
-        set_direction(tau, True, kind, group, E, lower, upper, columns, rows, groups, equal, J, L,
-                      ways, inner)  # fmt: skip
+        set_direction(rough, tau, True, kind, group, E, lower, upper, columns, rows, groups, equal,
+                      J, L, ways, inner)  # fmt: skip
         length = farthest(kind, group, lower, upper, columns, rows, groups)
         length = min(SHORT * length, 1.0)
         length = curvature_takes(P, kind, group, columns, rows, length, p)

@@ -113,20 +113,55 @@ def factor(rough, L, sizes, line, p):
 
 
 @exact
-def back(L, sizes, at, z, line, p):
+def back(rough, L, sizes, at, z, line, p):
     """Solve with a factor in place."""
     for i in range(p):
         v = scaled(z[line, i], sizes[at, i].real)
-        for j in range(i):
-            v = plus(v, -L[i, j], z[line, j])
+        if rough:
+            high = v.real
+            for j in range(i):
+                high -= L[i, j].real * z[line, j].real
+            v = pair(high)
+        else:
+            for j in range(i):
+                v = plus(v, -L[i, j], z[line, j])
         z[line, i] = multiply(v, L[i, i])
     for i in range(p - 1, -1, -1):
         v = z[line, i]
-        for j in range(i + 1, p):
-            v = plus(v, -L[j, i], z[line, j])
+        if rough:
+            high = v.real
+            for j in range(i + 1, p):
+                high -= L[j, i].real * z[line, j].real
+            v = pair(high)
+        else:
+            for j in range(i + 1, p):
+                v = plus(v, -L[j, i], z[line, j])
         z[line, i] = multiply(v, L[i, i])
     for i in range(p):
         z[line, i] = scaled(z[line, i], sizes[at, i].real)
+
+
+@exact
+def inner_product(rough, A, r, lines, line):
+    """A row times a line."""
+    v = ZERO
+    high = 0.0
+    for i in range(A.shape[1]):
+        if rough:
+            high += A[r, i].real * lines[line, i].real
+        else:
+            v = plus(v, A[r, i], lines[line, i])
+    return pair(high) if rough else v
+
+
+@exact
+def add_row(rough, lines, line, A, r, s):
+    """Add s times a row to a line."""
+    for i in range(A.shape[1]):
+        if rough:
+            lines[line, i] += A[r, i].real * s.real
+        else:
+            lines[line, i] = plus(lines[line, i], A[r, i], s)
 
 
 @exact

@@ -4,9 +4,7 @@ The processor needs no wider floats for it. Nothing that uses this may be compil
 mathematics, which would take the low parts for zero.
 """
 
-from coldq.compiled import exact_inlined
-
-SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
+from coldq.compiled import below, exact_inlined
 
 
 @exact_inlined
@@ -21,13 +19,7 @@ def add(a, a_low, b, b_low):
 @exact_inlined
 def product(a, b):
     p = a * b
-    t = SPLITTER * a
-    a_high = t - (t - a)
-    a_rest = a - a_high
-    t = SPLITTER * b
-    b_high = t - (t - b)
-    b_rest = b - b_high
-    return p, ((a_high * b_high - p) + a_high * b_rest + a_rest * b_high) + a_rest * b_rest
+    return p, below(a, b, p)
 
 
 @exact_inlined
