@@ -48,6 +48,54 @@ def test_theorem_2_is_its_sum_written_out(gamma: float) -> None:
     assert by_floor <= violation
 
 
+def test_the_bound_by_weights_is_its_sum_written_out() -> None:
+    weights = [0.0, np.inf] + [0.5 * t for t in range(3, T)]
+    feasible = [t not in (7, 9, T) for t in range(1, T + 1)]
+    total = N * G + sqrt(N) * V
+    for t in range(1, T):
+        price = max(D * c + 2.0 * ALPHA[t - 1] * c * (R - c) for c in np.linspace(0.0, R, 200_001))
+        own = N * G if weights[t - 1] == 0.0 or not feasible[t - 1] else price / weights[t - 1]
+        total += min(N * G, own)
+    known = dict(KNOWN, constraint_variation=V, weights=np.array(weights))
+    bound = bounds.step_violation(np.array(ALPHA), T, feasible=feasible, **known)
+    assert isclose(bound, total, rel_tol=1e-9)
+    assert bounds.step_violation(np.array(ALPHA), T, **known) < bound  # no slot is infeasible
+    by_rule = bounds.step_violation(3.0, T, **(known | {"weights": lambda t: 2.0 * t}))
+    by_hand = bounds.step_violation(3.0, T, **(known | {"weights": 2.0 * np.arange(1.0, T)}))
+    assert by_rule == by_hand
+
+
+def test_the_price_of_a_slot_is_reached_by_a_step_of_any_slope() -> None:
+    # On [0, R], from 0, the loss D x and the row s (R - x) <= 0 at the weight w.
+    for alpha, D, R in ((0.1, 1.0, 2.0), (3.0, 0.5, 1.0), (1.0, 0.0, 5.0), (1e-6, 2.0, 1.0)):
+        most = 0.0
+        for w in np.linspace(D, D + 2.0 * alpha * R, 4001):
+            line, row = coldq.Box(0.0, R, dim=1), coldq.Affine([[-1.0]], [-R])
+            x = coldq.penalised_step([0.0], [D], alpha, max(w, 1e-9), row, line).x[0]
+            most = max(most, w * (R - x))
+        bound = bounds.step_violation(
+            alpha, 2, weights=1.0, diameter=R, gradient_bound=D, constraint_bound=100.0,
+            n_constraints=1, constraint_variation=0.0,
+        )  # fmt: skip
+        assert isclose(bound - 100.0, most, rel_tol=1e-3)
+        assert bound - 100.0 <= D * R + alpha * R * R / 2.0 + 1e-9
+
+
+def test_without_a_horizon_the_violation_beyond_the_variation_is_bounded() -> None:
+    X, totals = coldq.Box(0.0, 1.0, dim=2), []
+    for horizon in (10**3, 10**5):
+        known = bounds.Known(horizon, R, D, G, N, 0.0, path_length=0.0)
+        anytime, clasp, recoo = (
+            learner.guarantees(known)[2].bound
+            for learner in (coldq.COLDQ.anytime(X), coldq.CLASP(X, eta=0.1), coldq.RECOO(X))
+        )
+        totals.append((anytime, recoo))
+        assert clasp == N * G
+    (soon, slow), (late, slower) = totals
+    assert late < 1.01 * soon + R * R / 0.5 / sqrt(10**3)
+    assert slower > 5.0 * slow  # RECOO's own weights grow as t^1.01, and alpha_t as t^0.5
+
+
 def test_theorem_3_is_its_sum_written_out() -> None:
     mu, alpha = 0.05, [0.02 + 0.01 * t**1.5 for t in range(1, T + 1)]
     total = D * R + max(alpha[0] - mu, 0.0) * R * R + sum(D * D / (4.0 * a) for a in alpha)

@@ -17,6 +17,8 @@ from coldq.learners.ogd import OGD
 from coldq.learners.state import State
 from coldq.protocols import Domain
 from coldq.step import solve
+from coldq.theory.known import Guarantee, Known
+from coldq.theory.premises import WeightedStep
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -94,6 +96,31 @@ class CLASP(OGD):
         power = one_fraction("b", 0.5 if b is None else b)
         eta = step_of("CLASP", domain, eta, power, gradient_bound=gradient_bound)
         self._take(domain, eta=eta)
+
+    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+        """Theorem 1 of COLDQ's paper with alpha_t = 1 / (2 eta_t), and a bound by the weights.
+
+        A projection is a step with infinite weights, so that nothing comes beyond
+        sqrt(N) V + N G; where a run ended, every slot had a feasible decision.
+
+        >>> import coldq
+        >>> learner = coldq.CLASP(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+        >>> known = coldq.bounds.Known(
+        ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+        ...     n_constraints=3, constraint_variation=0.5, path_length=0.0)
+        >>> learner.guarantees(known)[2].bound == 3.0 + 0.5 * 3.0**0.5
+        np.True_
+        """
+        return self.premises.guarantees(known)
+
+    @property
+    def premises(self) -> WeightedStep:
+        """What these ask of its runs: an eta_t that does not grow."""
+
+        def hard(t: Array) -> Array:
+            return np.full(np.shape(t), np.inf)
+
+        return WeightedStep(lambda t: 0.5 / self.eta(t), hard, lambda trace: None)
 
     def update(
         self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None

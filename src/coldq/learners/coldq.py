@@ -20,9 +20,9 @@ from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, value_at
 from coldq.step import solve
-from coldq.theory.bounds import coldq_guarantees
+from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import DoublyBounded
+from coldq.theory.premises import DoublyBounded, WeightedStep, queues_of
 from coldq.theory.promise import Promise, promised
 
 BIBTEX = reference("wang2025coldq")
@@ -219,54 +219,61 @@ class COLDQ(Learner):
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
         """Theorems 1 to 3 for these parameters and what is known of a run.
 
+        With an eta or gamma that is a function of t there is no Theorem 2, and the violation's
+        bound is :func:`coldq.bounds.step_violation`'s alone: for ``anytime`` it is O(1) beyond
+        sqrt(N) V, because ``sum_t (D R + sqrt(t) R^2) / (epsilon t^2)`` is finite.
+
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
         >>> known = coldq.bounds.Known(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
-        >>> learner.guarantees(known)[0]
-        Guarantee(measure='dynamic regret', source='Theorem 1', bound=np.float64(46.6474...))
+        >>> learner.guarantees(known)[0].bound
+        np.float64(46.6474...)
         """
-        return coldq_guarantees(self.alpha, *self._constant_queue(), known)
+        if isinstance(asked := self.premises, WeightedStep):
+            return asked.guarantees(known)
+        return coldq_guarantees(self.alpha, asked.eta, asked.gamma, known)
 
     @property
-    def premises(self) -> DoublyBounded | None:
-        """What the theorems ask of its runs; None if eta or gamma is a function of t.
+    def premises(self) -> DoublyBounded | WeightedStep:
+        """What the theorems ask of its runs; less if eta or gamma is a function of t.
 
         >>> import coldq
         >>> X = coldq.Box(0.0, 1.0, dim=1)
-        >>> coldq.COLDQ(X, horizon=100).premises.gamma, coldq.COLDQ.anytime(X).premises
-        (array(50.), None)
+        >>> coldq.COLDQ(X, horizon=100).premises.gamma, coldq.COLDQ.anytime(X).premises.least(3.0)
+        (array(50.), np.float64(4.5))
         """
-        if callable(self.eta) or callable(self.gamma):
-            return None
-        return DoublyBounded(self.alpha, self.eta, self.gamma)
+        if not (callable(self.eta) or callable(self.gamma)):
+            return DoublyBounded(self.alpha, self.eta, self.gamma)
+
+        def of_run(trace: Any) -> Array:
+            t = np.arange(1.0, trace.horizon)
+            return queues_of(trace, value_at(self.eta, t), value_at(self.gamma, t))
+
+        return WeightedStep(self.alpha, lambda t: value_at(self.gamma, t), of_run)
 
     def promise(self, n_constraints: int, **assumed: Any) -> Promise:
         """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.
 
-        For another horizon T', eta and gamma are scaled to eta T / T' and gamma T' / T.
+        For another horizon T', constant eta and gamma are scaled to eta T / T' and gamma T' / T.
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
         >>> promise = learner.promise(1, gradient_bound=1.0, constraint_bound=1.0)
         >>> promise.useful_from, promise.guarantees[2].bound.round(2)
-        (16, np.float64(7.99))
+        (8, np.float64(7.99))
         """
 
         def at(T: int) -> COLDQ:
             if self.horizon is None:
                 return self
-            longer, (eta, gamma) = T / self.horizon, self._constant_queue()
-            return COLDQ(self.domain, T, alpha=self.alpha, eta=eta / longer, gamma=gamma * longer)
+            longer = T / self.horizon
+            eta = self.eta if callable(self.eta) else self.eta / longer
+            gamma = self.gamma if callable(self.gamma) else self.gamma * longer
+            return COLDQ(self.domain, T, alpha=self.alpha, eta=eta, gamma=gamma)
 
         return promised(self, at, n_constraints, **assumed)
-
-    def _constant_queue(self) -> tuple[Array, Array]:
-        """eta and gamma, which the theorems need to be constant."""
-        if callable(self.eta) or callable(self.gamma):
-            raise InvalidInput("the theorems bound COLDQ with constant eta and gamma, not anytime")
-        return self.eta, self.gamma
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

@@ -18,6 +18,8 @@ from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule
 from coldq.step import solve
+from coldq.theory.known import Guarantee, Known
+from coldq.theory.premises import WeightedStep, queue_again
 
 READINGS = ("drift", "comparison")
 ZERO = np.zeros(())
@@ -135,6 +137,42 @@ class RECOO(Learner):
         'drift'
         """
         return cls._of(problem, **parameters)
+
+    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+        """Theorem 1 of COLDQ's paper, which asks nothing of a queue, and a bound by the weights.
+
+        The weights gamma_t Q_t are at least gamma_t eta_t from slot 2 on, so that with the default
+        parameters the violation beyond sqrt(N) V is O(T^(1/2)), and O(1) if gamma_t eta_t grows
+        faster than t alpha_t.
+
+        >>> import coldq
+        >>> learner = coldq.RECOO(coldq.Box(0.0, 1.0, dim=2))
+        >>> known = coldq.bounds.Known(
+        ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+        ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
+        >>> learner.guarantees(known)[2].bound
+        np.float64(38.353...)
+        """
+        return self.premises.guarantees(known)
+
+    @property
+    def premises(self) -> WeightedStep:
+        """What these ask of its runs; with ``keep=["queue"]`` its weights are known."""
+
+        def least(t: Array) -> Array:
+            return np.where(t > 1.0, self.gamma(t) * self.eta(t), 0.0)
+
+        def of_run(trace: Any) -> Array | None:
+            t, kept = np.arange(1.0, trace.horizon), trace.queue
+            gamma = np.broadcast_to(self.gamma(t), t.shape)[:, None]
+            if self.reading == "drift":  # whose queue takes in g_t(x_{t+1}), which no trace has
+                return None if kept is None else gamma * kept[:, :-1]
+            if kept is not None:
+                return gamma * kept[:, 1:]
+            floor = np.where(t > 1.0, self.eta(t), 0.0)
+            return gamma * np.moveaxis(queue_again(gamma * trace.violation[:, :-1], 0, floor), 0, 1)
+
+        return WeightedStep(self.alpha, least, of_run)
 
     def update(
         self,

@@ -18,6 +18,8 @@ from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
 from coldq.step import solve
+from coldq.theory.known import Guarantee, Known
+from coldq.theory.premises import WeightedStep
 
 BIBTEX = reference("yi2021regret")
 
@@ -131,6 +133,36 @@ class Yi2021(Learner):
             scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
             parameters["gamma0"] = 1.0 / scale
         return cls._of(problem, **parameters)
+
+    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+        """Theorem 1 of COLDQ's paper with its alpha_t = 1 / alpha_t, and a bound by the weights.
+
+        The weights are zero until a row is violated, so that before a run nothing but N G T is
+        known of the violation. In a run they are what violations have made of them.
+
+        >>> import coldq
+        >>> learner = coldq.Yi2021(coldq.Box(0.0, 1.0, dim=2), horizon=100, alpha0=1.0, gamma0=1.0)
+        >>> known = coldq.bounds.Known(
+        ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+        ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
+        >>> [guarantee.bound.round(3) for guarantee in learner.guarantees(known)[1:3]]
+        [np.float64(44.5), np.float64(100.0)]
+        """
+        return self.premises.guarantees(known)
+
+    @property
+    def premises(self) -> WeightedStep:
+        """What these ask of its runs: an alpha_t that does not grow."""
+
+        def of_run(trace: Any) -> Array:
+            v, t = trace.violation[:, :-1], np.arange(1.0, trace.horizon)
+            now, then = (np.broadcast_to(self.gamma(s), t.shape)[:, None] for s in (t, t + 1.0))
+            return then * (np.add.accumulate(now * v, axis=1) + now * v)
+
+        def unknown(t: Array) -> Array:
+            return np.zeros(np.shape(t))
+
+        return WeightedStep(lambda t: 1.0 / self.alpha(t), unknown, of_run)
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None

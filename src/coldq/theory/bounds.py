@@ -35,12 +35,14 @@ from coldq._values import (
 )
 from coldq.errors import InvalidInput
 from coldq.schedules import as_schedule
-from coldq.theory.known import Guarantee, Known
+from coldq.theory.known import Known
 
 
 @quiet
-def steps_of(alpha: Any, horizon: int) -> Array:
+def steps_of(alpha: Any, horizon: int, *, falling: bool = False) -> Array:
     """``alpha_1, ..., alpha_T`` on the last axis, from a schedule, a number or the array itself.
+
+    They must not fall, unless `falling` says that they may.
 
     >>> from coldq.theory.bounds import steps_of
     >>> steps_of(lambda t: 2.0 * t, 3)
@@ -58,7 +60,7 @@ def steps_of(alpha: Any, horizon: int) -> Array:
         levels = as_schedule("alpha", alpha)(np.arange(1.0, T + 1.0))
         steps = levels if levels.ndim else np.full(T, levels)
     falls = np.diff(steps, axis=-1) < 0.0
-    if falls.any():
+    if falls.any() and not falling:
         t = int(np.argwhere(falls)[0][-1]) + 1
         raise InvalidInput(f"alpha must not decrease, but does from slot {t} to slot {t + 1}")
     return steps
@@ -340,50 +342,81 @@ def _expert_violation(steps: Array, gamma: Array, known: Known) -> Array:
 
 
 @quiet
-def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Guarantee, ...]:
-    """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``."""
-    known, steps = known.checked(), steps_of(alpha, known.horizon)
-    still = known.still()
-    static = Guarantee("static regret", "Theorem 1", _theorem_1(steps, still))
-    if known.mu > 0.0:
-        strong = _theorem_3(steps, known)
-        if (strong < static.bound).all():
-            static = static._replace(source="Theorem 3", bound=strong)
-    regrets = (Guarantee("dynamic regret", "Theorem 1", _theorem_1(steps, known)), static)
-    if known.n_constraints == 0:
-        return regrets
-    eta, gamma = fraction("eta", eta), positive("gamma", gamma)
-    drift, floor = (
-        np.where(known.common, fixed, moving)[()]
-        for fixed, moving in (
-            [_theorem_2(steps, eta, gamma, k) for k in (still, known)],
-            [_floor_violation(steps, gamma, k) for k in (still, known)],
-        )
-    )
-    return (
-        *regrets,
-        Guarantee("hard violation", "Theorem 2", drift),
-        Guarantee("hard violation", "the queue's floor", floor),
-        Guarantee("soft violation", "Theorem 2", drift),
-    )
+def step_violation(
+    alpha: Any,
+    horizon: int,
+    *,
+    weights: Any,
+    diameter: ArrayLike,
+    gradient_bound: ArrayLike,
+    constraint_bound: ArrayLike,
+    n_constraints: int,
+    constraint_variation: ArrayLike,
+    feasible: ArrayLike = True,
+) -> Array:
+    """The hard violation of any learner that weighs the rows of its step: at most
+
+        sqrt(N) V + N G + sum_{t=1}^{T-1} min{ N G, price_t / min_n w_t^n }
+        price_t = max over 0 <= c <= R of D c + 2 alpha_t c (R - c), at most D R + alpha_t R^2 / 2
+
+    Not in the paper. The step of slot t minimises over X
+
+        F(x) = <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n w_t^n [g_t^n(x)]_+
+
+    with any weights from 0 to infinity, which are hard rows. F less alpha_t |x|^2 is convex, so
+    that F(x_{t+1}) + alpha_t |u - x_{t+1}|^2 <= F(u) for every u in X. Take a u that is feasible in
+    slot t, with c = |u - x_{t+1}|; its rows cost nothing, and
+
+        sum_n w_t^n [g_t^n(x_{t+1})]_+
+          <= <grad f_t(x_t), u - x_{t+1}> + alpha_t (|u - x_t|^2 - |x_{t+1} - x_t|^2 - c^2)
+          <= D c + 2 alpha_t c (R - c),
+
+    the last because |x_{t+1} - x_t| is at least the difference of |u - x_t| <= R and c. The largest
+    over c is at c = min{R, R / 2 + D / (4 alpha_t)}. So the rows of g_t at x_{t+1} sum to at most
+    price_t / min_n w_t^n, and in any case to at most N G; from there to g_{t+1} at x_{t+1} costs
+    sqrt(N) V in all, and slot 1 costs N G. No path enters, alpha_t may fall, and a slot without a
+    feasible decision costs N G and spoils no other.
+
+    A learner of any slope shows that price_t cannot be smaller: on [0, R] with the loss D x and the
+    row s (R - x) <= 0, a step from 0 with D <= w s <= D + 2 alpha R ends at c = R - x with
+    w s c = D c + 2 alpha c (R - c).
+
+    Parameters
+    ----------
+    alpha, horizon
+        alpha_t, a schedule, a number or all T values; and T.
+    weights
+        ``min_n w_t^n``: a number, a function of t, or all T - 1 values on the last axis.
+    feasible
+        Which slots have a feasible decision, T values on the last axis; by default all.
+
+    >>> from coldq import bounds
+    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> by_weight = [
+    ...     bounds.step_violation(1.0, 100, weights=w, constraint_variation=0.0, **known).round(2)
+    ...     for w in (0.0, 50.0, float("inf"))]
+    >>> by_weight
+    [np.float64(100.0), np.float64(7.19), np.float64(1.0)]
+    """
+    known = Known(
+        horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
+        feasible=feasible,
+    ).checked()  # fmt: skip
+    T = known.horizon
+    least = weights(np.arange(1.0, T)) if callable(weights) else weights
+    steps = steps_of(alpha, T, falling=True)
+    return _step_violation(steps, least_zero("weights", least, finite=False), known)
 
 
-@quiet
-def expert_guarantees(
-    pool: list[Any], kappa: Any, gamma: Any, known: Known
-) -> tuple[Guarantee, ...]:
-    """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
-    known, source = known.checked(), "Corollary 3"
-    steps = [steps_of(alpha, known.horizon) for alpha in pool]
-    regrets = tuple(
-        Guarantee(kind, source, _expert_regret(steps, positive("kappa", kappa), k))
-        for kind, k in (("dynamic regret", known), ("static regret", known.still()))
-    )
-    if known.n_constraints == 0:
-        return regrets
-    violation = _expert_violation(np.max(steps, axis=0), positive("gamma", gamma), known)
-    kinds = ("hard violation", "soft violation")
-    return (*regrets, *(Guarantee(kind, source, violation) for kind in kinds))
+def _step_violation(steps: Array, weights: Array, known: Known) -> Array:
+    _, R, D, G, N, V = known.symbols
+    R, D, all_rows = (np.asarray(symbol)[..., None] for symbol in (R, D, N * G))
+    alpha = steps[..., :-1]
+    c = np.minimum(R, R / 2.0 + D / (4.0 * alpha))
+    slots = c * (D + 2.0 * alpha * (R - c)) / weights
+    slots = np.where(np.atleast_1d(known.feasible)[..., : alpha.shape[-1]], slots, np.inf)
+    slots = np.fmin(slots, all_rows)  # 0 / 0, where no weight holds a row, is N G
+    return np.sqrt(N) * V + N * G + slots.sum(axis=-1)
 
 
 def _tracking(steps: Array, known: Known) -> Array:

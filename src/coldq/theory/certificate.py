@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from coldq.trace import Trace, require_known, require_trace
 SATURATED_SOME = "in part"  # the promise is about the other slots
 REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
 NAMED = 8  # saturated slots that are named
+LEAST = "the least"  # of several bounds, not the same one for all seeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +122,23 @@ class Certificate:
             f"there is no {measure!r}; there are {sorted({c.measure for c in self.checks})}"
         )
 
+    def least(self, measure: str) -> Check:
+        """The least of the bounds on a measure, seed by seed; NaN where all are void.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=50)
+        >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+        >>> certificate = coldq.certify(trace)
+        >>> bounds = [c.bound for c in certificate.checks if c.measure == "hard violation"]
+        >>> certificate.least("hard violation").bound == min(bounds)
+        array([ True])
+        """
+        first = self.check(measure)
+        several = [check for check in self.checks if check.measure == measure]
+        bound = np.fmin.reduce([check.bound for check in several])
+        sources = [c.source for c in several if np.array_equal(c.bound, bound, equal_nan=True)]
+        return replace(first, source=sources[0] if sources else LEAST, bound=bound)
+
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain lists, numbers and words; NaN stands for "undefined"."""
         return {
@@ -144,13 +162,12 @@ class Certificate:
         }
 
     def __str__(self) -> str:
-        lines = [self.run, *(f"  {check}" for check in self.checks), "Assumptions"]
+        lines = [self.run, *(f"  {self._line(check)}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
         if self.known is None and not any(check.compared for check in self.checks):
             lines.append(
-                "The theorems are about COLDQ with constant eta and gamma, and COLDQExpert, the "
-                "count about learners with a violation rate: only realised values, and nothing is "
-                "certified."
+                "The theorems are about learners that say their premises, the count about learners "
+                "with a violation rate: only realised values, and nothing is certified."
             )
         elif self.holds:
             which = "" if all(check.compared for check in self.checks) else " that is known"
@@ -165,6 +182,12 @@ class Certificate:
             lines.append("Nothing could be compared with its bound, so nothing is certified.")
         return "\n".join(lines)
 
+    def _line(self, check: Check) -> str:
+        """A check in words, and whether its bound is the least of several."""
+        several = sum(other.measure == check.measure for other in self.checks) > 1
+        least = several and check.compared and self.least(check.measure).source == check.source
+        return f"{check}".removesuffix(")") + ", the least)" if least else f"{check}"
+
     __repr__ = __str__
 
 
@@ -177,13 +200,16 @@ def certify(
 ) -> Certificate:
     """Realised regret and violation beside their bounds, with every assumption checked.
 
-    For a run of a learner that says its `premises` and `guarantees`: ``COLDQ`` with constant eta
-    and gamma, and ``COLDQExpert``. One with a violation rate (``SelfTuning``, ``SafetyMargin``)
-    gets its violated slots beside the most that there can be, whatever happened, and its saturated
-    ones by number. Another gets its realised values without bounds.
+    For a run of a learner that says its `premises` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
+    ``RECOO``, ``CLASP``, ``Yi2021`` and yours. One with a violation rate (``SelfTuning``,
+    ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
+    and its saturated ones by number. Another gets its realised values without bounds.
     What the trace does not hold is worked out again: the revealed functions by replaying the
     problem, the queue from the recorded violations. A problem that reveals other functions than in
     the run is refused.
+
+    A slot without a feasible decision leaves the regret of its seed undefined and voids the bounds
+    of the theorems; those that count slot by slot (``step_violation``) charge it N G, and stand.
 
     Parameters
     ----------
@@ -241,8 +267,9 @@ def certify(
     variation, moved = _variation(trace)
     void = any(assumption.verdict == FAILS for assumption in rules) or np.isnan([*D, *G]).any()
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
-    exists = [best.feasible.all(axis=1) for best in (dynamic, static) if best is not None]
-    feasible = np.any(exists, axis=0) if exists else np.zeros(S, bool)
+    exists = [best.feasible for best in (dynamic, static) if best is not None]
+    slots = np.any(exists, axis=0) if exists else np.zeros((S, trace.horizon), bool)
+    feasible = slots.all(axis=1)
     known = Known(
         horizon=trace.horizon,
         diameter=float(problem.domain.diameter),
@@ -253,10 +280,17 @@ def certify(
         moves=_moves(dynamic, S, trace.horizon),
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
+        feasible=slots,
+        weights=premises.weights(trace) if hasattr(premises, "weights") else None,
     )
     guarantees = () if void else learner.guarantees(known)
     checks = tuple(
-        Check(g.measure, g.source, realised[g.measure], np.where(feasible, g.bound, np.nan))
+        Check(
+            g.measure,
+            g.source,
+            realised[g.measure],
+            np.where(feasible | g.slotwise, g.bound, np.nan),
+        )
         for g in guarantees
     ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
     assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))

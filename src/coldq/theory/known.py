@@ -16,6 +16,9 @@ class Known:
     One of `path_length` and `moves` is given, as in :func:`coldq.bounds.theorem_1`. `mu` is zero
     unless the losses are strongly convex. `common` says, for each seed, whether a decision is
     feasible in every slot: if so, violation may be bounded against it instead of against x*_t.
+    `feasible` says of each slot, T of them on the last axis, whether it has a feasible decision.
+    `weights` is the least weight that a run's steps gave a row, T - 1 values on the last axis, and
+    None where they are not known: before a run, or if its queues were not kept.
 
     >>> from coldq.bounds import Known
     >>> Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1,
@@ -33,6 +36,8 @@ class Known:
     moves: Any = None
     mu: Any = 0.0
     common: Any = True
+    feasible: Any = True
+    weights: Any = None
 
     @property
     def losses(self) -> dict[str, Any]:
@@ -88,6 +93,9 @@ class Known:
 class Guarantee(NamedTuple):
     """A bound on one measure of a run, and which statement gives it.
 
+    `slotwise` says that slots without a feasible decision are counted in it, at what they may cost
+    at the most; a bound without it is void where there is such a slot.
+
     >>> from coldq.bounds import Guarantee
     >>> Guarantee("dynamic regret", "Theorem 1", 3.0).source
     'Theorem 1'
@@ -96,6 +104,7 @@ class Guarantee(NamedTuple):
     measure: str
     source: str
     bound: Any
+    slotwise: bool = False
 
 
 def one_number(name: str, value: Any, *, zero: bool = True) -> float:

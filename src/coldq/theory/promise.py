@@ -21,8 +21,8 @@ class Promise:
     """Bounds for a run that has not happened, and what they assume.
 
     `guarantees` are the bounds for `known`; `useful_from` is the shortest horizon, among the powers
-    of two, from which on all of them say more than the constants alone do, None where there is none
-    up to about a million slots. Printed, it is plain words.
+    of two, from which on the least bound on every measure says more than the constants alone do,
+    None where there is none up to about a million slots. Printed, it is plain words.
 
     >>> import coldq
     >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10_000)
@@ -33,8 +33,10 @@ class Promise:
       static regret <= 151 (Theorem 1): 0.0151 a slot, 1.51% of what any run may have
       hard violation <= 7.03 (Theorem 2): 0.000703 a slot, 0.0703% of what any run may have
       hard violation <= 3.03 (the queue's floor): 0.000303 a slot, 0.0303% of what any run may have
+      hard violation <= 68.7 (the step's weight): 0.00687 a slot, 0.687% of what any run may have
       soft violation <= 7.03 (Theorem 2): 0.000703 a slot, 0.0703% of what any run may have
-    All of them say something from T = 8 slots on.
+      soft violation <= 68.7 (the step's weight): 0.00687 a slot, 0.687% of what any run may have
+    They say something of every measure from T = 4 on.
     """
 
     learner: Learner
@@ -63,9 +65,11 @@ class Promise:
                 f"slot, {share:.3g}% of what any run may have"
             )
         if self.useful_from is None:
-            lines.append(f"Not all of them say something, at no horizon up to {LONGEST:,} slots.")
+            lines.append(
+                f"Of some measure they say nothing, at any horizon up to {LONGEST:,} slots."
+            )
         else:
-            lines.append(f"All of them say something from T = {self.useful_from:,} slots on.")
+            lines.append(f"They say something of every measure from T = {self.useful_from:,} on.")
         return "\n".join(lines)
 
     def _movement(self) -> str:
@@ -147,8 +151,9 @@ def promised(
         )
 
     def useful(T: int) -> bool:
-        there = known(T)
-        return all(g.bound < _trivial(g.measure, there) for g in at(T).guarantees(there))
+        there, bounds = known(T), at(T).guarantees(known(T))
+        says = {g.measure for g in bounds if g.bound < _trivial(g.measure, there)}
+        return says == {g.measure for g in bounds}
 
     T = whole_number("horizon", horizon, 2)
     useful_from, longer = None, LONGEST
