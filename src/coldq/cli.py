@@ -102,7 +102,8 @@ def compare(
     With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand. On
     a problem of your own all learners stand beside that, at 5% if no rate is given.
     """
-    from coldq.commands.compare import is_own, run_compare, run_own
+    from coldq.commands.compare import run_compare, run_own
+    from coldq.experiments.named import is_own
     from coldq.report.terminal import print_comparison, print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
