@@ -21,8 +21,8 @@ def combinations(where: str, keys: Mapping[str, Any]) -> Iterator[dict[str, Any]
     """Every combination of the values of each key, the last key changing fastest.
 
     A list is each of its entries, ``{from = 1, to = 3, count = 5}`` five numbers at equal
-    distances, with ``log = true`` at equal ratios, and ``{power = 0.5, scale = 2}`` the schedule 2 sqrt(t), in
-    which both may be grids again. Values are plain: a schedule is its description.
+    distances, with ``log = true`` at equal ratios, and ``{power = 0.5, scale = 2}`` the schedule
+    2 sqrt(t), in which both may be grids again. Values are plain: a schedule is its description.
 
     >>> from coldq.sweeps.grid import combinations
     >>> [one["epsilon"] for one in combinations("here", {"epsilon": {"from": 1, "to": 100,

@@ -13,6 +13,7 @@ killed worker, and Dask's has no window. Both clusters send again what a lost wo
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,6 +27,7 @@ from coldq.tasks.workers import share
 TRIES = 3
 AHEAD = 3  # tasks a worker has underway or waiting: the next one is there when one is done
 LOCAL = "local"
+PATIENCE = 10.0  # seconds for a cluster to answer at all
 
 Work = Callable[[Any], Any]
 Done = Callable[[Any, Any], None]
@@ -66,6 +68,8 @@ class Dask:
     def __call__(self, work: Work, tasks: Iterable[Any], done: Done) -> None:
         distributed = needed("distributed", "dask", "a Dask cluster")
         given: dict[str, Any] = {"address": self.address}
+        if self.address != LOCAL:
+            require_answer(self.address, "Dask scheduler")
         if self.address == LOCAL:
             given = {"n_workers": cores(), "threads_per_worker": 1, "dashboard_address": None}
         try:
@@ -75,7 +79,7 @@ class Dask:
         with client:
             waiting, underway = iter(tasks), {}
             threads = sum(client.nthreads().values())
-            finished = distributed.as_completed()
+            finished = distributed.as_completed(loop=client.loop)
 
             def send(count: int) -> None:
                 for task in islice(waiting, count):
@@ -102,7 +106,8 @@ class Ray:
     address: str
 
     def __call__(self, work: Work, tasks: Iterable[Any], done: Done) -> None:
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of GPUs
+        require_answer(self.address, "Ray cluster")
         ray = needed("ray", "ray", "a Ray cluster")
         try:
             ray.init(
@@ -163,6 +168,18 @@ def engine_of(
         needed("ray", "ray", "a Ray cluster")
         return Ray(ray)
     return here if workers is None else Processes(workers)
+
+
+def require_answer(address: str, what: str) -> None:
+    """Raise unless somebody listens at host:port: the clusters' own clients wait for minutes."""
+    _, _, place = address.rpartition("//")
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidInput(f"the address of a {what} is host:port, but is {address!r:.200}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"no {what} answers at {address}: {error}") from None
 
 
 def needed(module: str, extra: str, what: str) -> Any:
