@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent test-container test-browser test-adapters bench docs test-site picture dist clean
+	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -62,6 +62,14 @@ adversary: $(SETUP)
 # An agent on disk, killed 200 times at work: nothing acknowledged is lost, nothing counts twice.
 kill-agent: $(SETUP)
 	$(BIN)/python -m tests.agent.kills --kills 200
+
+# A sweep, killed 20 times at work: every result once, none half written, no process left behind.
+kill-sweep: $(SETUP)
+	$(BIN)/python -m tests.sweeps.kills --kills 20
+
+# A sweep on a Dask cluster and on a Ray cluster of two processes each, one of them killed.
+test-cluster: $(VENV)/.ready-cluster
+	$(BIN)/python -m pytest tests/cluster --override-ini addopts=
 
 # The server's interface, drawn from its own OpenAPI page: no 500, nothing without a token.
 fuzz-http: $(VENV)/.ready-http
@@ -126,6 +134,10 @@ $(VENV)/.ready-http: $(SETUP)
 
 $(VENV)/.ready-browser: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[browser]'
+	touch $@
+
+$(VENV)/.ready-cluster: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[test,cluster]'
 	touch $@
 
 $(VENV)/.ready-docs: $(SETUP)

@@ -21,7 +21,11 @@ from tests.processes import HANGING
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ELSEWHERE = {"live-use.md", "your-own-table.md"}  # pages whose commands have a test of their own
+ELSEWHERE = {
+    "live-use.md",
+    "sweeps.md",
+    "your-own-table.md",
+}  # pages whose commands have a test of their own
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MADE = {"changelog.md", "contributing.md", "gallery.md"}  # while the site is built
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -117,6 +117,8 @@ if TYPE_CHECKING:
     from coldq.simulate import simulate as simulate
     from coldq.step import Step as Step
     from coldq.step import penalised_step as penalised_step
+    from coldq.sweeps import Sweep as Sweep
+    from coldq.sweeps import sweep as sweep
     from coldq.theory.certificate import Certificate as Certificate
     from coldq.theory.certificate import certify as certify
     from coldq.theory.promise import Promise as Promise
@@ -157,6 +159,7 @@ _HOME_OF = homes_of(
         ),
         "coldq.simulate": "simulate",
         "coldq.step": "Step penalised_step",
+        "coldq.sweeps": "Sweep sweep",
         "coldq.theory.certificate": "Certificate certify",
         "coldq.theory.promise": "Promise promised",
         "coldq.theory.survey": "Survey survey",

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
 LARGEST = 2**53  # whole numbers beyond are not told apart as floats
 MASKED = np.ma.MaskedArray
+ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one thread
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
@@ -60,8 +61,14 @@ def is_writable(array: np.ndarray) -> bool:
 
 
 def all_finite(array: Array) -> bool:
-    """Whether no entry is NaN or infinite. A product is the fastest look; it may only overflow."""
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+    """Whether no entry is NaN or infinite. A product is the fastest look; it may only overflow.
+
+    Of many entries OpenBLAS shares a product among threads, which wait for each other: where cores
+    are busy that takes a thousand times as long.
+    """
+    if array.size <= ONE_THREAD and math.isfinite(np.vdot(array, array)):
+        return True
+    return bool(np.isfinite(array).all())
 
 
 def as_array(name: str, value: Any) -> np.ndarray:

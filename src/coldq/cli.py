@@ -102,7 +102,8 @@ def compare(
     With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand. On
     a problem of your own all learners stand beside that, at 5% if no rate is given.
     """
-    from coldq.commands.compare import is_own, run_compare, run_own
+    from coldq.commands.compare import run_compare, run_own
+    from coldq.experiments.named import is_own
     from coldq.report.terminal import print_comparison, print_league
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
@@ -161,6 +162,62 @@ def rates(
     with stoppable(f"finished runs are kept in {out / 'runs'}, and the same command goes on there"):
         measure_tables(out, quick=quick)
     typer.echo(f"The report: {out / 'index.html'}")
+
+
+@app.command()
+def sweep(
+    config: Annotated[
+        str,
+        typer.Argument(metavar="CONFIG.toml|report", help="What to run; or report, on what was."),
+    ],
+    folder: Annotated[
+        Path | None, typer.Argument(help="After report: the folder that a sweep has filled.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for results; by default CONFIG-results.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the plan and its estimated time, run nothing.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of this machine; by default one a core.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="The address of a Dask scheduler, or local.")
+    ] = None,
+    ray: Annotated[str | None, typer.Option(help="The address of a Ray cluster.")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run again what failed before.")
+    ] = False,
+) -> None:
+    """Run problems, learners, parameters and seeds that a TOML file names, each once; resumes.
+
+    coldq sweep report FOLDER says what came out: fronts, sensitivities, ranks, a recommendation.
+    """
+    if config == "report":
+        from coldq.commands.sweep import report_sweep
+
+        with stoppable(AGAIN):
+            page = report_sweep(folder, out)
+        typer.echo(f"The report: {page}")
+        return
+    from coldq.commands.sweep import run_sweep, show_plan
+
+    if folder is not None:
+        raise coldq.InvalidInput("a second name is for coldq sweep report FOLDER")
+    path = Path(config)
+    results = path.with_name(f"{path.stem}-results") if out is None else out
+    kept = f"finished tasks are kept in {results}, and the same command goes on there"
+    with stoppable(kept):
+        if show:
+            show_plan(path, results, workers)
+            return
+        failed = run_sweep(
+            path, results, workers=workers, dask=dask, ray=ray, retry_failed=retry_failed
+        )
+    typer.echo(f"The results: {results}; coldq sweep report {results} reads them")
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command(name="list")

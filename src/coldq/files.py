@@ -19,12 +19,12 @@ STALE = 3600.0  # seconds without a change
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, through: Path | None = None) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` if nothing goes wrong, else it is removed.
 
     What cannot be written is a `NotWritten`. The temporary name begins with a dot and ends as
     `path` does (`is_unfinished`); what a killed process has left is removed when its file is
-    written again.
+    written again. With `through` it lies in that folder, of the same disk, and not beside `path`.
 
     >>> import tempfile, pathlib
     >>> from coldq.files import whole_file
@@ -37,9 +37,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     begin, end = f".{path.name}.", f"{UNFINISHED}{path.suffix}"
     temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(path.parent, begin, end)
-        handle, name = tempfile.mkstemp(prefix=begin, suffix=end, dir=path.parent)
+        folder = path.parent if through is None else through
+        for each in {path.parent, folder}:
+            each.mkdir(parents=True, exist_ok=True)
+        _remove_stale(folder, begin, end)
+        handle, name = tempfile.mkstemp(prefix=begin, suffix=end, dir=folder)
         temporary = Path(name)
         os.close(handle)
         yield temporary

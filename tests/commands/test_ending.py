@@ -152,7 +152,7 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
 SHARING = """
 import time
 from coldq.commands import command
-from coldq.experiments.workers import share
+from coldq.tasks.workers import share
 with command("kept"):
     share(time.sleep, [0.0, 9e3, 9e3], 2, lambda task, result: print("one is done", flush=True))
 """

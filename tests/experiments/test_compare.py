@@ -9,7 +9,8 @@ import pytest
 
 import coldq
 from coldq.commands.compare import run_compare
-from coldq.experiments.compare import League, Standing, compare, learners_of
+from coldq.experiments.compare import League, Standing, compare
+from coldq.experiments.named import learners_of
 from coldq.learners import CATALOGUE
 from coldq.report import write_league_page
 from coldq.report.league import Place, log_floor, placed, spans_magnitudes

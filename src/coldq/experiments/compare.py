@@ -8,33 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coldq._values import Array
-from coldq.errors import InvalidInput
-from coldq.learners import CATALOGUE
+from coldq.experiments.named import learners_of, make, problem_of
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
-from coldq.problems import (
-    Autoscale,
-    Dispatch,
-    Drifting,
-    JobScheduling,
-    OnlineLinear,
-    OnlineQuadratic,
-    TimeVarying,
-)
 from coldq.protocols import Problem
 from coldq.simulate import seed_tuple, simulate
-
-PROBLEMS: Mapping[str, Callable[..., Any]] = {
-    "time-varying": TimeVarying,
-    "quadratic": OnlineQuadratic,
-    "linear": OnlineLinear,
-    "jobs": JobScheduling,
-    "autoscale": Autoscale,
-    "dispatch": Dispatch,
-    "drifting": lambda horizon=4096: Drifting(0.5, 0.5, horizon=horizon),
-}
-# Parameters that no problem knows. Feedback comes at once here.
-GIVEN: Mapping[str, Mapping[str, Any]] = {"Wang2023": {"delay": 0}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,38 +53,6 @@ class League:
         )
 
 
-def problem_of(key: str, horizon: int | None = None) -> Any:
-    """The problem of this name, with its own horizon or another one.
-
-    >>> from coldq.experiments.compare import problem_of
-    >>> problem_of("linear", horizon=100).horizon
-    100
-    """
-    if key not in PROBLEMS:
-        raise InvalidInput(
-            f"there is no problem {key!r}; there are {', '.join(PROBLEMS)}, a table's TOML file, "
-            "and module:problem"
-        )
-    return PROBLEMS[key]() if horizon is None else PROBLEMS[key](horizon=horizon)
-
-
-def learners_of(names: Iterable[str]) -> tuple[type, ...]:
-    """The learners of these names, whatever their case; all of the catalogue for none.
-
-    >>> from coldq.experiments.compare import learners_of
-    >>> [learner.__name__ for learner in learners_of(["recoo", "COLDQ"])]
-    ['RECOO', 'COLDQ']
-    """
-    known = {learner.__name__.lower(): learner for learner in CATALOGUE}
-    chosen = []
-    for name in names:
-        if name.lower() not in known:
-            listed = ", ".join(learner.__name__ for learner in CATALOGUE)
-            raise InvalidInput(f"there is no learner {name!r}; there are {listed}")
-        chosen.append(known[name.lower()])
-    return tuple(dict.fromkeys(chosen)) or CATALOGUE
-
-
 def compare(
     key: str,
     learners: Iterable[str] = (),
@@ -137,18 +83,6 @@ def compare(
         done(name)
     standings.sort(key=lambda standing: float(standing.violation.mean()))
     return League(key, problem, seeds, tuple(standings), left_out)
-
-
-def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
-    """A learner of the catalogue for a problem, or a sentence on why it does not play."""
-    if learner.card.memory == "grows" and not named:
-        return "its memory grows with time; name it to see it play"
-    try:
-        return learner.for_problem(problem, **GIVEN.get(learner.__name__, {}), **given)
-    except InvalidInput as error:
-        return str(error)
-    except TypeError:
-        return "its theory needs constants that the problem does not know"
 
 
 def _play(learner: Any, problem: Problem, seeds: tuple[int, ...]) -> Standing:

@@ -16,7 +16,7 @@ import numpy as np
 
 from coldq._values import Array, quiet
 from coldq.errors import Error, InvalidInput
-from coldq.experiments.compare import learners_of, make
+from coldq.experiments.named import learners_of, make
 from coldq.experiments.targets import (
     Score,
     block_interval,

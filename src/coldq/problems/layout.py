@@ -113,13 +113,13 @@ def beside(path: Path, keys: Mapping[str, Any]) -> Path:
 
 def layout_of(keys: Mapping[str, Any], where: str) -> Layout:
     """A layout from its keys; `where` begins every sentence about what is wrong."""
-    _require_keys(where, keys, KEYS)
+    require_keys(where, keys, KEYS)
     if "decide" not in keys:
         raise InvalidInput(
             f"{where}: decide is missing; it names what is decided, as in decide = "
             "{reserved = [0, 20], spot = [0, 100]}"
         )
-    total = _number(where, "total", keys.get("total", 1.0))
+    total = require_number(where, "total", keys.get("total", 1.0))
     if not total > 0.0:
         raise InvalidInput(f"{where}: total must be positive, but is {total:g}")
     names, given = _decisions(where, keys)
@@ -153,7 +153,8 @@ def layout_of(keys: Mapping[str, Any], where: str) -> Layout:
     return layout
 
 
-def _require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
+def require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
+    """Raise unless all keys are known; the sentence names the nearest one that is."""
     known = tuple(known)
     if not isinstance(keys, Mapping):
         raise InvalidInput(f"{where}: must be keys and values, but is {keys!r:.80}")
@@ -164,7 +165,8 @@ def _require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
                                f"{', '.join(known)}")  # fmt: skip
 
 
-def _number(where: str, key: str, value: Any) -> float:
+def require_number(where: str, key: str, value: Any) -> float:
+    """A finite number under a key."""
     real = isinstance(value, int | float | np.integer | np.floating)
     if isinstance(value, bool) or not real or not np.isfinite(float(value)):
         raise InvalidInput(f"{where}: {key} must be a finite number, but is {value!r:.80}")
@@ -244,7 +246,7 @@ def _bounds(
                 f"{where}: the bounds of {name!r} must be fixed numbers, but are {pair!r:.80}; a "
                 f'limit that changes is a row, with sum = "{name}" and at_most = "its column"'
             )
-        low, high = (_number(where, f"a bound of {name!r}", end) for end in pair)
+        low, high = (require_number(where, f"a bound of {name!r}", end) for end in pair)
         if low > high:
             raise InvalidInput(f"{where}: {name!r} is bounded by {low:g} and {high:g}, which is "
                                "nothing: the least comes first")  # fmt: skip
@@ -304,7 +306,7 @@ def _term(where: str, key: str, value: Any) -> Term:
         raise InvalidInput(
             f"{where}: {key} must be a number or the name of a column, but is {value!r:.80}"
         )
-    return _number(where, key, value)
+    return require_number(where, key, value)
 
 
 def _terms(where: str, key: str, given: Any, names: tuple[str, ...]) -> tuple[Term, ...] | None:
@@ -348,7 +350,7 @@ def _one_row(where: str, k: int, keys: Mapping[str, Any], names: tuple[str, ...]
     called = keys.get("name")
     name = f"row {k}" if called is None else repr(called)
     where = f"{where}, {name}"
-    _require_keys(where, keys, ROW_KEYS)
+    require_keys(where, keys, ROW_KEYS)
     _text(where, "name", called)
     given = [(key, _limit(where, key, keys[key])) for key in LIMITS if key in keys]
     if not given or (len(given) > 1 and "equal" in keys):
@@ -369,7 +371,7 @@ def _one_row(where: str, k: int, keys: Mapping[str, Any], names: tuple[str, ...]
 def _capacity(where: str, given: Any, names: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
     """Scale and rate of every decision; one that is not named has none."""
     where = f"{where}, capacity"
-    _require_keys(where, given, CAPACITY_KEYS)
+    require_keys(where, given, CAPACITY_KEYS)
     found = []
     for key in CAPACITY_KEYS:
         if key not in given:
@@ -379,7 +381,7 @@ def _capacity(where: str, given: Any, names: tuple[str, ...]) -> tuple[tuple[flo
             _require_decisions(where, key, each, names)
         else:
             each = dict.fromkeys(names, each)
-        values = [_number(where, key, each.get(name, 0.0)) for name in names]
+        values = [require_number(where, key, each.get(name, 0.0)) for name in names]
         if min(values) < 0.0:
             raise InvalidInput(f"{where}: {key} must not be negative, but is {min(values):g}")
         found.append(values)
@@ -387,7 +389,7 @@ def _capacity(where: str, given: Any, names: tuple[str, ...]) -> tuple[tuple[flo
 
 
 def _one_squares(where: str, keys: Mapping[str, Any], names: tuple[str, ...]) -> Squares:
-    _require_keys(where, keys, SQUARES_KEYS)
+    require_keys(where, keys, SQUARES_KEYS)
     for key in SQUARES_KEYS:
         if key not in keys:
             raise InvalidInput(f"{where}: is half the square of sum - to, and needs {key}")

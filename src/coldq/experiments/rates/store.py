@@ -15,11 +15,11 @@ import coldq
 from coldq._values import Array
 from coldq.errors import IgnoredFile, warn
 from coldq.experiments.rates.settings import QUEUE_LEARNERS, Column, Interrupted, Row, columns
-from coldq.experiments.workers import share
 from coldq.files import whole_file
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.problems import Drifting
 from coldq.simulate import simulate
+from coldq.tasks.workers import share
 
 FORMAT = 1  # of the stored files; another number is run again
 QUEUE = "queue "  # what a task of QUEUE_LEARNERS begins with

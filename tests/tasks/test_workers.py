@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.experiments.workers import share
+from coldq.tasks.workers import share
 
 
 def fail(task):

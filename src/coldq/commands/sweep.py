@@ -1,0 +1,112 @@
+"""``coldq sweep``: show the plan, run what is missing, and say what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coldq._tables import console, table
+from coldq.files import require_writable
+from coldq.report.numbers import duration
+from coldq.sweeps.config import asked
+from coldq.sweeps.plan import Plan, estimate
+from coldq.sweeps.sweep import missing_of, run_missing
+from coldq.sweeps.task import Task
+from coldq.tasks.engines import cores, engine_of
+from coldq.tasks.store import Store
+
+MEGABYTES = 20.0
+NAMED = 3  # failures whose sentence is printed
+
+
+def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
+    """Print what would be run, and about how long it would take."""
+    plan, shown = Plan(asked(config, {})), console()
+    engine_of(workers)
+    seconds, workers = estimate(plan), workers or cores()
+    rows = table(
+        f"{plan.asked.title}: {plan.runs:,} runs in {len(plan.tasks):,} tasks",
+        ("problem", "learner"),
+        ("T", "parameters", "seeds", "tasks", "one core"),
+    )
+    for played in plan.asked.problems:
+        for label in dict.fromkeys(player.label for player in plan.asked.learners):
+            count = sum(player.label == label for player in plan.asked.learners)
+            batches, took = plan.batches(played), seconds[played.title, label]
+            rows.add_row(
+                played.title, label, f"{played.problem.horizon:,}", f"{count:,}",
+                f"{sum(map(len, batches)):,}", f"{count * len(batches):,}",
+                duration(took) if isinstance(took, float) else took,
+            )  # fmt: skip
+    shown.print(rows)
+    store = Store(out)
+    there = len(plan.tasks) - len(missing_of(plan, store, retry_failed=True))
+    whole = sum(took for took in seconds.values() if isinstance(took, float))
+    shown.print(
+        f"\nAbout {duration(whole)} on one core, {duration(whole / workers)} on {workers} workers, "
+        f"from a look at each pair. {there:,} of {len(plan.tasks):,} tasks lie in {out} already.",
+        highlight=False,
+    )
+
+
+def run_sweep(
+    config: Path,
+    out: Path,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    ray: str | None = None,
+    retry_failed: bool = False,
+) -> int:
+    """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
+    alone = workers is None and dask is None and ray is None
+    engine = engine_of(cores() if alone else workers, dask, ray)
+    plan, shown = Plan(asked(config, {})), console()
+    require_writable(out, MEGABYTES)
+    store = Store(out)
+    with _bar(plan) as heard:
+        known = {task.key for task in missing_of(plan, store, retry_failed)}
+        for task in plan.tasks:
+            if task.key not in known:
+                heard(task, None)
+        run_missing(plan, out, engine, retry_failed=retry_failed, done=heard)
+    failed = [why for task in plan.tasks if (why := store.why(task.key)) is not None]
+    shown.print(
+        f"{plan.runs:,} runs in {len(plan.tasks):,} tasks: {len(known):,} tasks were run now, "
+        f"{len(plan.tasks) - len(known):,} were there; {len(failed):,} failed.",
+        highlight=False,
+    )
+    for why in failed[:NAMED]:
+        shown.print(
+            f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}",
+            highlight=False, markup=False,
+        )  # fmt: skip
+    if failed:
+        shown.print(
+            f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.",
+            highlight=False,
+        )
+    return len(failed)
+
+
+@contextmanager
+def _bar(plan: Plan) -> Iterator[Callable[[Task, str | None], None]]:
+    """One bar for all runs, with the failed tasks counted; silent where nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    watched, failed = Console(stderr=True), 0
+    columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
+    shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
+    with shown as bar:
+        runs = bar.add_task("runs", total=plan.runs)
+
+        def heard(task: Task, error: str | None) -> None:
+            nonlocal failed
+            failed += error is not None
+            words = f"runs, {failed} tasks failed" if failed else "runs"
+            bar.update(runs, advance=len(task.seeds), description=words)
+
+        yield heard

@@ -1,0 +1,145 @@
+"""Problems and learners by the names that commands and files give them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from coldq.errors import Error, InvalidInput
+from coldq.learners import CATALOGUE
+from coldq.problems import (
+    Autoscale,
+    Dispatch,
+    Drifting,
+    JobScheduling,
+    OnlineLinear,
+    OnlineQuadratic,
+    TimeVarying,
+    from_table,
+)
+from coldq.problems.columns import KINDS, nearest, suffix_of
+from coldq.protocols import require_problem
+
+
+def _drifting(
+    path_exponent: float = 0.5, variation_exponent: float = 0.5, horizon: int = 4096
+) -> Drifting:
+    return Drifting(path_exponent, variation_exponent, horizon=horizon)
+
+
+PROBLEMS: Mapping[str, Callable[..., Any]] = {
+    "time-varying": TimeVarying,
+    "quadratic": OnlineQuadratic,
+    "linear": OnlineLinear,
+    "jobs": JobScheduling,
+    "autoscale": Autoscale,
+    "dispatch": Dispatch,
+    "drifting": _drifting,
+}
+# Parameters that no problem knows. Feedback comes at once here.
+GIVEN: Mapping[str, Mapping[str, Any]] = {"Wang2023": {"delay": 0}}
+
+
+def problem_of(key: str, horizon: int | None = None) -> Any:
+    """The problem of this name, with its own horizon or another one.
+
+    >>> from coldq.experiments.named import problem_of
+    >>> problem_of("linear", horizon=100).horizon
+    100
+    """
+    kind = built_in(key)
+    return kind() if horizon is None else kind(horizon=horizon)
+
+
+def built_in(key: str) -> Callable[..., Any]:
+    """What makes the problem of this name."""
+    if key not in PROBLEMS:
+        raise InvalidInput(
+            f"there is no problem {key!r}{nearest(key, PROBLEMS)}; there are "
+            f"{', '.join(PROBLEMS)}, a table's TOML file, and module:problem"
+        )
+    return PROBLEMS[key]
+
+
+def is_file(name: str) -> bool:
+    """Whether a problem's name is that of a table's file.
+
+    >>> from coldq.experiments.named import is_file
+    >>> is_file("last-month.toml"), is_file("mine:problem"), is_file("autoscale")
+    (True, False, False)
+    """
+    return suffix_of(Path(name)) in (".toml", *KINDS)
+
+
+def is_own(name: str) -> bool:
+    """Whether a problem is a user's own: a table's file, or module:problem.
+
+    >>> from coldq.experiments.named import is_own
+    >>> is_own("last-month.toml"), is_own("mine:problem"), is_own("autoscale")
+    (True, True, False)
+    """
+    return is_file(name) or ":" in name
+
+
+def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
+    """A title and the problem: from a file with its TOML, or from a module in this folder."""
+    if is_file(name):
+        problem = from_table(name, horizon=horizon)
+        return problem.title, problem
+    if horizon is not None:
+        raise InvalidInput(f"{name} has its own horizon, so that no other is for it")
+    problem = own_object(name, "problem", "start")
+    require_problem(problem)
+    return name.partition(":")[2], problem
+
+
+def own_object(name: str, what: str, mark: str) -> Any:
+    """module:name from a module in this folder: what has the `mark`, or what a call of it gives."""
+    module, _, attribute = name.partition(":")
+    if not re.fullmatch(r"\w+(\.\w+)*", module) or not attribute.isidentifier():
+        raise InvalidInput(f"module:{what} is written as mine:{what}, but is {name!r}")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found = getattr(import_module(module), attribute)
+        return found() if isinstance(found, type) or not hasattr(found, mark) else found
+    except Error:
+        raise
+    except AttributeError as error:
+        raise InvalidInput(f"{module} has no {attribute}: {error}") from error
+    except Exception as error:
+        raise InvalidInput(f"{name} could not be had: {type(error).__name__}: {error}") from error
+
+
+def learners_of(names: Iterable[str]) -> tuple[type, ...]:
+    """The learners of these names, whatever their case; all of the catalogue for none.
+
+    >>> from coldq.experiments.named import learners_of
+    >>> [learner.__name__ for learner in learners_of(["recoo", "COLDQ"])]
+    ['RECOO', 'COLDQ']
+    """
+    known = {learner.__name__.lower(): learner for learner in CATALOGUE}
+    chosen = []
+    for name in names:
+        if name.lower() not in known:
+            listed = ", ".join(learner.__name__ for learner in CATALOGUE)
+            raise InvalidInput(f"there is no learner {name!r}; there are {listed}")
+        chosen.append(known[name.lower()])
+    return tuple(dict.fromkeys(chosen)) or CATALOGUE
+
+
+def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
+    """A learner of the catalogue for a problem, or a sentence on why it does not play."""
+    if learner.card.memory == "grows" and not named:
+        return "its memory grows with time; name it to see it play"
+    try:
+        return learner.for_problem(problem, **GIVEN.get(learner.__name__, {}), **given)
+    except InvalidInput as error:
+        return str(error)
+    except TypeError:
+        return "its theory needs constants that the problem does not know"

@@ -1,0 +1,116 @@
+"""What a sweep gave: a table with a row a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coldq.errors import NotReadable
+from coldq.files import whole_file
+from coldq.frames import Tabular, library
+from coldq.sweeps.task import MEASURES, Task
+from coldq.tasks.store import Store
+
+INDEX = "index.parquet"
+DONE, FAILED, MISSING = "done", "failed", "missing"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Tabular):
+    """All runs of a sweep, as :func:`coldq.sweep` returns them: a row a run.
+
+    Its columns are the problem, the learner, each parameter of any learner (NaN, or an empty word,
+    for those that others have), the seed, the horizon, and of the whole run the loss, the hard and
+    the soft violation, and the largest violation of a slot. `failures` says of each task that gave
+    nothing why.
+
+    >>> import coldq
+    >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
+    ...     "epsilon": [0.1, 0.5]}], seeds=3)
+    >>> len(found), found.to_pandas().groupby("epsilon").loss.mean().shape
+    (6, (2,))
+    """
+
+    title: str
+    runs: Any
+    failures: tuple[dict[str, Any], ...]
+
+    def __len__(self) -> int:
+        return self.runs.num_rows
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} tasks failed" if self.failures else ""
+        return f"Sweep({self.title + ': ' if self.title else ''}{len(self):,} runs{failed})"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        said = self.runs["parameters"].unique().to_pylist()
+        return tuple(dict.fromkeys(name for text in said for name in json.loads(text)))
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        encoded = self.runs["parameters"].combine_chunks().dictionary_encode()
+        each = [json.loads(text) for text in encoded.dictionary.to_pylist()]
+        place = encoded.indices.to_numpy(zero_copy_only=False)
+        found = {
+            name: np.array(self.runs[name].to_pylist(), object) for name in ("problem", "learner")
+        }
+        for name in self.parameters:
+            found[name] = _column([one.get(name) for one in each])[place]
+        for name in ("seed", "horizon", *MEASURES):
+            found[name] = self.runs[name].to_numpy()
+        return found
+
+
+def _column(values: Sequence[Any]) -> np.ndarray:
+    """Numbers as numbers, with NaN for none; anything else as words."""
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    return np.array(["" if value is None else str(value) for value in values], object)
+
+
+def write_index(store: Store, title: str, tasks: Sequence[Task]) -> None:
+    """A row for every task: what it is, whether it is done, how long it took, where it is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    seconds, rows = store.seconds(), []
+    for task in tasks:
+        path = store.path(task.key)
+        done = path.exists()
+        failed = not done and store.why(task.key) is not None
+        rows.append(
+            {
+                "task": task.key, "problem": task.title, "learner": task.label,
+                "parameters": task.parameters, "first_seed": task.seeds[0],
+                "seeds": len(task.seeds), "status": DONE if done else FAILED if failed else MISSING,
+                "seconds": seconds.get(task.key), "file": str(path.relative_to(store.folder)),
+            }
+        )  # fmt: skip
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"title": title})
+    with whole_file(store.folder / INDEX, through=store.arriving) as temporary:
+        pq.write_table(table, temporary)
+
+
+def read(folder: Path | str) -> Sweep:
+    """The sweep whose results lie in a folder."""
+    store, pq = Store(Path(folder)), library("pyarrow.parquet")
+    pa = library("pyarrow")
+    try:
+        index = pq.read_table(store.folder / INDEX)
+    except (OSError, ValueError) as error:
+        raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
+    title = (index.schema.metadata or {}).get(b"title", b"").decode()
+    keys = index["task"].to_pylist()
+    tables = [pq.read_table(store.path(key)) for key in keys if store.path(key).exists()]
+    failures = [why for key in keys if (why := store.why(key)) is not None]
+    if not tables:
+        words = f": {failures[0]['error']}" if failures else ""
+        raise NotReadable(f"{folder}: no task of this sweep is done{words}")
+    return Sweep(title, pa.concat_tables(tables), tuple(failures))

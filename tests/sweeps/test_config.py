@@ -1,0 +1,150 @@
+"""What a sweep is asked for: grids as they are written, and a sentence for what cannot be meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq.sweeps.config import KEYS, asked
+from coldq.sweeps.grid import combinations, values_of
+from tests.sweeps.pages import PAGE, blocks
+
+GOOD = {"problems": ["linear"], "learners": ["COLDQ"], "seeds": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (3, [3]),
+        ([1, 0.5], [1, 0.5]),
+        ({"from": 0, "to": 1, "count": 5}, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        ({"from": 1, "to": 9, "count": 3}, [1, 5, 9]),
+        ({"from": 0.001, "to": 10, "count": 5, "log": True}, [0.001, 0.01, 0.1, 1.0, 10.0]),
+        ({"from": 4, "to": 1, "count": 3, "log": True}, [4, 2, 1]),
+        ([{"from": 1, "to": 2, "count": 2}, 7], [1, 2, 7]),
+        ({"power": 0.5}, [{"type": "Power", "exponent": 0.5, "scale": 1.0}]),
+    ],
+)
+def test_a_value_a_list_a_range_and_a_log_range_are_written_out(given, expected) -> None:
+    found = values_of("here", given)
+    assert found == expected
+    assert [type(value) for value in found] == [type(value) for value in expected]
+
+
+def test_a_grid_has_every_combination_once_in_order() -> None:
+    found = list(combinations("here", {"a": [1, 2], "b": {"power": [0.25, 0.5], "scale": [1, 3]}}))
+    assert len(found) == 8
+    assert [one["a"] for one in found] == [1] * 4 + [2] * 4
+    assert [(one["b"]["exponent"], one["b"]["scale"]) for one in found[:4]] == [
+        (0.25, 1), (0.25, 3), (0.5, 1), (0.5, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"problem": ["linear"]}, r"there is no key 'problem' \(did you mean 'problems'"),
+        ({"learners": []}, "learners is empty, which leaves nothing to run"),
+        ({"problems": ["liner"]}, r"problems 1: there is no problem 'liner' \(did you"),
+        ({"learners": ["COLQD"]}, r"learners 1: there is no learner 'COLQD' \(did you"),
+        (
+            {"learners": ["OGD", {"learner": "COLDQ", "epsilom": 1}]},
+            r"learners 2: there is no key 'epsilom' \(did you mean 'epsilon'",
+        ),
+        (
+            {"problems": [{"problem": "linear", "horizn": 9}]},
+            r"problems 1: there is no key 'horizn' \(did you mean 'horizon'",
+        ),
+        ({"problems": [{"problem": "linear", "horizon": 1}]}, "problems 1: horizon must be a"),
+        ({"problems": ["nothing.toml"]}, "problems 1: nothing.toml: cannot be read"),
+        ({"problems": ["no_such_module:problem"]}, "problems 1: no_such_module:problem could not"),
+        ({"learners": [{"learner": "COLDQ", "epsilon": []}]}, "epsilon is an empty list"),
+        ({"learners": [{"learner": "COLDQ", "epsilon": [1, 1]}]}, "epsilon names a value twice"),
+        (
+            {"learners": [{"learner": "COLDQ", "epsilon": {"from": 1, "too": 2}}]},
+            r"epsilon: there is no key 'too' \(did you mean 'to'",
+        ),
+        ({"learners": [{"learner": "COLDQ", "epsilon": {"from": 1, "to": 2}}]}, "lacks count"),
+        (
+            {"learners": [{"learner": "COLDQ",
+                           "epsilon": {"from": 0, "to": 2, "count": 3, "log": True}}]},
+            "log = true needs ends above 0",
+        ),
+        ({"learners": [{"learner": "COLDQ", "epsilon": {"scale": 1}}]}, "epsilon must be a value"),
+        ({"learners": [{"learner": "COLDQ", "epsilon": float("nan")}]}, "must be a number or a"),
+        ({"learners": ["COLDQ", "coldq"]}, "learners has 'COLDQ' twice"),
+        ({"learners": ["COLDQ", {"learner": "COLDQ", "epsilon": 1}]}, "different parameters"),
+        ({"problems": ["linear", "linear"]}, "problems has 'linear' twice"),
+        ({"seeds": 0}, "seeds must be a whole number, at least 1"),
+        ({"seeds": [1, 1]}, "seeds has 1 twice"),
+        ({"seeds": {"from": 5, "to": 4}}, "seeds from 5 to 4 are none"),
+        ({"seeds": True}, "seeds must be how many, a list of them"),
+        ({"seeds_a_task": 0}, "seeds_a_task must be a whole number"),
+        ({"title": 3}, "title must be some text"),
+        ({"problems": [coldq.problems.TimeVarying(9, agents=3)]}, "problems without agents"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_a_sentence_that_names_the_place(change, sentence) -> None:
+    with pytest.raises(coldq.Error, match=sentence):
+        asked(None, {**GOOD, **change})
+
+
+def test_a_sentence_begins_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "tune.toml"
+    path.write_text("problems = ['linear']\nlearners = ['COLDQ']\nseed = 3\n")
+    with pytest.raises(coldq.InvalidInput, match=r"tune.toml: there is no key 'seed' \(did you"):
+        coldq.sweep(path)
+    path.write_text("problems = [")
+    with pytest.raises(coldq.NotReadable, match=r"tune.toml: is not TOML"):
+        coldq.sweep(path)
+    with pytest.raises(coldq.InvalidInput, match="a TOML file's path, or its keys, but this is a"):
+        coldq.sweep(3)  # type: ignore[arg-type]
+
+
+def test_a_table_is_found_beside_the_sweep_that_names_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "load.csv").write_text("price,load\n" + "3.0,5.0\n2.0,7.0\n" * 10)
+    (inner / "load.toml").write_text(
+        'decide = {grid = [0, 9]}\ncost = "price"\nrows = [{sum = "all", at_least = "load"}]\n'
+    )
+    (inner / "tune.toml").write_text(
+        'problems = [{problem = "load.toml", horizon = [10, 20]}]\nlearners = ["COLDQ"]\n'
+    )
+    found = coldq.sweep(inner / "tune.toml")
+    # A table shows every seed the same, so that one is played.
+    assert sorted(found.to_pandas()["problem"]) == ["load (horizon=10)", "load (horizon=20)"]
+    problem = coldq.problems.from_table(inner / "load.toml", horizon=20)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0])
+    assert coldq.accumulated_loss(trace)[0] in set(found.to_pandas()["loss"])
+
+
+def test_problems_and_learners_of_python_are_taken() -> None:
+    problem = coldq.problems.OnlineQuadratic(horizon=30)
+    learner = coldq.SafetyMargin(coldq.COLDQ.for_problem(problem), 0.1)
+    found = coldq.sweep(
+        problems=[{"problem": problem, "name": "short"}],
+        learners=[learner, coldq.OGD, {"learner": coldq.RECOO, "name": "theirs"}],
+        seeds=np.arange(3),
+    ).to_pandas()
+    assert set(found["problem"]) == {"short"}
+    assert list(found["learner"].unique()) == ["SafetyMargin", "OGD", "theirs"]
+    trace = coldq.simulate(learner, problem, range(3))
+    of_margin = found[found["learner"] == "SafetyMargin"]
+    assert np.array_equal(of_margin["loss"], coldq.accumulated_loss(trace))
+    assert np.array_equal(of_margin["violation"], coldq.hard_violation(trace))
+    with pytest.raises(coldq.InvalidInput, match="learners 1: eta of this OGD is a function"):
+        coldq.sweep(problems=[problem], learners=[coldq.OGD(problem.domain, eta=lambda t: 1 / t)])
+
+
+def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:
+    for key in KEYS:
+        assert f"`{key}`" in PAGE or f"\n{key} = " in PAGE or f"[[{key}]]" in PAGE, key
+    import tomllib
+
+    found = asked(tomllib.loads(blocks("toml")[0]), {})
+    assert [len(found.problems), len(found.learners), len(found.seeds)] == [1, 8, 12]

@@ -1,0 +1,222 @@
+"""Sweeps: each task once, the same bytes whoever does it, failures kept beside the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import coldq
+from coldq.cli import app
+from coldq.sweeps.config import asked
+from coldq.sweeps.plan import Plan, estimate
+from coldq.sweeps.table import read
+from coldq.tasks.store import Store
+from tests.sweeps import counted
+from tests.sweeps.kept import results
+
+ASKED = {
+    "problems": [{"problem": "time-varying", "horizon": 25}, {"problem": "linear", "horizon": 30}],
+    "learners": [{"learner": "COLDQ", "epsilon": [0.1, 1.0]}, "RECOO"],
+    "seeds": 6,
+    "seeds_a_task": 4,
+}
+
+
+def log(out: Path) -> list[dict]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def keys(**change) -> set[str]:
+    return {task.key for task in Plan(asked({**ASKED, **change}, {})).tasks}
+
+
+def test_the_table_has_every_run_once_with_what_simulate_gives(tmp_path) -> None:
+    found = coldq.sweep(ASKED, out=tmp_path).to_pandas()
+    assert len(found) == 2 * 3 * 6
+    assert not found.duplicated(["problem", "learner", "epsilon", "seed"]).any()
+    problem = coldq.problems.TimeVarying(horizon=25)
+    for epsilon in (0.1, 1.0):
+        trace = coldq.simulate(coldq.COLDQ.for_problem(problem, epsilon=epsilon), problem, range(6))
+        here = found[(found["problem"] == "time-varying") & (found["epsilon"] == epsilon)]
+        here = here.sort_values("seed")
+        assert np.array_equal(here["loss"], coldq.accumulated_loss(trace))
+        assert np.array_equal(here["violation"], coldq.hard_violation(trace))
+        assert np.array_equal(here["soft_violation"], coldq.soft_violation(trace))
+        assert np.array_equal(here["largest_violation"], trace.violation.max(axis=(1, 2)))
+    assert found[found["learner"] == "RECOO"]["epsilon"].isna().all()
+
+
+def test_one_process_and_two_workers_give_the_same_bytes(tmp_path) -> None:
+    coldq.sweep(ASKED, out=tmp_path / "here")
+    coldq.sweep(ASKED, out=tmp_path / "two", workers=2)
+    assert results(tmp_path / "here") == results(tmp_path / "two")
+    assert len(results(tmp_path / "two")) == 12
+
+
+def test_a_second_sweep_runs_nothing_and_a_larger_one_what_is_missing(tmp_path) -> None:
+    heard = []
+    coldq.sweep(ASKED, out=tmp_path, done=lambda task, error: heard.append(task.key))
+    assert len(heard) == 12
+    coldq.sweep(ASKED, out=tmp_path, done=lambda task, error: heard.append(task.key))
+    assert len(heard) == 12
+    larger = {**ASKED, "learners": [*ASKED["learners"], "OGD"]}
+    coldq.sweep(larger, out=tmp_path, done=lambda task, error: heard.append(task.label))
+    assert heard[12:] == ["OGD"] * 4
+    assert len(log(tmp_path)) == 16
+
+
+def test_results_of_another_plan_are_put_aside_and_come_back(tmp_path) -> None:
+    whole = len(coldq.sweep(ASKED, out=tmp_path))
+    few = {**ASKED, "learners": ["RECOO"]}
+    assert len(coldq.sweep(few, out=tmp_path)) == 12
+    assert sum(pq.read_table(path).num_rows for path in tmp_path.glob("runs/*/*")) == 12
+    assert len(coldq.sweep(ASKED, out=tmp_path)) == whole
+    assert len(log(tmp_path)) == 12
+
+
+def test_a_file_that_is_not_whole_is_named_and_made_again(tmp_path) -> None:
+    coldq.sweep(ASKED, out=tmp_path)
+    before = results(tmp_path)
+    path = next(tmp_path.glob("runs/*/*"))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.warns(coldq.IgnoredFile, match=path.name):
+        coldq.sweep(ASKED, out=tmp_path)
+    assert results(tmp_path) == before
+
+
+def test_everything_that_determines_a_result_is_in_its_name(monkeypatch) -> None:
+    usual = keys()
+    assert len(usual) == 12
+    assert keys() == usual
+    assert not usual & keys(seeds={"from": 6, "to": 11})
+    assert len(usual & keys(seeds=5)) == 6  # the first four seeds of each are the same task
+    assert len(usual & keys(learners=["RECOO", {"learner": "COLDQ", "epsilon": [0.1, 2.0]}])) == 8
+    assert len(usual & keys(problems=[{"problem": "linear", "horizon": 30}])) == 6
+    assert not usual & keys(problems=[{"problem": "linear", "horizon": 31}])
+    table = {"load": np.arange(1.0, 9.0)}
+    layout = {"decide": {"grid": [0, 9]}, "cost": 2.0, "rows": [{"sum": "all", "at_least": "load"}]}
+    data = []
+    for change in (0.0, 1e-12):
+        table["load"][3] += change
+        data.append(keys(problems=[coldq.problems.from_table(table, layout)]))
+    assert not data[0] & data[1]
+    monkeypatch.setattr("coldq.sweeps.plan.library_digest", lambda: "another version")
+    assert not usual & keys()
+
+
+def test_the_digest_of_the_library_is_that_of_all_it_runs(tmp_path) -> None:
+    import shutil
+    import subprocess
+    import sys
+
+    home = Path(coldq.__file__).parent
+    shutil.copytree(home, tmp_path / "coldq", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def digest() -> str:
+        code = "from coldq.sweeps.identity import library_digest; print(library_digest())"
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+
+    first = digest()
+    (tmp_path / "coldq" / "report" / "page.css").write_text("/* shows, and runs nothing */")
+    assert digest() == first
+    solver = tmp_path / "coldq" / "solver" / "answer.py"
+    solver.write_text(solver.read_text() + "\n# changed\n")
+    assert digest() != first
+
+
+def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path) -> None:
+    said = {
+        "problems": ["tests.sweeps.counted:poisoned"], "learners": ["COLDQ"], "seeds": 5,
+        "seeds_a_task": 1,
+    }  # fmt: skip
+    heard = {}
+    found = coldq.sweep(
+        said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error})
+    )
+    assert sorted(found.to_pandas()["seed"]) == [0, 1, 2, 4]
+    (failure,) = found.failures
+    assert failure["seeds"] == [3]
+    assert failure["error"] == heard[3] == "RuntimeError: seed 3 is not to be played"
+    assert "in start" in failure["traceback"]
+    heard.clear()
+    coldq.sweep(said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}))
+    assert heard == {}
+    coldq.sweep(
+        said, out=tmp_path, retry_failed=True,
+        done=lambda task, error: heard.update({task.seeds[0]: error}),
+    )  # fmt: skip
+    assert list(heard) == [3]
+
+
+def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLDQ_TEST_PARENT", str(os.getpid()))
+    said = {
+        "problems": ["tests.sweeps.counted:poisoned"], "learners": ["COLDQ"],
+        "seeds": [4, 5, 6, 7], "seeds_a_task": 1,
+    }  # fmt: skip
+    found = coldq.sweep(said, out=tmp_path, workers=1)
+    assert sorted(found.to_pandas()["seed"]) == [4, 6, 7]
+    assert "ended with status -9" in found.failures[0]["error"]
+
+
+def test_two_sweeps_do_not_work_in_one_folder(tmp_path) -> None:
+    with (
+        Store(tmp_path).mine(),
+        pytest.raises(coldq.InUse, match="another sweep is at work"),
+    ):
+        coldq.sweep(ASKED, out=tmp_path)
+
+
+def test_the_index_has_every_task_and_its_file(tmp_path) -> None:
+    coldq.sweep(ASKED, out=tmp_path)
+    index = pq.read_table(tmp_path / "index.parquet").to_pandas()
+    assert len(index) == 12
+    assert set(index["status"]) == {"done"}
+    assert (index["seconds"] > 0.0).all()
+    assert {Path(file).name for file in index["file"]} == set(results(tmp_path))
+    assert len(read(tmp_path)) == index["seeds"].sum() == 36
+
+
+def test_engines_contradict_each_other_in_a_sentence() -> None:
+    with pytest.raises(coldq.InvalidInput, match="workers and dask contradict each other"):
+        coldq.sweep(ASKED, workers=2, dask="local")
+    with pytest.raises(coldq.InvalidInput, match="workers must be a whole number, at least 1"):
+        coldq.sweep(ASKED, workers=0)
+
+
+def test_the_command_shows_runs_resumes_and_fails_with_its_failures(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tune.toml").write_text(
+        'problems = ["linear", "tests.sweeps.counted:poisoned"]\nlearners = ["COLDQ"]\nseeds = 4\n'
+        "seeds_a_task = 2\n"
+    )
+    shown = CliRunner().invoke(app, ["sweep", "tune.toml", "--show"])
+    assert shown.exit_code == 0, shown.output
+    assert "8 runs in 4 tasks" in shown.output
+    assert not Path("tune-results").exists()
+    done = CliRunner().invoke(app, ["sweep", "tune.toml", "--workers", "1"])
+    assert done.exit_code == 1
+    assert "4 tasks were run now, 0 were there; 1 failed" in done.output
+    assert "seed 3 is not to be played" in done.output
+    again = CliRunner().invoke(app, ["sweep", "tune.toml", "--workers", "1"])
+    assert "0 tasks were run now, 4 were there; 1 failed" in again.output
+
+
+def test_an_estimate_names_what_cannot_be_made() -> None:
+    plan = Plan(asked({**ASKED, "learners": [{"learner": "COLDQ", "epsilon": -1.0}, "RECOO"]}, {}))
+    found = estimate(plan)
+    assert "epsilon must be positive" in found["linear", "COLDQ"]  # type: ignore[operator]
+    assert 0.0 < found["linear", "RECOO"] < 60.0  # type: ignore[operator]
+
+
+def test_a_problem_of_ones_own_is_played_by_its_module(tmp_path) -> None:
+    found = coldq.sweep(problems=["tests.sweeps.counted:problem"], learners=["COLDQ"], seeds=3)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(counted.problem), counted.problem, range(3))
+    assert np.array_equal(found.to_pandas()["loss"], coldq.accumulated_loss(trace))
