@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
 from inspect import signature
+from math import isfinite
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy import ndarray, vdot
 from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
@@ -34,7 +35,26 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    given = value if type(value) is np.ndarray else as_array(name, value)
+    if (
+        type(value) is ndarray
+        and value.dtype is FLOAT
+        and value.ndim >= core
+        and (value.flags.carray)
+    ):  # as most come: whole, and somebody may write to it
+        given = value.copy()
+        given.setflags(False)
+    else:
+        given = _taken(name, value, core)
+    if finite and not all_finite(given):
+        where = first_index(~np.isfinite(given))
+        place = f" at index {where}" if where else ""
+        raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
+    return given
+
+
+def _taken(name: str, value: ArrayLike, core: int) -> Array:
+    """The same of anything, its numbers unseen."""
+    given = value if type(value) is ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
     if given.ndim < core:
@@ -44,11 +64,23 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
         if given.dtype != FLOAT or type(value) not in OWN_COPY:
             given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
-    if finite and not all_finite(given):
-        where = first_index(~np.isfinite(given))
-        place = f" at index {where}" if where else ""
-        raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
     return given
+
+
+def rows_and_levels(
+    names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
+) -> tuple[Array, Array]:
+    """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
+    of_rows, of_levels = names
+    A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
+    if A.shape[-2] != b.shape[-1]:
+        raise InvalidInput(
+            f"{of_rows} of shape {A.shape} needs {of_levels} with {A.shape[-2]} entries on its "
+            f"last axis, but {of_levels} has shape {b.shape}"
+        )
+    if A.ndim > 2 or b.ndim > 1:
+        joint_batch(**{of_rows: A.shape[:-2], of_levels: b.shape[:-1]})
+    return A, b
 
 
 def is_writable(array: np.ndarray) -> bool:
@@ -61,7 +93,7 @@ def is_writable(array: np.ndarray) -> bool:
 
 def all_finite(array: Array) -> bool:
     """Whether no entry is NaN or infinite. A product is the fastest look; it may only overflow."""
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+    return isfinite(vdot(array, array)) or bool(np.isfinite(array).all())
 
 
 def as_array(name: str, value: Any) -> np.ndarray:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coldq.constraints import Unconstrained
+from coldq.constraints import Affine, Unconstrained
 from coldq.errors import InvalidInput
+from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.protocols import Constraint, Loss
+
+LOSSES = frozenset({GradientAt, LeastSquares, Linear, Quadratic})  # known to answer, of these
+CONSTRAINTS = frozenset({Affine, Unconstrained})
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,16 @@ class Feedback:
     ) -> None:
         if constraint is None:
             constraint = Unconstrained()
-        _require_methods("loss", loss, ("value", "gradient"))
-        _require_methods("constraint", constraint, ("value", "jacobian"))
+        if type(loss) not in LOSSES:
+            _require_methods("loss", loss, ("value", "gradient"))
+        if type(constraint) not in CONSTRAINTS:
+            _require_methods("constraint", constraint, ("value", "jacobian"))
         if forecast is not None and not isinstance(forecast, Forecast):
             raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
-        object.__setattr__(self, "loss", loss)
-        object.__setattr__(self, "constraint", constraint)
-        object.__setattr__(self, "slot", slot)
-        object.__setattr__(self, "forecast", forecast)
+        own = self.__dict__  # half the time of object.__setattr__
+        own["loss"], own["constraint"], own["slot"], own["forecast"] = (
+            loss, constraint, slot, forecast,
+        )  # fmt: skip
 
 
 def _require_methods(name: str, thing: Any, methods: tuple[str, ...]) -> None:
