@@ -25,6 +25,24 @@ MASKED = np.ma.MaskedArray
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
+def look(*given: Any) -> Any:
+    """Whether all are as most arrays come: finite float64, whole and writable, hence to be copied.
+
+    :func:`look_quickly` puts the same, compiled, in its place.
+    """
+    return all(
+        type(a) is ndarray and a.dtype is FLOAT and a.flags.carray and all_finite(a) for a in given
+    )
+
+
+def look_quickly() -> None:
+    """Look at arrays by a compiled function from now on: it is loaded by whoever decides."""
+    from coldq._look_kernel import look as compiled_look
+
+    global look
+    look = compiled_look()
+
+
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(bad)[0])
 
@@ -35,16 +53,11 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    if (
-        type(value) is ndarray
-        and value.dtype is FLOAT
-        and value.ndim >= core
-        and (value.flags.carray)
-    ):  # as most come: whole, and somebody may write to it
-        given = value.copy()
+    if finite and look(value) and value.ndim >= core:  # type: ignore[union-attr]
+        given = value.copy()  # type: ignore[union-attr]
         given.setflags(False)
-    else:
-        given = _taken(name, value, core)
+        return given
+    given = _taken(name, value, core)
     if finite and not all_finite(given):
         where = first_index(~np.isfinite(given))
         place = f" at index {where}" if where else ""
@@ -71,6 +84,11 @@ def rows_and_levels(
     names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
 ) -> tuple[Array, Array]:
     """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
+    if look(rows, levels) and rows.ndim == 2 and levels.ndim == 1 and len(rows) == len(levels):  # type: ignore[union-attr]
+        A, b = rows.copy(), levels.copy()  # type: ignore[union-attr]
+        A.setflags(False)
+        b.setflags(False)
+        return A, b
     of_rows, of_levels = names
     A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
     if A.shape[-2] != b.shape[-1]:
