@@ -2,7 +2,46 @@
 
 import math
 
-from coldq.compiled import batch_kernel, matrix, vector
+from coldq.compiled import batch_kernel, exact_inlined, matrix, vector
+
+# Loops that :mod:`coldq.solver.kernels.queued` runs as well: one order of sums, one set of bits.
+
+
+@exact_inlined
+def set_matvec(A, x, out):
+    for k in range(A.shape[0]):
+        total = 0.0
+        for i in range(A.shape[1]):
+            total += A[k, i] * x[i]
+        out[k] = total
+
+
+@exact_inlined
+def set_affine_value(A, x, b, out):
+    for k in range(A.shape[0]):
+        total = 0.0
+        for i in range(A.shape[1]):
+            total += A[k, i] * x[i]
+        out[k] = total - b[k]
+
+
+@exact_inlined
+def set_least_squares_gradient(H, x, y, out):
+    for i in range(H.shape[1]):
+        out[i] = 0.0
+    for k in range(H.shape[0]):
+        error = 0.0
+        for i in range(H.shape[1]):
+            error += H[k, i] * x[i]
+        error -= y[k]
+        for i in range(H.shape[1]):
+            out[i] += H[k, i] * error
+
+
+@exact_inlined
+def set_bounded_queue(queue, g, gain, eta, floor, out):
+    for k in range(queue.size):
+        out[k] = max((1.0 - eta) * queue[k] + gain * max(g[k], 0.0), floor)
 
 
 @batch_kernel("(p),(p)->()")
@@ -18,12 +57,7 @@ def dot(sizes, at):
 @batch_kernel("(n,p),(p)->(n)")
 def matvec(sizes, at):
     n, p = sizes[0], sizes[1]
-    A, x, out = matrix(at[0], n, p), vector(at[1], p), vector(at[2], n)
-    for k in range(n):
-        total = 0.0
-        for i in range(p):
-            total += A[k, i] * x[i]
-        out[k] = total
+    set_matvec(matrix(at[0], n, p), vector(at[1], p), vector(at[2], n))
     return 0.0
 
 
@@ -42,12 +76,7 @@ def vecmat(sizes, at):
 @batch_kernel("(n,p),(p),(n)->(n)")
 def affine_value(sizes, at):
     n, p = sizes[0], sizes[1]
-    A, x, b, out = matrix(at[0], n, p), vector(at[1], p), vector(at[2], n), vector(at[3], n)
-    for k in range(n):
-        total = 0.0
-        for i in range(p):
-            total += A[k, i] * x[i]
-        out[k] = total - b[k]
+    set_affine_value(matrix(at[0], n, p), vector(at[1], p), vector(at[2], n), vector(at[3], n))
     return 0.0
 
 
@@ -55,15 +84,7 @@ def affine_value(sizes, at):
 def least_squares_gradient(sizes, at):
     m, p = sizes[0], sizes[1]
     H, x, y, out = matrix(at[0], m, p), vector(at[1], p), vector(at[2], m), vector(at[3], p)
-    for i in range(p):
-        out[i] = 0.0
-    for k in range(m):
-        error = 0.0
-        for i in range(p):
-            error += H[k, i] * x[i]
-        error -= y[k]
-        for i in range(p):
-            out[i] += H[k, i] * error
+    set_least_squares_gradient(H, x, y, out)
     return 0.0
 
 
@@ -83,8 +104,7 @@ def bounded_queue(sizes, at):
     n = sizes[0]
     queue, g, out = vector(at[0], n), vector(at[1], n), vector(at[5], n)
     gain, eta, floor = vector(at[2], 1)[0], vector(at[3], 1)[0], vector(at[4], 1)[0]
-    for k in range(n):
-        out[k] = max((1.0 - eta) * queue[k] + gain * max(g[k], 0.0), floor)
+    set_bounded_queue(queue, g, gain, eta, floor, out)
     return 0.0
 
 

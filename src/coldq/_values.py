@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
 from inspect import signature
+from math import isfinite
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy import ndarray, vdot
 from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
@@ -25,6 +26,24 @@ ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one threa
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
+def look(*given: Any) -> Any:
+    """Whether all are as most arrays come: finite float64, whole and writable, hence to be copied.
+
+    :func:`look_quickly` puts the same, compiled, in its place.
+    """
+    return all(
+        type(a) is ndarray and a.dtype is FLOAT and a.flags.carray and all_finite(a) for a in given
+    )
+
+
+def look_quickly() -> None:
+    """Look at arrays by a compiled function from now on: it is loaded by whoever decides."""
+    from coldq._look_kernel import look as compiled_look
+
+    global look
+    look = compiled_look()
+
+
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(bad)[0])
 
@@ -35,7 +54,21 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    given = value if type(value) is np.ndarray else as_array(name, value)
+    if finite and look(value) and value.ndim >= core:  # type: ignore[union-attr]
+        given = value.copy()  # type: ignore[union-attr]
+        given.setflags(False)
+        return given
+    given = _taken(name, value, core)
+    if finite and not all_finite(given):
+        where = first_index(~np.isfinite(given))
+        place = f" at index {where}" if where else ""
+        raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
+    return given
+
+
+def _taken(name: str, value: ArrayLike, core: int) -> Array:
+    """The same of anything, its numbers unseen."""
+    given = value if type(value) is ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
     if given.ndim < core:
@@ -45,11 +78,28 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
         if given.dtype != FLOAT or type(value) not in OWN_COPY:
             given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
-    if finite and not all_finite(given):
-        where = first_index(~np.isfinite(given))
-        place = f" at index {where}" if where else ""
-        raise InvalidInput(f"{name} must be finite, but is {given[where]}{place}")
     return given
+
+
+def rows_and_levels(
+    names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
+) -> tuple[Array, Array]:
+    """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
+    if look(rows, levels) and rows.ndim == 2 and levels.ndim == 1 and len(rows) == len(levels):  # type: ignore[union-attr]
+        A, b = rows.copy(), levels.copy()  # type: ignore[union-attr]
+        A.setflags(False)
+        b.setflags(False)
+        return A, b
+    of_rows, of_levels = names
+    A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
+    if A.shape[-2] != b.shape[-1]:
+        raise InvalidInput(
+            f"{of_rows} of shape {A.shape} needs {of_levels} with {A.shape[-2]} entries on its "
+            f"last axis, but {of_levels} has shape {b.shape}"
+        )
+    if A.ndim > 2 or b.ndim > 1:
+        joint_batch(**{of_rows: A.shape[:-2], of_levels: b.shape[:-1]})
+    return A, b
 
 
 def is_writable(array: np.ndarray) -> bool:
@@ -66,7 +116,7 @@ def all_finite(array: Array) -> bool:
     Of many entries OpenBLAS shares a product among threads, which wait for each other: where cores
     are busy that takes a thousand times as long.
     """
-    if array.size <= ONE_THREAD and math.isfinite(np.vdot(array, array)):
+    if array.size <= ONE_THREAD and isfinite(vdot(array, array)):
         return True
     return bool(np.isfinite(array).all())
 

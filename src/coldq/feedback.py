@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coldq.constraints import Unconstrained
+from coldq._values import Array, real_array
+from coldq.constraints import Affine, Unconstrained
 from coldq.errors import InvalidInput
+from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.protocols import Constraint, Loss
+
+LOSSES = frozenset({GradientAt, LeastSquares, Linear, Quadratic})  # known to answer, of these
+CONSTRAINTS = frozenset({Affine, Unconstrained})
+NO_ROWS = Unconstrained()
+ZERO = real_array("r", 0.0, 0)
+new = object.__new__
 
 
 @dataclass(frozen=True)
@@ -75,15 +83,86 @@ class Feedback:
         forecast: Forecast | None = None,
     ) -> None:
         if constraint is None:
-            constraint = Unconstrained()
-        _require_methods("loss", loss, ("value", "gradient"))
-        _require_methods("constraint", constraint, ("value", "jacobian"))
+            constraint = NO_ROWS
+        if type(loss) not in LOSSES:
+            _require_methods("loss", loss, ("value", "gradient"))
+        if type(constraint) not in CONSTRAINTS:
+            _require_methods("constraint", constraint, ("value", "jacobian"))
         if forecast is not None and not isinstance(forecast, Forecast):
             raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
-        object.__setattr__(self, "loss", loss)
-        object.__setattr__(self, "constraint", constraint)
-        object.__setattr__(self, "slot", slot)
-        object.__setattr__(self, "forecast", forecast)
+        own = self.__dict__  # half the time of object.__setattr__
+        own["loss"], own["constraint"], own["slot"], own["forecast"] = (
+            loss, constraint, slot, forecast,
+        )  # fmt: skip
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        c: Array | None = None,
+        H: Array | None = None,
+        y: Array | None = None,
+        P: Array | None = None,
+        q: Array | None = None,
+        x: Array | None = None,
+        gradient: Array | None = None,
+        A: Array | None = None,
+        b: Array | None = None,
+        slot: Any = None,
+    ) -> Feedback:
+        """A feedback from arrays that are known to be sound: neither checked nor copied.
+
+        Each must be of finite float64, contiguous, and of the right shape, and nobody may write to
+        it afterwards. Then this is ``Feedback`` of the loss and the constraint with these
+        parameters, in a fraction of the time.
+
+        Parameters
+        ----------
+        c; H, y; P, q; x, gradient
+            The loss: :class:`~coldq.Linear`, :class:`~coldq.LeastSquares`,
+            :class:`~coldq.Quadratic` or :class:`~coldq.GradientAt`, whichever is given.
+        A, b
+            The rows of a :class:`~coldq.Affine`; left out, there is no constraint.
+        slot
+            As for :class:`Feedback`.
+
+        >>> import numpy as np, coldq
+        >>> c, A, b = np.array([1.0, 2.0]), np.array([[1.0, 1.0]]), np.array([1.0])
+        >>> revealed = coldq.Feedback.from_arrays(c=c, A=A, b=b, slot=1)
+        >>> revealed == coldq.Feedback(coldq.Linear(c), coldq.Affine(A, b), slot=1)
+        True
+        """
+        losses = (c is not None) + (H is not None) + (P is not None) + (gradient is not None)
+        pairs = (H is None) == (y is None) and (P is None) == (q is None)
+        if losses != 1 or not pairs or (x is None) != (gradient is None):
+            raise InvalidInput(
+                "from_arrays takes one loss: c, or H and y, or P and q, or x and gradient"
+            )
+        if (A is None) != (b is None):
+            raise InvalidInput("from_arrays takes rows as A and b, but one of them is left out")
+        loss: Any
+        if c is not None:
+            loss = new(Linear)
+            loss.__dict__["c"] = c
+        elif H is not None:
+            loss = new(LeastSquares)
+            own = loss.__dict__
+            own["H"], own["y"] = H, y
+        elif P is not None:
+            loss = new(Quadratic)
+            loss.__dict__.update(P=P, q=q, r=ZERO)
+        else:
+            loss = new(GradientAt)
+            loss.__dict__.update(x=x, slope=gradient, level=None)
+        rows: Any = NO_ROWS
+        if A is not None:
+            rows = new(Affine)
+            own = rows.__dict__
+            own["A"], own["b"] = A, b
+        made = new(cls)
+        own = made.__dict__
+        own["loss"], own["constraint"], own["slot"], own["forecast"] = loss, rows, slot, None
+        return made
 
 
 def _require_methods(name: str, thing: Any, methods: tuple[str, ...]) -> None:

@@ -23,6 +23,7 @@ from coldq._values import (
     point,
     real_array,
     real_points,
+    rows_and_levels,
 )
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
@@ -41,7 +42,7 @@ class Linear(Value):
     c: Array
 
     def __init__(self, c: ArrayLike) -> None:
-        self._set(c=real_array("c", c, 1))
+        self.__dict__["c"] = real_array("c", c, 1)  # as _set does, in less time
 
     @property
     def dim(self) -> int:
@@ -88,13 +89,8 @@ class LeastSquares(Value):
     y: Array
 
     def __init__(self, H: ArrayLike, y: ArrayLike) -> None:
-        self._set(H=real_array("H", H, 2), y=real_array("y", y, 1))
-        if self.H.shape[-2] != self.y.shape[-1]:
-            raise InvalidInput(
-                f"H of shape {self.H.shape} needs y with {self.H.shape[-2]} entries on its last "
-                f"axis, but y has shape {self.y.shape}"
-            )
-        joint_batch(H=self.H.shape[:-2], y=self.y.shape[:-1])
+        own = self.__dict__
+        own["H"], own["y"] = rows_and_levels(("H", "y"), H, y)
 
     @property
     def dim(self) -> int:
@@ -261,19 +257,18 @@ class GradientAt(Value):
     level: Array | None
 
     def __init__(self, x: ArrayLike, gradient: ArrayLike, value: ArrayLike | None = None) -> None:
-        self._set(
-            x=real_array("x", x, 1),
-            slope=real_array("gradient", gradient, 1),
-            level=None if value is None else real_array("value", value, 0),
-        )
-        if self.x.shape != self.slope.shape:
+        own = self.__dict__
+        own["x"] = at = real_array("x", x, 1)
+        own["slope"] = slope = real_array("gradient", gradient, 1)
+        own["level"] = level = None if value is None else real_array("value", value, 0)
+        if at.shape != slope.shape:
             raise InvalidInput(
-                f"gradient must have the shape of x, {self.x.shape}, but has {self.slope.shape}"
+                f"gradient must have the shape of x, {at.shape}, but has {slope.shape}"
             )
-        if self.level is not None and self.level.shape != self.x.shape[:-1]:
+        if level is not None and level.shape != at.shape[:-1]:
             raise InvalidInput(
-                f"value must have the shape {self.x.shape[:-1]} of x without its last axis, "
-                f"but has {self.level.shape}"
+                f"value must have the shape {at.shape[:-1]} of x without its last axis, "
+                f"but has {level.shape}"
             )
 
     def _arguments(self) -> dict[str, Any]:

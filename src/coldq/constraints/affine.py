@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, first_index, joint_batch, point, real_array
+from coldq._values import (
+    Array,
+    Value,
+    first_index,
+    joint_batch,
+    point,
+    real_array,
+    rows_and_levels,
+)
 from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value, matvec
 from coldq.errors import InvalidInput
@@ -40,17 +48,12 @@ class Affine(Kind, Value):
     has_hessian = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
-        if hasattr(A, "tocsr"):
+        if type(A) is not np.ndarray and hasattr(A, "tocsr"):
             raise InvalidInput(
                 "A is sparse: coldq.SparseAffine takes it, coldq.Affine dense arrays"
             )
-        self._set(A=real_array("A", A, 2), b=real_array("b", b, 1))
-        if self.A.shape[-2] != self.b.shape[-1]:
-            raise InvalidInput(
-                f"A of shape {self.A.shape} needs b with {self.A.shape[-2]} entries on its last "
-                f"axis, but b has shape {self.b.shape}"
-            )
-        joint_batch(A=self.A.shape[:-2], b=self.b.shape[:-1])
+        own = self.__dict__
+        own["A"], own["b"] = rows_and_levels(("A", "b"), A, b)
 
     @classmethod
     def unchecked(cls, A: Array, b: Array) -> Affine:

@@ -15,10 +15,11 @@ from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
+from coldq.learners.fused import KEPT, Rule, at_once
 from coldq.learners.learner import ONE, Learner, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, Schedule, as_schedule, value_at
+from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
 from coldq.step import solve
 from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -309,6 +310,10 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
+        if center is None and played is None:
+            done = at_once(self, state, feedback)
+            if done is not None:
+                return done
         gradient = self.gradient_of(state, feedback, played)
         g = self.values_of(state, feedback, state.queue.shape, played)
         t, z = state.t, self._center(state, center)
@@ -319,6 +324,15 @@ class COLDQ(Learner):
 
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
+
+    def rule(self, t: Any) -> Rule:
+        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
+        alpha, eta, gamma = number_at(self.alpha, t), self.eta, self.gamma
+        if type(t) is int and t == 1:  # Q_1 = gamma
+            return alpha, *KEPT
+        if callable(eta) or callable(gamma):
+            eta, gamma = self._eta(t), value_at(gamma, t)
+        return alpha, 1.0, eta, gamma, 1.0
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -1,0 +1,130 @@
+"""A whole update in one compiled call, where the loss, the rows and the domain are common ones.
+
+The plain path, which reads like a learner's algorithm, says what an update is; this gives the same
+bits in less time. Where anything is out of the ordinary it gives nothing, and the plain path runs:
+it finds what is wrong with the arguments, warns, and has other solvers where the first misses.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy import empty, int64
+
+from coldq._values import Array, look_quickly
+from coldq.compiled.calls import STACK
+from coldq.constraints import Affine
+from coldq.domains import Box
+from coldq.feedback import Feedback
+from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import is_large
+from coldq.solver.kernels.affine import affine_step
+from coldq.solver.kernels.queued import STEP, queued_size, queued_step
+from coldq.solver.threads import LEAST_WORK, NONE, scratch
+from coldq.step.residuals import listening
+
+# The parameters of a slot, numbers or arrays over the batch: (alpha, gain, eta, floor, price). The
+# queue becomes max{(1 - eta) queue + gain [g]_+, floor}; in the step, whose proximal weight is
+# alpha, its rows weigh price times the queue.
+Rule = tuple[Any, Any, Any, Any, Any]
+KEPT = (0.0, 0.0, -inf, 1.0)  # after alpha: the queue stays what it is
+
+
+MOST_SHAPES = 1000  # of A that are remembered
+
+# By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
+# the shape of one instance.
+_ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
+
+
+def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
+    """What a call with A of this shape takes; None if others are better at it."""
+    n, p = shape[-2:]
+    if is_large(n, p):
+        return None
+    if affine_step.layout != STEP:
+        raise RuntimeError(f"{queued_step} is made for another step than {affine_step}")
+    if len(_ready) >= MOST_SHAPES:
+        _ready.clear()
+    look_quickly()  # at the arrays of feedbacks to come
+    code = np.array(affine_step.code().address).view(np.float64)
+    _ready[shape] = made = queued_step(), code, queued_size(n, p), n, p
+    return made
+
+
+def at_once(learner: Any, state: Any, feedback: Any) -> Any:
+    """The next state of a learner with a ``rule(t)``, or None: then the plain path is to be taken.
+
+    The state has a queue and multipliers; g_t and the gradient are taken at x_t, where the step
+    starts as well.
+    """
+    if (
+        type(feedback) is not Feedback
+        or type(state) is not learner.state_type
+        or state.made_by is not learner._maker
+        or listening
+    ):
+        return None
+    rows, domain, loss, x, t = feedback.constraint, learner.domain, feedback.loss, state.x, state.t
+    if type(rows) is not Affine or type(domain) is not Box:
+        return None
+    kind, vector, matrix, levels, g = type(loss), None, None, None, rows.measured
+    if kind is LeastSquares:
+        matrix, levels = loss.H, loss.y
+    elif kind is Linear:
+        vector = loss.c
+    elif kind is Quadratic:
+        vector, matrix = loss.q, loss.P
+    elif kind is GradientAt and _same(loss.x, x):
+        vector = loss.slope
+    else:
+        return None
+    if g is not None and not _same(rows.measured_at, x):
+        return None
+    A, queue = rows.A, state.queue
+    prepared = _ready.get(A.shape) or _prepare(A.shape)
+    if prepared is None:
+        return None
+    kernel, code, size, n, p = prepared
+    try:
+        if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python
+            now, slot = int(t), feedback.slot
+            if slot is not None and (type(slot) is not int or slot != now):
+                return None  # late, or an array
+            if now - 1 == learner.horizon:
+                return None
+            following, its_queue, multipliers = empty(p), empty(n), empty(n)
+        elif _ordinary(learner, t, feedback.slot, size):
+            now = t if t.ndim else t.item()
+            following, its_queue, multipliers = (empty(a.shape) for a in (x, queue, queue))
+        else:
+            return None
+        alpha, gain, eta, floor, price = learner.rule(now)
+        residual = kernel(
+            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price,
+            domain.lower, domain.upper, code, NONE if size <= STACK else scratch(size), following,
+            its_queue, multipliers,
+        )  # fmt: skip
+    except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
+        return None
+    if residual <= TOLERANCE:
+        return learner._build(t + 1, following, its_queue, multipliers)
+    return None
+
+
+def _same(known: Any, x: Array) -> bool:
+    """Whether a measurement is one at x; in doubt it is not."""
+    return known is x or (known.shape == x.shape and known.tobytes() == x.tobytes())
+
+
+def _ordinary(learner: Any, t: Any, slot: Any, size: int) -> bool:
+    """Whether a small batch is in slots without anything to say or to do beside the rule."""
+    if t.size * size >= 2 * LEAST_WORK:  # enough for threads
+        return False
+    past = -1 if learner.horizon is None else learner.horizon + 1
+    return not any((now == 1 and t.ndim) or now == past for now in t.ravel().tolist()) and (
+        slot is None or (np.shape(slot) in ((), t.shape) and bool(np.all(t == slot)))
+    )
