@@ -22,7 +22,9 @@ from tests.adversary.drawn import EXTREME, MODERATE, Draw, Drawn
 
 LIMIT = 0.010  # seconds, of a step with at most SMALL rows and coordinates
 SMALL = 20
-TIMED = ("affine", "capacity", "quadratic", "max-affine")
+TIMED = (
+    "affine", "capacity", "quadratic", "ball rows", "diagonal", "low rank", "thin stack", "max-affine"
+)  # fmt: skip
 
 
 def draws() -> dict[tuple[str, str], Draw]:

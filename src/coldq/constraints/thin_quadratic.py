@@ -7,7 +7,7 @@ their arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,24 +17,13 @@ from coldq.constraints.constraint import row_margins
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.contractions import dot, matvec, vecmat
 from coldq.errors import InvalidInput
+from coldq.solver.problem import Thin
 
 if TYPE_CHECKING:
     from coldq.domains import Domain
 
 
 DENSE = 4096  # coordinates up to which rows are made into matrices where that is needed
-
-
-class Thin(NamedTuple):
-    """Rows ``sum_i d_i (x_i - c_i)^2 / 2 + |F'x|^2 / 2 + <q, x> - limit`` in arrays over a batch."""
-
-    d: Array
-    center: Array
-    F: Array
-    q: Array
-    limit: Array
-
-    cores = (2, 2, 3, 2, 1)
 
 
 class ThinQuadratic(QuadraticConstraint):

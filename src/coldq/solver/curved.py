@@ -178,12 +178,17 @@ def is_sharp(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> bool:
 
 
 def clash_is_proven(one: QuadraticProblem, x: Array, lam: Array) -> bool:
-    """Whether the hard rows, weighed by these multipliers, are above zero on all of the box.
+    """Whether the hard rows, weighed by these multipliers, are above zero on all of the box."""
+    g, J, size, _ = values(one, x)
+    return tangents_clash(one, x, lam, g, J, size)
+
+
+def tangents_clash(one: Any, x: Array, lam: Array, g: Array, J: Array, size: Array) -> bool:
+    """The same of any rows, from their values, slopes and the sizes of their terms at x.
 
     A convex function lies above its tangent at x, which is least in a corner.
     """
-    low, high, *_, lower, upper = one[3:]
-    g, J, size, _ = values(one, x)
+    low, high, lower, upper = one.floor, one.weights, one.lower, one.upper
     mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
     mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
     if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):
@@ -273,7 +278,7 @@ def unit_of(one: QuadraticProblem, x: Array) -> float:
     return float(known_size(one, x).max(initial=TINY))
 
 
-def known_size(one: QuadraticProblem, x: Array) -> Array:
+def known_size(one: Any, x: Array) -> Array:
     """The size of each coordinate: of itself, or if more of the rounding that it may have."""
     center, gradient, alpha, *_, lower, upper = one
     doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
@@ -298,19 +303,21 @@ def values(one: QuadraticProblem, x: Array) -> tuple[Array, Array, Array, Array]
 
 
 def residual_of(
-    one: QuadraticProblem, x: Array, lam: Array, terms_of_slopes: Array | None = None,
-    rounded: bool = False,
+    one: Any, x: Array, lam: Array, terms_of_slopes: Array | None = None,
+    rounded: bool = False, known: tuple[Array, Array, Array, Array] | None = None,
 ) -> float:  # fmt: skip
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
     gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
     And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
-    Only their rounding does, if they are known to be `rounded` from more digits.
+    Only their rounding does, if they are known to be `rounded` from more digits. Rows that have no
+    matrices come with what :func:`values` gives, `known`.
     """
-    center, gradient, alpha, low, high, _, _, _, lower, upper = one
+    center, gradient, alpha, low, high = one[:5]
+    lower, upper = one.lower, one.upper
     half = 0.5 / float(alpha)
-    g, J, size, most = values(one, x)
+    g, J, size, most = values(one, x) if known is None else known
     most = most if terms_of_slopes is None else most + terms_of_slopes
     y, terms = center - gradient * half, J * (lam * half)[:, None]
     slope = x - y + terms.sum(axis=0)
