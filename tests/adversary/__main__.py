@@ -22,9 +22,7 @@ from tests.adversary.drawn import EXTREME, MODERATE, Draw, Drawn
 
 LIMIT = 0.010  # seconds, of a step with at most SMALL rows and coordinates
 SMALL = 20
-TIMED = (
-    "affine", "capacity", "quadratic", "ball rows", "diagonal", "low rank", "thin stack", "max-affine"
-)  # fmt: skip
+TIMED = ("affine", "capacity", "quadratic", "max-affine")
 
 
 def draws() -> dict[tuple[str, str], Draw]:

@@ -440,7 +440,7 @@ def diagonal_kind(rng: Rng, category: str, X: Placed, scale: Scale, factors: boo
     q = some_matrix(rng, (n, p), scale, category) * X.unit * rng.choice([0.0, 1.0, 1.0])
     units, F = row_units(rng, n, scale), None
     if factors:
-        F = some_matrix(rng, (n, p, int(rng.integers(0, 4))), spread, category)
+        F = np.swapaxes(some_matrix(rng, (n, int(rng.integers(1, 4)), p), spread, category), 1, 2)
         F = np.sqrt(units)[:, None, None] * F
     if rng.random() < 0.4:
         q = -d * (X.spot + X.unit * rng.standard_normal(p))  # a minimum beside the point

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.cascade import HUGE
 from coldq.solver.constants import DOUBT, TERMS, X_FLOOR
-from coldq.solver.curved import SHARP, known_size, residual_of, solve_curved, tangents_clash
+from coldq.solver.curved import NEAR, SHARP, known_size, residual_of, solve_curved, tangents_clash
 from coldq.solver.kernels.one_row import one_row_scratch_size, one_row_step
 from coldq.solver.kernels.thin_rows import thin_scratch_size, thin_step
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
@@ -145,24 +144,45 @@ def solve_thin_rows(problem: ThinProblem) -> tuple[Array, Array, Array, np.ndarr
     clash = np.zeros(residual.shape, bool)
     doubtful = ~(residual <= SHARP) | (np.abs(found).max(axis=-1, initial=0.0) > HUGE)
     for where, one in members(problem, doubtful):
-        begin, finite = x[where], bool(np.isfinite(x[where]).all())
-        if np.isfinite(residual[where]):
-            residual[where] = residual_of(one, begin, found[where], known=one.values(begin))
-            if residual[where] <= SHARP:
-                continue
-        if np.isnan(residual[where]) or not finite:
-            begin = np.clip(one.center, one.lower, one.upper)
-        if one.center.size <= SMALL and np.isfinite(begin).all():
-            dense, order = one.with_matrices(begin)
-            moved, of_rows, worst, clash[where] = solve_curved(dense)
-            lam = np.empty_like(of_rows)
-            lam[order] = of_rows
-            there = np.clip(begin + moved, one.lower, one.upper)
-            if np.isfinite(worst):
-                worst = residual_of(one, there, lam, known=one.values(there))
-            if clash[where] or not residual[where] <= worst:
-                x[where], found[where], residual[where] = there, lam, worst
-        elif not residual[where] <= CURVED_TOLERANCE and finite:
-            g, J, size, _ = one.values(begin)
-            clash[where] = tangents_clash(one, begin, found[where], g, J, size)
+        *best, clash[where] = better(one, x[where], found[where], float(residual[where]))
+        x[where], found[where], residual[where] = best
     return x, found, residual, clash
+
+
+def better(
+    one: ThinProblem, x: Array, lam: Array, worst: float
+) -> tuple[Array, Array, float, bool]:
+    """The best answer of one instance, and whether its hard rows have no common point.
+
+    Where p is small, with matrices: as functions of the way from an answer that is near, as they
+    are, from the best so far, and from the center of a row. A clash that not all see is none.
+    """
+    if not np.isfinite(one.center - one.gradient / one.alpha).all():
+        return x, lam, np.nan, False
+    clip = np.clip(one.center, one.lower, one.upper)
+    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
+        x, lam, worst = clip, np.clip(0.0, one.floor, one.weights), np.inf
+    g, J, size, most = one.values(x)
+    if np.isfinite(worst):
+        worst = residual_of(one, x, lam, known=(g, J, size, most))
+    if worst <= SHARP or tangents_clash(one, x, lam, g, J, size):
+        return x, lam, worst, not worst <= SHARP
+    clashes, best = [], (x, lam, worst)
+    for attempt in range(4 if x.size <= SMALL else 0):
+        if attempt in (0, 2) and not best[2] <= NEAR:
+            continue
+        if attempt == 3 and not one.middle.any():
+            break
+        middle = one.middle[np.argmax(np.abs(one.d * one.middle).max(axis=1, initial=0.0))]
+        origin = (x, 0.0 * x, best[0], middle)[attempt]
+        dense, order = one.with_matrices(origin)
+        moved, of_rows, left, clashing = solve_curved(dense)
+        clashes.append(bool(clashing))
+        there, own = np.clip(origin + moved, one.lower, one.upper), np.empty_like(of_rows)
+        own[order] = of_rows
+        if np.isfinite(left) and np.isfinite(there).all():
+            left = residual_of(one, there, own, known=one.values(there))
+            best = (there, own, left) if not best[2] <= left else best
+        if best[2] <= SHARP:
+            break
+    return *best, bool(clashes) and all(clashes)
