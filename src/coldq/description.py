@@ -50,6 +50,12 @@ OURS = (
     forecasts.Trend,
     forecasts.Seasonal,
 )
+# Forms of quadratic rows, by what makes them.
+FORMS: dict[type, str] = {
+    constraints.DiagonalQuadratic: "QuadraticConstraint.diagonal",
+    constraints.BallRows: "QuadraticConstraint.ball",
+    constraints.LowRankQuadratic: "QuadraticConstraint.low_rank",
+}
 # Made of a user's functions: their parts are looked at, to name the function.
 OF_FUNCTIONS = (domains.CustomDomain, losses.Smooth, constraints.Convex)
 BEYOND = (
@@ -79,7 +85,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
     by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *played, *OURS)}
     return by_name | {
         "Affine.from_measurement": constraints.Affine.from_measurement,
-        "QuadraticConstraint.diagonal": constraints.DiagonalQuadratic,
+        **{name: kind for kind, name in FORMS.items()},
         "SparseAffine": constraints.SparseAffine._of_parts,
         "FromTable": problems.FromTable._of_parts,
     }
@@ -136,8 +142,8 @@ def _name_of(value: Any, words: str) -> str:
     kind = type(value)
     if kind is constraints.Affine and value.measured is not None:
         return "Affine.from_measurement"
-    if kind is constraints.DiagonalQuadratic:
-        return "QuadraticConstraint.diagonal"
+    if kind in FORMS:
+        return FORMS[kind]
     own = getattr(kind, "_of_parts", kind)
     known = constructors().get(kind.__name__) == own
     if not known and kind not in OF_FUNCTIONS:

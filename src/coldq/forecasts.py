@@ -19,7 +19,9 @@ from coldq._tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
 from coldq._values import Array, one_real, whole_number
 from coldq.constraints import (
     Affine,
+    BallRows,
     DiagonalQuadratic,
+    LowRankQuadratic,
     LogCapacity,
     QuadraticConstraint,
     SparseAffine,
@@ -149,6 +151,8 @@ def data_of(g: Any) -> Array:
         return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in parts], axis=-1)
     if isinstance(g, Affine):
         return _joined(g.A, g.b)
+    if isinstance(g, BallRows):
+        return _joined(g.center, g.limit)
     if isinstance(g, QuadraticConstraint):
         return _joined(g.q, g.r)
     if isinstance(g, SparseAffine):
@@ -176,6 +180,10 @@ def with_data(g: Any, data: Array) -> Any:
         return Affine.unchecked(*_parted(data, g.A.shape[-2:]))
     if isinstance(g, DiagonalQuadratic):
         return DiagonalQuadratic(g.d, *_parted(data, g.q.shape[-2:]))
+    if isinstance(g, LowRankQuadratic):
+        return LowRankQuadratic(g.d, g.F, *_parted(data, g.q.shape[-2:]))
+    if isinstance(g, BallRows):
+        return BallRows.of_limit(*_parted(data, g.center.shape[-2:]))
     if isinstance(g, QuadraticConstraint):
         return QuadraticConstraint.unchecked(g.P, *_parted(data, g.q.shape[-2:]))
     if isinstance(g, SparseAffine):

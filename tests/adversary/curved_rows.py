@@ -49,8 +49,10 @@ def affine_rows(A: np.ndarray, b: np.ndarray, thin: bool = False) -> Rows:
     )  # fmt: skip
 
 
-def quadratic_rows(P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool = False) -> Rows:
-    """Quadratic rows, as such or as functions with hessians."""
+def quadratic_rows(
+    P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool = False, constraint: Any = None
+) -> Rows:
+    """Quadratic rows, as such, or as functions with hessians, or as a constraint that is the same."""
     B, a, c = P.astype(LONG), q.astype(LONG), r.astype(LONG)
 
     def value(x: np.ndarray) -> np.ndarray:
@@ -62,7 +64,7 @@ def quadratic_rows(P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool 
             axis=1
         ) + np.abs(c)
 
-    g: Any = coldq.QuadraticConstraint(P, q, r)
+    g: Any = constraint or coldq.QuadraticConstraint(P, q, r)
     if functions:
         g = coldq.Convex(lambda x: (0.5 * (P @ x) + q) @ x - r, lambda x: P @ x + q, lambda x: P,
                          len(r))  # fmt: skip
@@ -72,6 +74,41 @@ def quadratic_rows(P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool 
         lambda by: quadratic_rows(P, q, r + by, functions), curved=True,
         wobble=lambda x: np.abs(B) @ np.abs(x) + np.abs(a),
     )  # fmt: skip
+
+
+def ball_rows(c: np.ndarray, radius: np.ndarray, margin: np.ndarray) -> Rows:
+    """Ball-shaped rows: their terms are those of the way from the center, and x's rounding."""
+    C, limit = c.astype(LONG), radius.astype(LONG) ** 2 - margin.astype(LONG)
+
+    def value(x: np.ndarray) -> np.ndarray:
+        return np.square(x - C).sum(axis=1) - limit
+
+    def size(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        away = np.abs(x - C)
+        least = 1e-3 * (away + at - np.abs(x)).max(axis=1, keepdims=True)
+        rounding = 2e-7 * away * (np.abs(x) + np.abs(C))
+        return (np.square(np.maximum(away, least)) + rounding).sum(axis=1) + np.abs(limit)
+
+    def shifted(by: np.ndarray) -> Rows:
+        moved = (limit + by).astype(float)
+        return ball_rows(c, np.sqrt(np.maximum(moved, 0.0)), np.maximum(-moved, 0.0))
+
+    return Rows(
+        coldq.QuadraticConstraint.ball(c, radius).tightened(margin), value,
+        lambda x, room: (np.arange(len(c)), 2.0 * (x - C), value(x)), size, shifted, curved=True,
+        wobble=lambda x: 2.0 * (np.abs(x) + np.abs(C)),
+    )  # fmt: skip
+
+
+def thin_rows(d: np.ndarray, F: np.ndarray | None, q: np.ndarray, r: np.ndarray) -> Rows:
+    """Diagonal rows, or with factors, judged by their matrices."""
+    g: Any = coldq.QuadraticConstraint.diagonal(d, q, r)
+    P = d.astype(LONG)[:, :, None] * np.eye(d.shape[1])
+    if F is not None:
+        g = coldq.QuadraticConstraint.low_rank(d, F, q, r)
+        P = P + F.astype(LONG) @ np.swapaxes(F, 1, 2)
+    judged = quadratic_rows(P, q, r, constraint=g)
+    return judged._replace(shifted=lambda by: thin_rows(d, F, q, r + by))
 
 
 def piecewise_rows(A: np.ndarray, b: np.ndarray) -> Rows:
@@ -384,6 +421,32 @@ def quadratic_kind(
     return quadratic_rows(P * units[:, None, None], q * units[:, None], np.zeros(n), functions)
 
 
+def ball_kind(rng: Rng, category: str, X: Placed, scale: Scale) -> Rows:
+    n, p = int(rng.choice([1, 1, 1, 2, 3])), X.spot.size
+    away = X.unit * rng.choice([0.0, 0.3, 1.0, 1.0, 30.0, 10.0**scale.spread])
+    c = X.spot + away * rng.standard_normal((n, p))
+    if category == "duplicates":
+        c[:] = c[0]
+    if category == "nearly parallel":
+        c[:] = c[0] * (1.0 + 10.0 ** rng.uniform(-10.0, -2.0) * rng.standard_normal((n, p)))
+    return ball_rows(c, np.full(n, X.unit * rng.choice([0.1, 1.0])), np.zeros(n))
+
+
+def diagonal_kind(rng: Rng, category: str, X: Placed, scale: Scale, factors: bool = False) -> Rows:
+    n, p = int(rng.choice([1, 1, 1, 2, 3])), X.spot.size
+    spread = scale._replace(spread=0.5 * scale.spread)
+    d = np.square(some_matrix(rng, (n, p), spread, category))
+    d *= rng.choice([0.0, 1e-6, 1.0, 1.0, 1.0], (n, 1))
+    q = some_matrix(rng, (n, p), scale, category) * X.unit * rng.choice([0.0, 1.0, 1.0])
+    units, F = row_units(rng, n, scale), None
+    if factors:
+        F = np.swapaxes(some_matrix(rng, (n, int(rng.integers(1, 4)), p), spread, category), 1, 2)
+        F = np.sqrt(units)[:, None, None] * F
+    if rng.random() < 0.4:
+        q = -d * (X.spot + X.unit * rng.standard_normal(p))  # a minimum beside the point
+    return thin_rows(d * units[:, None], F, q * units[:, None], np.zeros(n))
+
+
 def capacity_kind(rng: Rng, category: str, X: Placed, scale: Scale) -> Rows:
     p, box = X.spot.size, X.domain.box
     reach = max(float(-box.lower.min()), 0.1 * X.unit)
@@ -528,6 +591,17 @@ without_hessian = partial(functions_kind, kinds=SMOOTH + KINKED, hessian=False)
 KINDS = {
     "capacity": Kind(capacity_kind, 20, AFFINE, ("box", "product of boxes"), bounded=True),
     "quadratic": Kind(quadratic_kind, 12, CURVED),
+    "ball rows": Kind(ball_kind, 12, CURVED),
+    "diagonal": Kind(diagonal_kind, 12, CURVED),
+    "low rank": Kind(partial(diagonal_kind, factors=True), 12, CURVED),
+    "thin stack": Kind(
+        partial(
+            stack_kind,
+            (ball_kind, diagonal_kind, partial(diagonal_kind, factors=True), affine_kind),
+        ),
+        10,
+        CURVED,
+    ),
     "max-affine": Kind(pieces_kind, 12, AFFINE, FLAT),
     "convex": Kind(functions_kind, 8, CURVED, bounded=True),
     "convex without hessian": Kind(without_hessian, 6, GAP, FLAT, gap, bounded=True),

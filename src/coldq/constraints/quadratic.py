@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,8 @@ from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from coldq.constraints.thin_quadratic import BallRows, DiagonalQuadratic, LowRankQuadratic
     from coldq.domains import Domain
-
-
-DENSE = 4096  # coordinates up to which diagonal rows are made into matrices where that is needed
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -64,19 +62,23 @@ class QuadraticConstraint(Kind, Value):
     def diagonal(cls, d: ArrayLike, q: ArrayLike, r: ArrayLike) -> DiagonalQuadratic:
         """``sum_i d_ni x_i^2 / 2 + <q_n, x> - r_n`` with d of shape ``(..., N, p)``, not negative.
 
-        Only the diagonal is kept. One such row on a box is one multiplier to find: some passes over
-        x, with thousands of coordinates well below a millisecond each.
+        Only the diagonal is kept, and no matrix is looked at. One such row on a box is one
+        multiplier to find: some passes over x, tens of microseconds with thousands of coordinates.
 
         >>> import coldq
         >>> g = coldq.QuadraticConstraint.diagonal([[2.0, 4.0]], [[0.0, 0.0]], [3.0])
         >>> g.value([1.0, 1.0])  # x_1^2 + 2 x_2^2 - 3
         array([0.])
         """
+        from coldq.constraints.thin_quadratic import DiagonalQuadratic
+
         return DiagonalQuadratic(d, q, r)
 
     @classmethod
-    def ball(cls, center: ArrayLike, radius: ArrayLike) -> DiagonalQuadratic:
+    def ball(cls, center: ArrayLike, radius: ArrayLike) -> BallRows:
         """``|x - center_n|^2 - radius_n^2`` with centers of shape ``(..., N, p)``.
+
+        Center and radius are kept as they are, so that a ball far from the origin loses no digits.
 
         >>> import coldq
         >>> near = coldq.QuadraticConstraint.ball([[3.0, 0.0]], [1.0])
@@ -84,15 +86,29 @@ class QuadraticConstraint(Kind, Value):
         >>> coldq.penalised_step([0.0, 0.0], [0.0, 0.0], 1.0, float("inf"), near, X).x
         array([2., 0.])
         """
-        c, size = real_array("center", center, 2), real_array("radius", radius, 1)
-        if c.shape[-2] != size.shape[-1] or not (size >= 0.0).all():
-            raise InvalidInput(
-                f"centers of shape {c.shape} need radii of shape (..., {c.shape[-2]}), not "
-                f"negative, but they are {size}"
-            )
-        # (r - |c|)(r + |c|) keeps the digits that r^2 - |c|^2 loses.
-        away = np.sqrt(np.square(c).sum(axis=-1))
-        return DiagonalQuadratic(np.full(c.shape, 2.0), -2.0 * c, (size - away) * (size + away))
+        from coldq.constraints.thin_quadratic import BallRows
+
+        return BallRows(center, radius)
+
+    @classmethod
+    def low_rank(
+        cls, d: ArrayLike, F: ArrayLike, q: ArrayLike, r: ArrayLike
+    ) -> LowRankQuadratic:
+        """``sum_i d_ni x_i^2 / 2 + |F_n'x|^2 / 2 + <q_n, x> - r_n``, F of shape ``(..., N, p, k)``.
+
+        The risk of a factor model: k factors and what each coordinate has of its own. Nothing of
+        p by p is made, and the rows are convex as they are written.
+
+        >>> import coldq
+        >>> g = coldq.QuadraticConstraint.low_rank(
+        ...     [[2.0, 2.0, 2.0]], [[[1.0], [1.0], [1.0]]], [[0.0, 0.0, 0.0]], [6.0]
+        ... )
+        >>> g.value([1.0, 1.0, 2.0])  # |x|^2 + (x_1 + x_2 + x_3)^2 / 2 - 6
+        array([8.])
+        """
+        from coldq.constraints.thin_quadratic import LowRankQuadratic
+
+        return LowRankQuadratic(d, F, q, r)
 
     @classmethod
     def unchecked(cls, P: Array, q: Array, r: Array) -> QuadraticConstraint:
@@ -144,89 +160,6 @@ class QuadraticConstraint(Kind, Value):
         """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
         rows, exact = _largest_rows(self.P - other.P, self.q - other.q, self.r - other.r, domain)
         return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class DiagonalQuadratic(QuadraticConstraint):
-    """Quadratic rows of which only the diagonals are kept; what needs the matrices makes them.
-
-    From :meth:`QuadraticConstraint.diagonal` and :meth:`QuadraticConstraint.ball`.
-    """
-
-    d: Array
-
-    cores: ClassVar[dict[str, int]] = {"d": 2, "q": 2, "r": 1}
-
-    def __init__(self, d: ArrayLike, q: ArrayLike, r: ArrayLike) -> None:
-        self._set(d=real_array("d", d, 2), q=real_array("q", q, 2), r=real_array("r", r, 1))
-        if self.d.shape[-2:] != self.q.shape[-2:] or self.r.shape[-1] != self.q.shape[-2]:
-            raise InvalidInput(
-                f"q of shape {self.q.shape} needs d of shape (..., {self.q.shape[-2]}, "
-                f"{self.q.shape[-1]}) and r of shape (..., {self.q.shape[-2]}), but d has "
-                f"{self.d.shape} and r has {self.r.shape}"
-            )
-        if (self.d < 0.0).any():
-            where = first_index(self.d < 0.0)
-            raise InvalidInput(
-                f"d must not be negative for g_n to be convex, but is {self.d[where]} at index "
-                f"{where}"
-            )
-        joint_batch(d=self.d.shape[:-2], q=self.q.shape[:-2], r=self.r.shape[:-1])
-
-    @property
-    def P(self) -> Array:  # type: ignore[override]
-        """The matrices, made on the spot."""
-        if self.dim > DENSE:
-            raise InvalidInput(
-                f"{self.n_constraints} diagonal rows in {self.dim} coordinates are solved one at a "
-                f"time and on a box; elsewhere their matrices are needed, up to {DENSE} coordinates"
-            )
-        return self.d[..., None] * np.eye(self.dim)
-
-    def _contents(self) -> tuple[Any, ...]:
-        return tuple((a.shape, a.tobytes()) for a in (self.d, self.q, self.r))
-
-    def __repr__(self) -> str:
-        return f"QuadraticConstraint.diagonal(d of shape {self.d.shape})"
-
-    def value(self, x: ArrayLike) -> Array:
-        """``sum_i d_ni x_i^2 / 2 + <q_n, x> - r_n``."""
-        x = point(x, self.dim)[..., None, :]
-        return dot(0.5 * self.d * x + self.q, x) - self.r
-
-    def jacobian(self, x: ArrayLike) -> Array:
-        """``d_n x + q_n``, one row for every n."""
-        return self.d * point(x, self.dim)[..., None, :] + self.q
-
-    def tightened(self, margin: ArrayLike) -> DiagonalQuadratic:
-        """``g + margin``, with a margin for each row; leading axes broadcast."""
-        rows = row_margins(margin, self.n_constraints, self.batch)
-        return DiagonalQuadratic(self.d, self.q, self.r - rows)
-
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """``max over the domain and the rows of |g|``; exact on a box."""
-        rows, exact = _largest_sums(self.d, self.q, self.r, domain)
-        return rows.max(axis=-1, initial=0.0), exact
-
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
-        """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
-        if not isinstance(other, DiagonalQuadratic):
-            return super().max_difference(other, domain)
-        rows, exact = _largest_sums(self.d - other.d, self.q - other.q, self.r - other.r, domain)
-        return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
-
-
-def _largest_sums(d: Array, q: Array, r: Array, domain: Domain) -> tuple[Array, bool]:
-    """``max of |sum_i d_i x_i^2 / 2 + q_i x_i - r|`` over the box around a domain, row by row."""
-    box = domain.around
-    low, high = box.lower[..., None, :], box.upper[..., None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        turn = np.where(d != 0.0, -q / d, low)
-        turn = np.where((turn > low) & (turn < high), turn, low)
-        values = np.stack([(0.5 * d * x + q) * x for x in (low, high, turn)])
-    values = np.where((d == 0.0) & (q == 0.0), 0.0, values)  # 0 times an infinite bound
-    ends = values.min(axis=0).sum(axis=-1) - r, values.max(axis=0).sum(axis=-1) - r
-    return np.maximum(np.abs(ends[0]), np.abs(ends[1])), box is domain
 
 
 def require_semidefinite(P: Array, room: Array) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, least_zero
 from coldq.constraints import (
     Affine,
+    BallRows,
     LogCapacity,
     MaxAffine,
     QuadraticConstraint,
@@ -131,6 +132,8 @@ def tightened_by(g: Any, headroom: Array) -> Any:
         limits = g.demand[..., None]
     elif isinstance(g, Affine | SparseAffine):
         limits = g.b
+    elif isinstance(g, BallRows):
+        limits = g.limit
     elif isinstance(g, QuadraticConstraint):
         limits = g.r
     else:

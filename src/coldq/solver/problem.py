@@ -175,6 +175,27 @@ class Part(NamedTuple):
         return Part(P, self.A + bent, limit)
 
 
+class Thin(NamedTuple):
+    """Rows ``sum_i d_i (x_i - c_i)^2 / 2 + |F'x|^2 / 2 + <q, x> - limit`` in arrays over a batch."""
+
+    d: Array
+    center: Array
+    F: Array
+    q: Array
+    limit: Array
+
+    cores = (2, 2, 3, 2, 1)
+
+    @property
+    def n_constraints(self) -> int:
+        return self.q.shape[-2]
+
+    def factors(self) -> Array:
+        """The columns of F as rows, those of each row n in turn."""
+        *batch, n, p, k = self.F.shape
+        return np.swapaxes(self.F, -1, -2).reshape(*batch, n * k, p)
+
+
 def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     """The instance at `where` of a batch; what has no members of its own, all share."""
     alone = []

@@ -19,9 +19,15 @@ from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.constraints.constraint import row_numbers
 from coldq.constraints.convex import Convex
 from coldq.constraints.max_affine import MaxAffine
-from coldq.constraints.quadratic import DiagonalQuadratic, QuadraticConstraint
+from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
+from coldq.constraints.thin_quadratic import (
+    BallRows,
+    DiagonalQuadratic,
+    LowRankQuadratic,
+    ThinQuadratic,
+)
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain
@@ -32,9 +38,10 @@ from coldq.step.affine import solve_rows, solve_sparse, solve_unconstrained
 from coldq.step.convex import solve_convex, solve_stacked
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
-from coldq.step.quadratic import solve_diagonal, solve_quadratic
+from coldq.step.quadratic import solve_quadratic
 from coldq.step.residuals import Residuals, listening, tell
 from coldq.step.slot import Slot
+from coldq.step.thin_quadratic import solve_thin
 
 __all__ = ["Residuals", "Step", "penalised_step", "solve"]
 
@@ -42,7 +49,9 @@ __all__ = ["Residuals", "Step", "penalised_step", "solve"]
 SOLVERS: dict[type, Callable[[Slot], Step]] = {
     Affine: solve_rows,
     Convex: solve_convex,
-    DiagonalQuadratic: solve_diagonal,
+    BallRows: solve_thin,
+    DiagonalQuadratic: solve_thin,
+    LowRankQuadratic: solve_thin,
     LogCapacity: solve_log_capacity,
     MaxAffine: solve_max_affine,
     QuadraticConstraint: solve_quadratic,
@@ -86,7 +95,7 @@ def solve(
 def solver_of(constraint: Any, domain: Domain) -> Callable[[Slot], Step]:
     """What solves a constraint on a domain; raises if nothing does."""
     if type(constraint) not in SOLVERS:
-        known = (kind.__name__ for kind in SOLVERS if kind is not DiagonalQuadratic)
+        known = (kind.__name__ for kind in SOLVERS if not issubclass(kind, ThinQuadratic))
         raise InvalidInput(
             f"no solver for a {type(constraint).__name__} on a {type(domain).__name__}; there is "
             f"one for {', '.join(known)}. A convex constraint of your "

@@ -15,6 +15,7 @@ from coldq.constraints import Affine, Unconstrained
 from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.constraints.stacked import Stacked
+from coldq.constraints.thin_quadratic import ThinQuadratic
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step, raise_if_failed
 from coldq.solver.cutting_planes import Known, certificate, cutting_planes
@@ -22,6 +23,7 @@ from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
 from coldq.step.quadratic import solve_parts
 from coldq.step.slot import Slot, bounds_of, one_way
+from coldq.step.thin_quadratic import solve_thin_parts
 
 DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
 
@@ -115,5 +117,7 @@ def solve_stacked(slot: Slot) -> Step:
     """Affine and quadratic parts go to the compiled kernel together, all else to the models."""
     parts = [part for part in slot.constraint.parts if not isinstance(part, Unconstrained)]
     if parts and all(isinstance(part, Affine | QuadraticConstraint) for part in parts):
-        return solve_parts(slot, parts)
+        thin = [isinstance(part, ThinQuadratic) for part in parts]
+        alike = all(isinstance(part, Affine | ThinQuadratic) for part in parts)
+        return (solve_thin_parts if any(thin) and alike else solve_parts)(slot, parts)
     return solve_convex(slot)

@@ -7,39 +7,14 @@ import numpy as np
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
-from coldq.solver.curved import DiagonalProblem, assemble, one_multiplier, solve_curved
-from coldq.solver.problem import QuadraticProblem, members
+from coldq.solver.curved import assemble, solve_curved
+from coldq.solver.problem import QuadraticProblem
 from coldq.step.slot import Slot, bounds_of, one_way, part_of
 
 
 def solve_quadratic(slot: Slot) -> Step:
     """The answers of a batch; raises if any instance has none."""
     return solve_parts(slot, [slot.constraint])
-
-
-def solve_diagonal(slot: Slot) -> Step:
-    """One row without mixed terms on a box has one multiplier, and x is a formula of it.
-
-    More rows, and other domains, go with all others.
-    """
-    center, gradient, alpha, weights, _, constraint, domain = slot
-    if constraint.n_constraints != 1 or domain.hard:
-        return solve_quadratic(slot)
-    if (slot.low < 0.0).any():
-        raise one_way("quadratic", slot.low)
-    slot.require_fit()
-    problem = DiagonalProblem(
-        center, gradient, alpha, slot.low, weights, constraint.d, constraint.q, constraint.r,
-        domain.box.lower, domain.box.upper,
-    )  # fmt: skip
-    batch = center.shape[:-1]
-    x, multipliers, worst = np.empty(center.shape), np.empty((*batch, 1)), np.empty(batch)
-    for where, one in members(problem, np.ones(batch, bool)):
-        x[where], multipliers[where], worst[where] = one_multiplier(one)
-    answer = Step(x, multipliers, worst)
-    if not (worst <= CURVED_TOLERANCE).all():
-        raise_if_failed(answer, np.isinf(worst), CURVED_TOLERANCE)
-    return answer
 
 
 def solve_parts(slot: Slot, parts: list[Affine | QuadraticConstraint]) -> Step:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array
-from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
+from coldq.constraints import Affine, BallRows, Constraint, LogCapacity, Unconstrained
 from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.constraints.sparse_affine import SparseAffine
@@ -92,6 +92,9 @@ def modelled_rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
     if isinstance(constraint, SparseAffine):
         g = constraint.A @ x - constraint.b
         return [g[n] for n in range(constraint.n_constraints)]
+    if isinstance(constraint, BallRows):
+        away = zip(constraint.center, constraint.limit, strict=True)
+        return [cp.sum_squares(x - c) - limit for c, limit in away]
     if isinstance(constraint, QuadraticConstraint):
         rows = []
         for P, q, r in zip(constraint.P, constraint.q, constraint.r, strict=True):

@@ -6,7 +6,7 @@ longer quadratic: Newton's method with a line search on the slope.
 
 import math
 
-from coldq.compiled import batch_kernel, compiled, cube, matrix, vector
+from coldq.compiled import batch_kernel, compiled, cube, inlined, matrix, vector
 from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
@@ -274,13 +274,9 @@ def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
             rows[HESSIAN + c, a] = s
 
 
-@compiled
-def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
-    """Go along d until the dual's slope has nearly vanished.
-
-    How many places were tried: 0 if it does not rise, below 0 if it rises for ever.
-    """
-    n = rows.shape[1]
+@inlined
+def begin_search(rows, n, m):
+    """Keep the multipliers; the dual's slope along d, and how far they may go along it."""
     first = 0.0
     limit = math.inf
     for a in range(m):
@@ -290,50 +286,82 @@ def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
             limit = min(limit, rows[UP, a] / max(d, TINY))
         elif d < 0.0:
             limit = min(limit, rows[DOWN, a] / min(d, -TINY))
+    for k in range(n):
+        rows[STEP, k] = rows[MU, k]
+    return first, max(limit, 1.0)
+
+
+@inlined
+def move_along(rows, m, t):
+    """The multipliers at a place along d; those that meet a bound are at it exactly."""
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        move = t * rows[D, a]
+        if move >= rows[UP, a]:
+            rows[MU, k] = rows[HI, k]
+        elif move <= rows[DOWN, a]:
+            rows[MU, k] = rows[LO, k]
+        else:
+            rows[MU, k] = rows[STEP, k] + move
+
+
+@inlined
+def slope_along(rows, m):
+    """The dual's slope along d at x."""
+    slope = 0.0
+    for a in range(m):
+        slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
+    return slope
+
+
+@inlined
+def next_place(t, slope, limit, left, left_slope, right, right_slope):
+    """The next place to try along d, and between which the dual's maximum lies."""
+    if slope > 0.0:
+        # Where the slope hardly falls, go ten times as far.
+        ahead = t + (t - left) * slope / max(left_slope - slope, 0.11 * slope)
+        left = t
+        left_slope = slope
+        t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
+        if right < math.inf:
+            t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
+    else:
+        right = t
+        right_slope = slope
+        share = left_slope / (left_slope - slope)
+        t = left + (right - left) * min(max(share, 0.05), 0.95)
+    return t, left, left_slope, right, right_slope
+
+
+@compiled
+def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
+    """Go along d until the dual's slope has nearly vanished.
+
+    How many places were tried: 0 if it does not rise, below 0 if it rises for ever.
+    """
+    n = rows.shape[1]
+    first, limit = begin_search(rows, n, m)
     if not (first > 0.0):
         return 0
-    limit = max(limit, 1.0)
     left = 0.0
     left_slope = first
     right = math.inf
     right_slope = 0.0
     t = 1.0
     tried = 0
-    for k in range(n):
-        rows[STEP, k] = rows[MU, k]
     for _ in range(60):
-        for a in range(m):
-            k = int(rows[CHOSEN, a])
-            move = t * rows[D, a]
-            if move >= rows[UP, a]:
-                rows[MU, k] = rows[HI, k]
-            elif move <= rows[DOWN, a]:
-                rows[MU, k] = rows[LO, k]
-            else:
-                rows[MU, k] = rows[STEP, k] + move
+        move_along(rows, m, t)
         minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
         set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
         tried += 1
-        slope = 0.0
-        for a in range(m):
-            slope += rows[D, a] * rows[G, int(rows[CHOSEN, a])]
+        slope = slope_along(rows, m)
         if abs(slope) <= SEARCH * first or (slope > 0.0 and t >= limit):
             break
-        if slope > 0.0:
-            # Where the slope hardly falls, go ten times as far.
-            ahead = t + (t - left) * slope / max(left_slope - slope, 0.11 * slope)
-            left = t
-            left_slope = slope
-            t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
-            if right < math.inf:
-                t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
-            if t > 1e100:
-                return -1
-        else:
-            right = t
-            right_slope = slope
-            share = left_slope / (left_slope - slope)
-            t = left + (right - left) * min(max(share, 0.05), 0.95)
+        t, left, left_slope, right, right_slope = next_place(
+            t, slope, limit, left, left_slope, right, right_slope
+        )
+        if t > 1e100:
+            return -1
         if not (left < t and t < right):
             break
     return tried

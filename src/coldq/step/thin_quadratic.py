@@ -1,0 +1,90 @@
+"""Quadratic rows without matrices: ball-shaped, diagonal, low-rank plus diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints import Affine
+from coldq.constraints.thin_quadratic import BallRows, DiagonalQuadratic, ThinQuadratic
+from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
+from coldq.solver.problem import HINGE, BallRow, Thin, append
+from coldq.solver.thin_rows import OneRow, ThinProblem, joined, run_one_row, solve_thin_rows
+from coldq.step.slot import Slot, one_way
+
+ROUND, FLAT = np.array(1.0), np.array(0.0)
+TWO = np.array([2.0])  # |x - c|^2 as d |x - c|^2 / 2
+
+
+def solve_thin(slot: Slot) -> Step:
+    """One row without factors on a box has one multiplier, of which x is a formula."""
+    g, domain = slot.constraint, slot.domain
+    if slot.floor is not HINGE and (slot.low < 0.0).any():
+        raise one_way("quadratic", slot.low)
+    if g.n_constraints == 1 and not domain.hard and isinstance(g, BallRows | DiagonalQuadratic):
+        slot.require_fit()
+        return one_row(slot)
+    return solve_thin_parts(slot, [g])
+
+
+def one_row(slot: Slot) -> Step:
+    """The answers of a batch with one row on a box."""
+    center, gradient, alpha, weights, _, g, domain = slot
+    round_ = isinstance(g, BallRows)
+    rows = (ROUND, TWO, g.center, g.limit) if round_ else (FLAT, g.d[..., 0, :], g.q, g.r)
+    x, multiplier, residual = run_one_row(
+        OneRow(
+            center, gradient, np.asarray(alpha), slot.low[..., 0], weights[..., 0], rows[0],
+            rows[1], rows[2][..., 0, :], rows[3][..., 0], domain.box.lower, domain.box.upper,
+        )
+    )  # fmt: skip
+    answer = Step(x, multiplier[..., None], residual[()])
+    if not (residual <= CURVED_TOLERANCE).all():
+        raise_if_failed(answer, np.isinf(residual), CURVED_TOLERANCE)
+    return answer
+
+
+def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
+    """A stack of rows without matrices and of affine ones, on any domain."""
+    n, p, low, high = slot.constraint.n_constraints, slot.domain.dim, slot.low, slot.weights
+    begin = 0
+    for part in parts:
+        own = low[..., begin : begin + part.n_constraints]
+        begin += part.n_constraints
+        if isinstance(part, ThinQuadratic) and (own < 0.0).any():
+            raise one_way("quadratic", own)
+    slot.require_fit()
+    rows = [thin_of(part, p) for part in parts]
+    for part, least in slot.domain.hard:
+        rows.append(thin_of(part, p))
+        low = append(low, np.full(rows[-1].n_constraints, least), 1)
+        high = append(high, np.full(rows[-1].n_constraints, np.inf), 1)
+    box = slot.domain.box
+    problem = ThinProblem(
+        slot.center, slot.gradient, np.asarray(slot.alpha), low, high, *joined(rows), box.lower,
+        box.upper,
+    )
+    x, found, residual, clash = solve_thin_rows(problem)
+    answer = Step(x, np.ascontiguousarray(found[..., :n]), residual[()])
+    if not (residual <= CURVED_TOLERANCE).all():
+        raise_if_failed(answer, clash, CURVED_TOLERANCE)
+    return answer
+
+
+def thin_of(part: Affine | ThinQuadratic | BallRow, p: int) -> Thin:
+    """The arrays of rows; a ball's own in units of its radius."""
+    if isinstance(part, ThinQuadratic):
+        return part.thin
+    if isinstance(part, Affine):
+        none = np.zeros(part.A.shape[-2:])
+        return Thin(none, none, np.zeros((*none.shape, 0)), part.A, part.b)
+    last = part.first + part.center.shape[-1]
+    batch = np.broadcast_shapes(part.radius.shape, part.center.shape[:-1])
+    d, middle = np.zeros((*batch, 1, p)), np.zeros((*batch, 1, p))
+    d[..., 0, part.first : last] = (2.0 / part.radius)[..., None]
+    middle[..., 0, part.first : last] = part.center
+    limit: Array = np.broadcast_to(part.radius, batch)[..., None]
+    none = np.zeros((1, p))
+    return Thin(d, middle, np.zeros((1, p, 0)), none, np.ascontiguousarray(limit))
