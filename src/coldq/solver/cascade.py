@@ -23,7 +23,7 @@ from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, members
+from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
 
@@ -135,10 +135,27 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
         again = solve_extended(one, start)
+        if again.residual > TOLERANCE and not (again.clash or one.soft.any()):
+            again = solve_extended(one, undecided(one, again.x, again.multipliers))
         clash[where] = again.clash
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
+
+
+def undecided(one: AffineProblem, x: Array, multipliers: Array) -> Array:
+    """Multipliers to start from where a search from face to face went in circles, as it may where
+    more rows and bounds meet than there are coordinates: an interior-point method knows no faces.
+    """
+    from coldq.solver.last_resort import on_quadratic_rows
+
+    rows = QuadraticProblem(*one[:5], np.zeros((0, x.size, x.size)), *one[6:])
+    ends = np.abs(np.concatenate([one.lower, one.upper, x]))
+    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
+    for _, multipliers, left in on_quadratic_rows(rows, unit, x, multipliers, False):
+        if left <= ROUGH:
+            break
+    return multipliers
 
 
 def guessed(one: AffineProblem) -> Array | None:

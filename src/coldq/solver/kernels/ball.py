@@ -131,7 +131,8 @@ def solve_ball(
         if not (s_inner < t and t < s_outer):
             break
         s = t
-    return max(residual, abs(reach - radius) / size)
+    # The promise is relative to the ball, and only where its center is far to the digits of that.
+    return max(residual, abs(reach - radius) / (radius + 1e-3 * (size - radius)))
 
 
 @batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(),(),(s)->(p),(n),()")
