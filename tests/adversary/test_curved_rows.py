@@ -51,6 +51,14 @@ def test_every_step_drawn_at_extreme_scales_is_solved(rows: str, domain: str) ->
     assert not [words for words in wrong if words]
 
 
+def test_a_coordinate_at_zero_but_for_rounding_is_no_failure() -> None:
+    key = [602, 2973, *b"max-affine product moderate"]
+    drawn = DRAWS["max-affine", "product"](np.random.default_rng(key), MODERATE)
+    step = drawn.solve()  # x_4 = 0 minimises, all of whose terms vanish
+    assert step.residual <= 1e-9
+    assert drawn.judge(step) <= drawn.allowed
+
+
 def test_max_affine_rows_are_solved_whatever_their_weight() -> None:
     g = coldq.MaxAffine([[[1.0], [-1.0]]], [[0.8, -0.2]])
     X = coldq.Box(0.0, 1.0, dim=1)

@@ -9,7 +9,7 @@ hold x. Fifteen Newton steps from inside find which they are, and nearly how muc
 import math
 
 from coldq.compiled import compiled, kernel
-from coldq.solver.constants import DOUBT, TINY, X_FLOOR
+from coldq.solver.constants import DOUBT, LEAST_SIZE, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 
 STEPS = 40
@@ -306,13 +306,16 @@ def judge(
         top[k] = max(top[k], values[r])
         widest[k] = max(widest[k], scales[r])
         sums[k] += mu[r]
+    least = TINY
+    for i in range(y.size):
+        least = max(least, LEAST_SIZE * abs(x[i]))
     worst = 0.0
     broken = 0.0
     for i in range(y.size):
         # Off by the least of two: in its slope, relative to the terms of that, or in its way to
         # where the slope would lead, relative to its own size.
         way = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i]))
-        off = min(way / max(known[i], TINY), abs(x[i] - y[i] + pull[i]) / size[i])
+        off = min(way / max(known[i], least), abs(x[i] - y[i] + pull[i]) / size[i])
         worst = max(worst, off)
         broken += off
     for r in range(b.size):
