@@ -285,4 +285,7 @@ def _array(value: Mapping[str, Any], path: str) -> np.ndarray:
             f"{path} has {len(data)} bytes, but its shape {list(sizes)} needs "
             f"{math.prod(sizes) * kind.itemsize}"
         )
-    return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))
+    try:
+        return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))
+    except ValueError as error:  # of no numbers, and yet too long
+        raise InvalidInput(f"{path} has the shape {list(sizes)!r:.200}: {error}") from None
