@@ -69,9 +69,9 @@ def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
     from coldq import problems
     from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
-    from coldq.networks import Alternating
+    from coldq.networks import Alternating, Dropped, Noisy, Quantised
 
-    around = Decentralised, Alternating, Forecasting, SafetyMargin  # other learners
+    around = Decentralised, Alternating, Quantised, Noisy, Dropped, Forecasting, SafetyMargin  # other learners
     played = (
         problems.TimeVarying,
         problems.OnlineQuadratic,

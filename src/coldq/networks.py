@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, as_array, one_real, real_array, whole_number
+from coldq._values import (
+    Array,
+    Value,
+    as_array,
+    least_zero,
+    one_real,
+    positive,
+    real_array,
+    whole_number,
+)
 from coldq.constraints import Affine, Kind
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -180,6 +189,123 @@ class Alternating(Value):
 
     def __call__(self, t: int) -> Array:
         return self.matrices[(t - 1) % len(self.matrices)]
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Messages rounded to multiples of `step`; an agent knows its own decision as it is.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> networks.Quantised(0.5).sent(np.array([[0.3, 0.6]]), np.array([1]))
+    array([[0.5, 0.5]])
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", float(positive("step", one_real("step", self.step))))
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
+        return self.step * np.round(x / self.step)
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard."""
+        return W
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Messages with normal noise of a standard deviation, drawn from seed and slot alone.
+
+    So a run that is resumed hears what it would have heard, and all of a batch hear the same noise.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> link, x = networks.Noisy(0.1, seed=3), np.zeros((2, 4))
+    >>> bool((link.sent(x, np.array(7)) == link.sent(x, np.array(7))).all())
+    True
+    """
+
+    deviation: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        size = one_real("deviation", self.deviation)
+        object.__setattr__(self, "deviation", float(least_zero("deviation", size)))
+        whole_number("seed", self.seed, 0)
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
+        size = x.shape[-2:]
+        return x + self.deviation * _by_slot(t, lambda slot: _draws(self, slot, size))
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard."""
+        return W
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Every link fails in a slot with some probability, both ways, drawn from seed and slot alone.
+
+    What an agent does not hear it replaces by its own decision, so that weights stay doubly
+    stochastic.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> W = networks.metropolis(networks.ring(3))
+    >>> bool((networks.Dropped(1.0).kept(W, np.array(1)) == np.eye(3)).all())
+    True
+    """
+
+    probability: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        share = one_real("probability", self.probability)
+        if not 0.0 <= share <= 1.0:
+            raise InvalidInput(f"probability must lie in [0, 1], but is {share}")
+        object.__setattr__(self, "probability", share)
+        whole_number("seed", self.seed, 0)
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send: their decisions."""
+        return x
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard in slot t, of shape (...)."""
+        n = W.shape[-1]
+
+        def works(slot: int) -> Array:
+            above = np.triu(_uniform(self, slot, (n, n)) >= self.probability, 1)
+            return (above | above.T).astype(float)
+
+        links = _by_slot(t, works)
+        heard = np.where(links > 0.0, W, 0.0)
+        lost = np.where((links > 0.0) | np.eye(n, dtype=bool), 0.0, W)
+        own = np.diagonal(W, axis1=-2, axis2=-1) + lost.sum(axis=-1)
+        return np.ascontiguousarray(heard + own[..., None] * np.eye(n))
+
+
+def _generator(link: Any, slot: int) -> np.random.Generator:
+    """Random numbers of a slot, whatever was drawn before it."""
+    return np.random.Generator(np.random.Philox(key=link.seed, counter=[0, 0, 0, slot]))
+
+
+def _draws(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
+    return _generator(link, slot).standard_normal(shape)
+
+
+def _uniform(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
+    return _generator(link, slot).random(shape)
+
+
+def _by_slot(t: np.ndarray, draw: Any) -> Array:
+    """What is drawn for each slot of t, one draw a slot."""
+    slots, where = np.unique(t, return_inverse=True)
+    return np.stack([draw(int(slot)) for slot in slots])[where.reshape(np.shape(t))]
 
 
 def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
