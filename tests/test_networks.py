@@ -152,12 +152,16 @@ def test_the_contract_where_messages_differ_from_decisions(messages) -> None:
 
 @pytest.mark.parametrize("learner", OTHERS, ids=name_of)
 def test_a_center_takes_the_place_of_the_decision_in_the_step_alone(learner) -> None:
-    # Without rows each of these projects z less a multiple of the gradient at x.
-    loss = coldq.Feedback(coldq.Linear([0.02, 0.01, -0.03]), None)
+    # Without rows each of these projects z less a multiple of the gradient at x; SinhaVaze's first
+    # is as long as R / sqrt(2).
+    gradient = np.array([0.02, 0.01, -0.03])
+    loss, z = coldq.Feedback(coldq.Linear(gradient), None), np.array([0.3, 0.7, -0.4])
     state = learner.init(0, start=[0.1, 1.0, -1.0])
     moved = learner.update(state, loss).x - state.x
-    z = np.array([0.3, 0.7, -0.4])
-    np.testing.assert_allclose(learner.update(state, loss, center=z).x, z + moved, atol=1e-15)
+    if isinstance(learner, coldq.SinhaVaze):
+        moved = -X.diameter * gradient / np.linalg.norm(gradient) / np.sqrt(2.0)
+    expected = X.project(z + moved)
+    np.testing.assert_allclose(learner.update(state, loss, center=z).x, expected, atol=1e-15)
 
 
 def test_what_is_heard_is_a_mean_of_messages_and_of_the_own_decision() -> None:
@@ -196,7 +200,8 @@ def test_noise_has_its_deviation_and_none_is_heard_twice() -> None:
     noise = link.sent(np.zeros((400, 5, 3)), np.arange(1, 401))
     assert abs(noise.std() - 2.0) < 0.1 and abs(noise.mean()) < 0.1
     assert len(np.unique(noise)) == noise.size
-    assert (noise != networks.Noisy(2.0, seed=8).sent(np.zeros((400, 5, 3)), np.arange(1, 401))).all()
+    other = networks.Noisy(2.0, seed=8).sent(np.zeros((400, 5, 3)), np.arange(1, 401))
+    assert (noise != other).all()
 
 
 def test_messages_that_are_none_are_refused() -> None:
