@@ -473,3 +473,17 @@ def test_a_network_runs_with_late_feedback_and_the_same_bits_in_any_batch() -> N
     assert many.decisions[2].tobytes() == one.decisions[0].tobytes()
     assert many.loss[2].tobytes() == one.loss[0].tobytes()
     assert many.violation[2].tobytes() == one.violation[0].tobytes()
+
+
+def test_the_own_violation_is_that_of_each_agent_s_own_rows() -> None:
+    learner = coldq.Decentralised(
+        coldq.COLDQ.for_problem(SMALL), networks.metropolis(networks.ring(3))
+    )
+    trace = coldq.simulate(learner, SMALL, seeds=[3, 8], keep=["decisions"])
+    assert trace.decisions is not None and trace.own_violation is not None
+    for k, seed in enumerate((3, 8)):
+        stream = SMALL.start((seed,))
+        for t in range(1, SMALL.horizon + 1):
+            g = stream.reveal(t, trace.decisions[k : k + 1, t - 1]).constraint
+            over = np.maximum(g.value(trace.decisions[k, t - 1])[0], 0.0)  # agents, rows
+            np.testing.assert_allclose(trace.own_violation[k, t - 1], over.mean(axis=0), atol=1e-12)
