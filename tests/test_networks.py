@@ -10,6 +10,7 @@ import pytest
 
 import coldq
 from coldq import checks, networks
+from coldq.minimisers import nearest_minimiser
 from coldq.problems import TimeVarying
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
@@ -424,10 +425,10 @@ def test_a_network_s_functions_are_put_together_whatever_axes_they_share() -> No
 
 
 def test_a_network_s_functions_that_cannot_be_put_together_are_refused() -> None:
-    smooth = coldq.Smooth(lambda x: x.sum(), np.ones_like)
+    measured = coldq.GradientAt(np.zeros((3, 2)), np.ones((3, 2)))
     rows = coldq.Affine(np.ones((3, 1, 2)), np.ones((3, 1)))
-    with pytest.raises(coldq.InvalidInput, match="known for quadratic ones, not Smooth"):
-        networks.network_feedback(coldq.Feedback(smooth, rows), (3,))
+    with pytest.raises(coldq.InvalidInput, match="quadratic and Smooth ones, not GradientAt"):
+        networks.network_feedback(coldq.Feedback(measured, rows), (3,))
     capacity = coldq.LogCapacity(np.ones(3), np.ones(2), np.ones(2))
     with pytest.raises(coldq.InvalidInput, match="one is a LogCapacity"):
         networks.network_feedback(coldq.Feedback(coldq.Linear(np.ones((3, 2))), capacity), (3,))
@@ -487,3 +488,36 @@ def test_the_own_violation_is_that_of_each_agent_s_own_rows() -> None:
             g = stream.reveal(t, trace.decisions[k : k + 1, t - 1]).constraint
             over = np.maximum(g.value(trace.decisions[k, t - 1])[0], 0.0)  # agents, rows
             np.testing.assert_allclose(trace.own_violation[k, t - 1], over.mean(axis=0), atol=1e-12)
+
+
+def test_the_mean_of_agents_functions_is_that_of_their_values_and_slopes() -> None:
+    rng = np.random.default_rng(6)
+    a, labels = rng.standard_normal((3, 5, 2)), rng.choice([-1.0, 1.0], (3, 5))
+
+    def margins(x: np.ndarray) -> np.ndarray:
+        return labels * np.einsum("amk,...ak->...am", a, x)
+
+    def value(x: np.ndarray) -> np.ndarray:
+        return np.log1p(np.exp(-margins(x))).mean(axis=-1)
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        share = -labels / (1.0 + np.exp(margins(x)))
+        return np.einsum("amk,...am->...ak", a, share) / 5.0
+
+    loss = coldq.Smooth(value, gradient, vectorised=True)
+    rows = coldq.Affine([[[1.0, 1.0]]] * 3, [[0.2], [0.1], [0.3]])
+    whole = networks.network_feedback(coldq.Feedback(loss, rows), (3,))
+    for x in rng.standard_normal((5, 2)):
+        each = [np.log1p(np.exp(-labels[i] * (a[i] @ x))).mean() for i in range(3)]
+        assert whole.loss.value(x) == pytest.approx(np.mean(each), rel=1e-12)
+        step = 1e-6 * np.eye(2)
+        slope = [(whole.loss.value(x + e) - whole.loss.value(x - e)) / 2e-6 for e in step]
+        np.testing.assert_allclose(whole.loss.gradient(x), slope, atol=1e-8)
+    # The best common decision, against a fine grid of the feasible ones.
+    box = coldq.Box(-1.0, 1.0, dim=2)
+    best, exists = nearest_minimiser(whole, box, np.zeros(2))
+    assert exists
+    grid = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 401)] * 2), axis=-1).reshape(-1, 2)
+    grid = grid[grid.sum(axis=1) <= 0.1]
+    assert whole.loss.value(best) <= whole.loss.value(grid).min() + 1e-9
+    assert best.sum() <= 0.1 + 1e-9

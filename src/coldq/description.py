@@ -71,7 +71,15 @@ def constructors() -> dict[str, Callable[..., Any]]:
     from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
     from coldq.networks import Alternating, Dropped, Noisy, Quantised
 
-    around = Decentralised, Alternating, Quantised, Noisy, Dropped, Forecasting, SafetyMargin  # other learners
+    around = (
+        Decentralised,
+        Alternating,
+        Quantised,
+        Noisy,
+        Dropped,
+        Forecasting,
+        SafetyMargin,
+    )  # other learners
     played = (
         problems.TimeVarying,
         problems.OnlineQuadratic,

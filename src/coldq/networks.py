@@ -25,7 +25,7 @@ from coldq._values import (
 from coldq.constraints import Affine, Kind
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.losses import LeastSquares, Quadratic
+from coldq.losses import LeastSquares, Quadratic, Smooth
 
 SUMS_TO_ONE = 1e-12  # how far the sum of n weights may be from 1, for each of them
 
@@ -335,17 +335,37 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
             for part, core in zip(loss.quadratic(), (2, 1, 0), strict=True)  # type: ignore[attr-defined]
         )
         mean = Quadratic(P, q, r)
+    elif isinstance(loss, Smooth):
+        mean = _mean_of_functions(loss, n)
     else:
         raise InvalidInput(
-            f"the mean of a network's losses is known for quadratic ones, not {type(loss).__name__}"
+            "the mean of a network's losses is known for quadratic and Smooth ones, not "
+            f"{type(loss).__name__}"
         )
-    rows = g.as_affine(mean.dim) if isinstance(g, Kind) else None
+    dim = getattr(mean, "dim", getattr(g, "dim", 0))
+    rows = g.as_affine(dim) if isinstance(g, Kind) else None
     if rows is None:
         raise InvalidInput(
             f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
         )
     whole = Affine(_together(rows.A, lead, 2), _together(rows.b, lead, 1))
     return Feedback(mean, whole, revealed.slot)
+
+
+def _mean_of_functions(loss: Smooth, n: int) -> Smooth:
+    """The mean of agents' losses that are functions of decisions (..., n, p), at a common one."""
+
+    def everywhere(x: Array) -> Array:
+        spread = np.broadcast_to(x[..., None, :], (*x.shape[:-1], n, x.shape[-1]))
+        return np.ascontiguousarray(spread)
+
+    def value(x: Array) -> Array:
+        return mean_in_order(loss.value(everywhere(x)), -1)
+
+    def gradient(x: Array) -> Array:
+        return mean_in_order(loss.gradient(everywhere(x)), -2)
+
+    return Smooth(value, gradient, vectorised=True)
 
 
 def mean_in_order(values: Array, axis: int) -> Array:
