@@ -2,9 +2,9 @@
 
 Every agent sees a few labelled images a slot, of 28 by 28 pixels in 10 classes, so that x has
 p = 7,840 numbers, and steps on the loss of a softmax. It tells its neighbours its decision rounded
-to a grid, q, and must not leave by more than r what it has told: |x - q|^2 <= r^2, a ball-shaped row
-whose step is a root in one multiplier. The images are made up: a random pattern for every class, and
-noise.
+to a grid, q, and must not leave by more than r what it has told: |x - q|^2 <= r^2, a ball-shaped
+row whose step is a root in one multiplier. The images are made up: a random pattern for every
+class, and noise.
 
 Run it with: python examples/quantised_logistic.py [--slots 200]
 """
