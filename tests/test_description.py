@@ -28,6 +28,10 @@ NETWORKS = [
         coldq.Yi2023.from_exponents(BALL, a=1.0, b=1.0, g=1.0),
         networks.Alternating(networks.metropolis(networks.ring(3)), np.eye(3)),
     ),
+    *(
+        coldq.Decentralised(coldq.COLDQ(SIMPLEX, horizon=50), np.full((2, 2), 0.5), messages)
+        for messages in (networks.Quantised(0.1), networks.Noisy(0.2, 3), networks.Dropped(0.1, 2))
+    ),
 ]
 DOMAINS = [
     *(OPEN, SIMPLEX, CAPPED, POLYTOPE, BALL, PRODUCT, WITH_BALL),

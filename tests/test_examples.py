@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import coldq
+from coldq import networks
 from coldq.problems.dispatch import october_2016
 from coldq.problems.job_scheduling import request_trace
 
@@ -92,3 +94,38 @@ def test_an_option_is_no_picture(path: Path, asked: str, status: int, tmp_path: 
     assert done.returncode == status
     assert f"usage: {path.name}" in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_the_row_of_a_quantised_message_binds_the_step_is_a_closed_form() -> None:
+    example = runpy.run_path(str(EXAMPLES / "quantised_logistic.py"))
+    rng = np.random.default_rng(1)
+    agents, p, radius = example["AGENTS"], example["P"], example["RADIUS"]
+    patterns = rng.standard_normal((example["CLASSES"], example["PIXELS"]))
+    network, bound = example["learner"](), 0
+    state = network.init(1, start=np.zeros((agents, p)))
+    W = networks.metropolis(networks.ring(agents))
+    for _ in range(12):
+        labels, seen = example["images"](rng, patterns, example["IMAGES"])
+        loss, g = example["logistic"](seen, labels), example["limit"](state.x)
+        told = example["STEP"] * np.round(state.x / example["STEP"])
+        heard = np.diag(W)[:, None] * state.x + (W - np.diag(np.diag(W))) @ told
+        y = heard - loss.gradient(state.x) / (2.0 * network.learner.alpha(1))
+        state = network.update(state, coldq.Feedback(loss, g))
+        away = y - told
+        length = np.linalg.norm(away, axis=1, keepdims=True)
+        nearest = told + away * np.minimum(1.0, radius / length)
+        # The row holds at all its weight, and the box is out of reach.
+        inside = (np.abs(nearest).max(axis=1) < example["BOUND"]) & (length[:, 0] > radius)
+        met = inside & (g.value(state.x)[:, 0] <= 1e-12)
+        np.testing.assert_allclose(state.x[met], nearest[met], rtol=0.0, atol=1e-9)
+        bound += int(met.sum())
+    assert bound >= 12
+
+
+def test_a_network_with_quantised_messages_learns_within_its_limit(capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "quantised_logistic.py"))
+    found = example["run"](60)
+    assert found["loss"][-10:].mean() < 0.2 * found["loss"][0]
+    assert found["reach"].max() <= example["RADIUS"] * (1.0 + 1e-9)
+    example["main"](["--slots", "3"])
+    assert "p = 7840" in capsys.readouterr().out

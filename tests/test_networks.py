@@ -10,6 +10,7 @@ import pytest
 
 import coldq
 from coldq import checks, networks
+from coldq.minimisers import nearest_minimiser
 from coldq.problems import TimeVarying
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
@@ -20,6 +21,16 @@ INNER = [
     coldq.RECOO(X),
     coldq.RECOO(X, reading="comparison"),
     coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
+]
+OTHERS = [
+    coldq.Yi2021(X, 50, alpha0=0.3, gamma0=0.5),
+    coldq.SinhaVaze(X, 50, lipschitz=3.0),
+    coldq.YuanLamperski2018(X, 50, eta=0.1, sigma=2.0),
+]
+LINKS = [
+    networks.Quantised(0.25),
+    networks.Noisy(0.1, seed=4),
+    networks.Dropped(0.5, seed=4),
 ]
 SMALL = TimeVarying(horizon=30, agents=3)
 
@@ -123,7 +134,7 @@ def test_a_schedule_s_matrices_are_checked_in_every_slot() -> None:
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("learner", INNER, ids=name_of)
+@pytest.mark.parametrize("learner", [*INNER, *OTHERS], ids=name_of)
 def test_the_contract(learner, check) -> None:
     check(checks.Case.of(coldq.Decentralised(learner, RING)))
 
@@ -132,6 +143,79 @@ def test_the_contract_of_mixing_that_changes_with_the_slot() -> None:
     talks = networks.Alternating(RING, np.eye(4), networks.metropolis(networks.complete(4)))
     checks.check_learner(coldq.Decentralised(INNER[0], talks))
     checks.check_learner(coldq.Decentralised(INNER[-1], talks), n_constraints=0)
+
+
+@pytest.mark.parametrize("messages", LINKS, ids=name_of)
+def test_the_contract_where_messages_differ_from_decisions(messages) -> None:
+    checks.check_learner(coldq.Decentralised(INNER[0], RING, messages))
+    checks.check_learner(coldq.Decentralised(OTHERS[1], RING, messages))
+
+
+@pytest.mark.parametrize("learner", OTHERS, ids=name_of)
+def test_a_center_takes_the_place_of_the_decision_in_the_step_alone(learner) -> None:
+    # Without rows each of these projects z less a multiple of the gradient at x; SinhaVaze's first
+    # is as long as R / sqrt(2).
+    gradient = np.array([0.02, 0.01, -0.03])
+    loss, z = coldq.Feedback(coldq.Linear(gradient), None), np.array([0.3, 0.7, -0.4])
+    state = learner.init(0, start=[0.1, 1.0, -1.0])
+    moved = learner.update(state, loss).x - state.x
+    if isinstance(learner, coldq.SinhaVaze):
+        moved = -X.diameter * gradient / np.linalg.norm(gradient) / np.sqrt(2.0)
+    expected = X.project(z + moved)
+    np.testing.assert_allclose(learner.update(state, loss, center=z).x, expected, atol=1e-15)
+
+
+def test_what_is_heard_is_a_mean_of_messages_and_of_the_own_decision() -> None:
+    rng = np.random.default_rng(3)
+    x, still = rng.standard_normal((4, 3)), coldq.Feedback(coldq.Linear(np.zeros(3)), None)
+    wide = coldq.COLDQ(coldq.Box(-9.0, 9.0, dim=3), alpha=1.0, eta=0.5, gamma=2.0)
+
+    def heard(messages) -> np.ndarray:
+        network = coldq.Decentralised(wide, RING, messages)
+        return network.update(network.init(0, start=x), still).x
+
+    own = np.diag(np.diag(RING))
+    rounded = own @ x + (RING - own) @ (0.25 * np.round(x / 0.25))
+    np.testing.assert_allclose(heard(networks.Quantised(0.25)), rounded, atol=1e-14)
+    np.testing.assert_allclose(heard(networks.Quantised(1e-12)), RING @ x, atol=1e-11)
+    np.testing.assert_allclose(heard(networks.Dropped(0.0)), RING @ x, atol=1e-14)
+    np.testing.assert_allclose(heard(networks.Dropped(1.0)), x, atol=1e-14)
+    np.testing.assert_allclose(heard(networks.Noisy(0.0)), RING @ x, atol=1e-14)
+    apart = heard(networks.Noisy(0.1)) - RING @ x
+    assert 0.0 < np.abs(apart).max() < 1.0
+
+
+def test_links_fail_as_often_as_said_both_ways_and_weights_stay_doubly_stochastic() -> None:
+    W, links = networks.metropolis(networks.complete(6)), networks.Dropped(0.3, seed=1)
+    kept = links.kept(W, np.arange(1, 801))
+    np.testing.assert_allclose(kept.sum(axis=-1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(kept.sum(axis=-2), 1.0, atol=1e-12)
+    off = ~np.eye(6, dtype=bool)
+    assert (kept == np.swapaxes(kept, -1, -2)).all()
+    assert abs((kept[:, off] == 0.0).mean() - 0.3) < 0.02
+    np.testing.assert_array_equal(links.kept(W, np.array([17])), kept[16:17])
+
+
+def test_noise_has_its_deviation_and_none_is_heard_twice() -> None:
+    link = networks.Noisy(2.0, seed=9)
+    noise = link.sent(np.zeros((400, 5, 3)), np.arange(1, 401))
+    assert abs(noise.std() - 2.0) < 0.1 and abs(noise.mean()) < 0.1
+    assert len(np.unique(noise)) == noise.size
+    other = networks.Noisy(2.0, seed=8).sent(np.zeros((400, 5, 3)), np.arange(1, 401))
+    assert (noise != other).all()
+
+
+def test_messages_that_are_none_are_refused() -> None:
+    with pytest.raises(coldq.InvalidInput, match="messages must be None"):
+        coldq.Decentralised(INNER[0], RING, 0.5)
+    with pytest.raises(coldq.InvalidInput, match="step must be positive"):
+        networks.Quantised(0.0)
+    with pytest.raises(coldq.InvalidInput, match="deviation must not be negative"):
+        networks.Noisy(-1.0)
+    with pytest.raises(coldq.InvalidInput, match="probability must lie in"):
+        networks.Dropped(1.5)
+    assert coldq.Decentralised(INNER[-1], RING).card.claims
+    assert not coldq.Decentralised(INNER[-1], RING, networks.Quantised(0.1)).card.claims
 
 
 @pytest.mark.parametrize("learner", INNER, ids=name_of)
@@ -341,10 +425,10 @@ def test_a_network_s_functions_are_put_together_whatever_axes_they_share() -> No
 
 
 def test_a_network_s_functions_that_cannot_be_put_together_are_refused() -> None:
-    smooth = coldq.Smooth(lambda x: x.sum(), np.ones_like)
+    measured = coldq.GradientAt(np.zeros((3, 2)), np.ones((3, 2)))
     rows = coldq.Affine(np.ones((3, 1, 2)), np.ones((3, 1)))
-    with pytest.raises(coldq.InvalidInput, match="known for quadratic ones, not Smooth"):
-        networks.network_feedback(coldq.Feedback(smooth, rows), (3,))
+    with pytest.raises(coldq.InvalidInput, match="quadratic and Smooth ones, not GradientAt"):
+        networks.network_feedback(coldq.Feedback(measured, rows), (3,))
     capacity = coldq.LogCapacity(np.ones(3), np.ones(2), np.ones(2))
     with pytest.raises(coldq.InvalidInput, match="one is a LogCapacity"):
         networks.network_feedback(coldq.Feedback(coldq.Linear(np.ones((3, 2))), capacity), (3,))
@@ -390,3 +474,50 @@ def test_a_network_runs_with_late_feedback_and_the_same_bits_in_any_batch() -> N
     assert many.decisions[2].tobytes() == one.decisions[0].tobytes()
     assert many.loss[2].tobytes() == one.loss[0].tobytes()
     assert many.violation[2].tobytes() == one.violation[0].tobytes()
+
+
+def test_the_own_violation_is_that_of_each_agent_s_own_rows() -> None:
+    learner = coldq.Decentralised(
+        coldq.COLDQ.for_problem(SMALL), networks.metropolis(networks.ring(3))
+    )
+    trace = coldq.simulate(learner, SMALL, seeds=[3, 8], keep=["decisions"])
+    assert trace.decisions is not None and trace.own_violation is not None
+    for k, seed in enumerate((3, 8)):
+        stream = SMALL.start((seed,))
+        for t in range(1, SMALL.horizon + 1):
+            g = stream.reveal(t, trace.decisions[k : k + 1, t - 1]).constraint
+            over = np.maximum(g.value(trace.decisions[k, t - 1])[0], 0.0)  # agents, rows
+            np.testing.assert_allclose(trace.own_violation[k, t - 1], over.mean(axis=0), atol=1e-12)
+
+
+def test_the_mean_of_agents_functions_is_that_of_their_values_and_slopes() -> None:
+    rng = np.random.default_rng(6)
+    a, labels = rng.standard_normal((3, 5, 2)), rng.choice([-1.0, 1.0], (3, 5))
+
+    def margins(x: np.ndarray) -> np.ndarray:
+        return labels * np.einsum("amk,...ak->...am", a, x)
+
+    def value(x: np.ndarray) -> np.ndarray:
+        return np.log1p(np.exp(-margins(x))).mean(axis=-1)
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        share = -labels / (1.0 + np.exp(margins(x)))
+        return np.einsum("amk,...am->...ak", a, share) / 5.0
+
+    loss = coldq.Smooth(value, gradient, vectorised=True)
+    rows = coldq.Affine([[[1.0, 1.0]]] * 3, [[0.2], [0.1], [0.3]])
+    whole = networks.network_feedback(coldq.Feedback(loss, rows), (3,))
+    for x in rng.standard_normal((5, 2)):
+        each = [np.log1p(np.exp(-labels[i] * (a[i] @ x))).mean() for i in range(3)]
+        assert whole.loss.value(x) == pytest.approx(np.mean(each), rel=1e-12)
+        step = 1e-6 * np.eye(2)
+        slope = [(whole.loss.value(x + e) - whole.loss.value(x - e)) / 2e-6 for e in step]
+        np.testing.assert_allclose(whole.loss.gradient(x), slope, atol=1e-8)
+    # The best common decision, against a fine grid of the feasible ones.
+    box = coldq.Box(-1.0, 1.0, dim=2)
+    best, exists = nearest_minimiser(whole, box, np.zeros(2))
+    assert exists
+    grid = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 401)] * 2), axis=-1).reshape(-1, 2)
+    grid = grid[grid.sum(axis=1) <= 0.1]
+    assert whole.loss.value(best) <= whole.loss.value(grid).min() + 1e-9
+    assert best.sum() <= 0.1 + 1e-9

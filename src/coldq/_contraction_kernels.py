@@ -167,6 +167,9 @@ def mix(sizes, at):
                     term = weight * x[j, k]
                     out[i, k] = out[i, k] + term if begun else term
                 begun = True
+        if not begun:
+            for k in range(p):
+                out[i, k] = 0.0
     return 0.0
 
 

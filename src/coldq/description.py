@@ -69,9 +69,17 @@ def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
     from coldq import problems
     from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
-    from coldq.networks import Alternating
+    from coldq.networks import Alternating, Dropped, Noisy, Quantised
 
-    around = Decentralised, Alternating, Forecasting, SafetyMargin  # other learners
+    around = (
+        Decentralised,
+        Alternating,
+        Quantised,
+        Noisy,
+        Dropped,
+        Forecasting,
+        SafetyMargin,
+    )  # other learners
     played = (
         problems.TimeVarying,
         problems.OnlineQuadratic,
@@ -285,4 +293,7 @@ def _array(value: Mapping[str, Any], path: str) -> np.ndarray:
             f"{path} has {len(data)} bytes, but its shape {list(sizes)} needs "
             f"{math.prod(sizes) * kind.itemsize}"
         )
-    return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))
+    try:
+        return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))
+    except ValueError as error:  # of no numbers, and yet too long
+        raise InvalidInput(f"{path} has the shape {list(sizes)!r:.200}: {error}") from None

@@ -209,7 +209,8 @@ class Smooth:
     """Any convex loss, given by functions for its value and its gradient.
 
     The functions get one point of shape ``(p,)`` at a time, unless `vectorised` says that they
-    take points of shape ``(..., p)`` and return shapes ``(...)`` and ``(..., p)``.
+    take points of shape ``(..., p)`` and return shapes ``(...)`` and ``(..., p)``. What every agent
+    of a network has of its own is a vectorised one, of points of shape ``(..., n, p)``.
 
     >>> import numpy as np, coldq
     >>> f = coldq.Smooth(lambda x: np.exp(x).sum(), np.exp)

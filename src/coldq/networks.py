@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, as_array, one_real, real_array, whole_number
+from coldq._values import (
+    Array,
+    Value,
+    as_array,
+    least_zero,
+    one_real,
+    positive,
+    real_array,
+    whole_number,
+)
 from coldq.constraints import Affine, Kind
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.losses import LeastSquares, Quadratic
+from coldq.losses import LeastSquares, Quadratic, Smooth
 
 SUMS_TO_ONE = 1e-12  # how far the sum of n weights may be from 1, for each of them
 
@@ -182,6 +191,123 @@ class Alternating(Value):
         return self.matrices[(t - 1) % len(self.matrices)]
 
 
+@dataclass(frozen=True)
+class Quantised:
+    """Messages rounded to multiples of `step`; an agent knows its own decision as it is.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> networks.Quantised(0.5).sent(np.array([[0.3, 0.6]]), np.array([1]))
+    array([[0.5, 0.5]])
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", float(positive("step", one_real("step", self.step))))
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
+        return self.step * np.round(x / self.step)
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard."""
+        return W
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Messages with normal noise of a standard deviation, drawn from seed and slot alone.
+
+    So a run that is resumed hears what it would have heard, and all of a batch hear the same noise.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> link, x = networks.Noisy(0.1, seed=3), np.zeros((2, 4))
+    >>> bool((link.sent(x, np.array(7)) == link.sent(x, np.array(7))).all())
+    True
+    """
+
+    deviation: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        size = one_real("deviation", self.deviation)
+        object.__setattr__(self, "deviation", float(least_zero("deviation", size)))
+        whole_number("seed", self.seed, 0)
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
+        size = x.shape[-2:]
+        return x + self.deviation * _by_slot(t, lambda slot: _draws(self, slot, size))
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard."""
+        return W
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Every link fails in a slot with some probability, both ways, drawn from seed and slot alone.
+
+    What an agent does not hear it replaces by its own decision, so that weights stay doubly
+    stochastic.
+
+    >>> import numpy as np
+    >>> from coldq import networks
+    >>> W = networks.metropolis(networks.ring(3))
+    >>> bool((networks.Dropped(1.0).kept(W, np.array(1)) == np.eye(3)).all())
+    True
+    """
+
+    probability: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        share = one_real("probability", self.probability)
+        if not 0.0 <= share <= 1.0:
+            raise InvalidInput(f"probability must lie in [0, 1], but is {share}")
+        object.__setattr__(self, "probability", share)
+        whole_number("seed", self.seed, 0)
+
+    def sent(self, x: Array, t: np.ndarray) -> Array:
+        """What the agents send: their decisions."""
+        return x
+
+    def kept(self, W: Array, t: np.ndarray) -> Array:
+        """The weights with which they are heard in slot t, of shape (...)."""
+        n = W.shape[-1]
+
+        def works(slot: int) -> Array:
+            above = np.triu(_uniform(self, slot, (n, n)) >= self.probability, 1)
+            return (above | above.T).astype(float)
+
+        links = _by_slot(t, works)
+        heard = np.where(links > 0.0, W, 0.0)
+        lost = np.where((links > 0.0) | np.eye(n, dtype=bool), 0.0, W)
+        own = np.diagonal(W, axis1=-2, axis2=-1) + lost.sum(axis=-1)
+        return np.ascontiguousarray(heard + own[..., None] * np.eye(n))
+
+
+def _generator(link: Any, slot: int) -> np.random.Generator:
+    """Random numbers of a slot, whatever was drawn before it."""
+    return np.random.Generator(np.random.Philox(key=link.seed, counter=[0, 0, 0, slot]))
+
+
+def _draws(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
+    return _generator(link, slot).standard_normal(shape)
+
+
+def _uniform(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
+    return _generator(link, slot).random(shape)
+
+
+def _by_slot(t: np.ndarray, draw: Any) -> Array:
+    """What is drawn for each slot of t, one draw a slot."""
+    slots, where = np.unique(t, return_inverse=True)
+    return np.stack([draw(int(slot)) for slot in slots])[where.reshape(np.shape(t))]
+
+
 def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
     """The problem that a network as a whole has: the agents' mean loss, and all their constraints.
 
@@ -209,17 +335,37 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
             for part, core in zip(loss.quadratic(), (2, 1, 0), strict=True)  # type: ignore[attr-defined]
         )
         mean = Quadratic(P, q, r)
+    elif isinstance(loss, Smooth):
+        mean = _mean_of_functions(loss, n)
     else:
         raise InvalidInput(
-            f"the mean of a network's losses is known for quadratic ones, not {type(loss).__name__}"
+            "the mean of a network's losses is known for quadratic and Smooth ones, not "
+            f"{type(loss).__name__}"
         )
-    rows = g.as_affine(mean.dim) if isinstance(g, Kind) else None
+    dim = getattr(mean, "dim", getattr(g, "dim", 0))
+    rows = g.as_affine(dim) if isinstance(g, Kind) else None
     if rows is None:
         raise InvalidInput(
             f"a network's constraints are put together if affine, but one is a {type(g).__name__}"
         )
     whole = Affine(_together(rows.A, lead, 2), _together(rows.b, lead, 1))
     return Feedback(mean, whole, revealed.slot)
+
+
+def _mean_of_functions(loss: Smooth, n: int) -> Smooth:
+    """The mean of agents' losses that are functions of decisions (..., n, p), at a common one."""
+
+    def everywhere(x: Array) -> Array:
+        spread = np.broadcast_to(x[..., None, :], (*x.shape[:-1], n, x.shape[-1]))
+        return np.ascontiguousarray(spread)
+
+    def value(x: Array) -> Array:
+        return mean_in_order(loss.value(everywhere(x)), -1)
+
+    def gradient(x: Array) -> Array:
+        return mean_in_order(loss.gradient(everywhere(x)), -2)
+
+    return Smooth(value, gradient, vectorised=True)
 
 
 def mean_in_order(values: Array, axis: int) -> Array:

@@ -19,7 +19,7 @@ from coldq.trace import Trace
 
 KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
-ALWAYS = ("network_violation", "saturated")  # where there is such a thing
+ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
 
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -93,6 +93,7 @@ def simulate(
         kept.setdefault("decisions", np.empty((S, T, *network, p)))
     if network:
         kept["network_violation"] = np.empty((S, T, N))
+        kept["own_violation"] = np.empty((S, T, N))
     elif hasattr(state, "saturated"):
         kept["saturated"] = np.zeros((S, T), bool)
     stream = problem.start(seeds)
@@ -169,10 +170,11 @@ def _on_network(
     points, (seeds, agents) = np.moveaxis(x, 1, 0)[:, :, None], x.shape[:2]
     f, g = _values_at(t, revealed, points, (agents, seeds, agents), n_constraints)
     over = np.maximum(g, 0.0)
+    own = mean_in_order(np.diagonal(over, axis1=0, axis2=2), 2)
     f, g, over = (np.moveaxis(mean_in_order(array, 2), 0, 1) for array in (f, g, over))
     seen = {"decisions": x, "agent_loss": f, "agent_violation": over}
     f, g, over = (mean_in_order(array, 1) for array in (f, g, over))
-    return f, g, seen | {"network_violation": over}
+    return f, g, seen | {"network_violation": over, "own_violation": own}
 
 
 def _values_at(

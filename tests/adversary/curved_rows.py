@@ -52,7 +52,7 @@ def affine_rows(A: np.ndarray, b: np.ndarray, thin: bool = False) -> Rows:
 def quadratic_rows(
     P: np.ndarray, q: np.ndarray, r: np.ndarray, functions: bool = False, constraint: Any = None
 ) -> Rows:
-    """Quadratic rows, as such, or as functions with hessians, or as a constraint that is the same."""
+    """Quadratic rows, as such, or as functions with hessians, or a constraint of the same."""
     B, a, c = P.astype(LONG), q.astype(LONG), r.astype(LONG)
 
     def value(x: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ def test_every_step_drawn_at_moderate_scales_is_solved(rows: str, domain: str) -
     ("rows", "domain"),
     [
         (rows, domain)
-        for rows in ("capacity", "quadratic", "max-affine")
+        for rows in ("capacity", "quadratic", "max-affine", "ball rows", "diagonal", "low rank")
         for domain in KINDS[rows].domains
     ],
 )

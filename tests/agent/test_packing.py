@@ -19,6 +19,10 @@ CONSTRAINTS = [
     coldq.Affine(np.ones((4, 1, 3)), np.zeros((4, 1))),
     RISK,
     coldq.QuadraticConstraint.diagonal(np.ones((1, 3)), np.zeros((1, 3)), [1.0]),
+    coldq.QuadraticConstraint.ball(np.ones((1, 3)), [1.0]).tightened(0.1),
+    coldq.QuadraticConstraint.low_rank(
+        np.ones((1, 3)), np.ones((1, 3, 2)), np.zeros((1, 3)), [1.0]
+    ),
     coldq.MaxAffine([[A[0], [0.0, 0.0, 1.0]]], [[1.0, 2.0]]),
     coldq.LogCapacity(2.0, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0]),
     coldq.Stacked(RISK, coldq.Affine(A, b)),

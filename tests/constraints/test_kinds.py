@@ -33,6 +33,12 @@ def _drawn(*lead: int) -> dict[str, coldq.Affine]:
         "LogCapacity": coldq.LogCapacity(
             normal(lead), uniform(0.0, 1.0, P), uniform(0.0, 1.0, (*lead, P))
         ),
+        "BallRows": coldq.QuadraticConstraint.ball(
+            normal((*lead, 2, P)), uniform(0.0, 1.0, 2)
+        ).tightened(uniform(0.0, 1.0, (*lead, 2))),
+        "LowRankQuadratic": coldq.QuadraticConstraint.low_rank(
+            uniform(0.0, 1.0, (2, P)), normal((*lead, 2, P, 2)), normal((2, P)), normal((*lead, 2))
+        ),
     }
 
 

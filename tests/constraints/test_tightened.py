@@ -16,6 +16,9 @@ KINDS = {
     "quadratic": coldq.QuadraticConstraint(
         [[[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]]], [[0.0, 1.0], [1.0, 0.0]], [4.0, 3.0]
     ),
+    "low rank": coldq.QuadraticConstraint.low_rank(
+        [[1.0, 0.5]], [[[1.0], [2.0]]], [[0.5, 0.0]], [3.0]
+    ),
     "diagonal": coldq.QuadraticConstraint.ball([[0.5, 0.0]], [2.0]),
     "max-affine": coldq.MaxAffine([[[1.0, 0.0], [-1.0, 1.0]]], [[2.0, 1.0]]),
     "convex": coldq.Convex(

@@ -8,10 +8,14 @@ from coldq.constraints.constraint import Kind, difference, largest, require_whol
 from coldq.constraints.convex import Convex
 from coldq.constraints.log_capacity import LogCapacity
 from coldq.constraints.max_affine import MaxAffine
-from coldq.constraints.quadratic import QuadraticConstraint
+from coldq.constraints.quadratic import (
+    BallRows,
+    DiagonalQuadratic,
+    LowRankQuadratic,
+    QuadraticConstraint,
+)
 from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
-from coldq.constraints.thin_quadratic import BallRows, DiagonalQuadratic, LowRankQuadratic
 from coldq.constraints.unconstrained import Unconstrained
 from coldq.protocols import Constraint
 

@@ -42,11 +42,15 @@ class Decentralised(Learner):
     Parameters
     ----------
     learner
-        A learner whose update takes a `center`: COLDQ, RECOO, Yi2023, or your own.
+        A learner whose update takes a `center`: COLDQ, RECOO, Yi2023, Yi2021, SinhaVaze,
+        YuanLamperski2018, or your own.
     mixing
         W, a doubly stochastic (n, n) matrix such as ``networks.metropolis(networks.ring(n))``, or a
         function that gives one for the slot t, such as ``networks.Alternating``. A learner with a
         plain function works everywhere, but cannot be pickled.
+    messages
+        How what an agent hears of another differs from its decision: ``networks.Quantised``,
+        ``networks.Noisy`` or ``networks.Dropped``; None if it does not. Nothing is claimed then.
 
     References
     ----------
@@ -75,9 +79,10 @@ class Decentralised(Learner):
     mixing: Array | Callable[[int], ArrayLike]
     domain: Domain
     horizon: int | None
+    messages: Any
     agents: int
 
-    def __init__(self, learner: Any, mixing: Any) -> None:
+    def __init__(self, learner: Any, mixing: Any, messages: Any = None) -> None:
         parts = ("init", "update", "domain", "horizon", "card")
         whole = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
         if not whole or "center" not in signature(learner.update).parameters:
@@ -85,14 +90,22 @@ class Decentralised(Learner):
                 "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
                 f"or Yi2023, but got {learner!r}"
             )
+        if messages is not None and not all(
+            callable(getattr(messages, part, None)) for part in ("sent", "kept")
+        ):
+            raise InvalidInput(
+                "messages must be None, or a networks.Quantised, Noisy or Dropped, but is "
+                f"{messages!r:.200}"
+            )
         first: Any = mixing(1) if callable(mixing) else mixing
         W = mixing_matrix(first)
         card = learner.card
-        claims = card.claims if isinstance(learner, Yi2023) else ()
+        claims = card.claims if isinstance(learner, Yi2023) and messages is None else ()
         self._maker.updated_by = type(learner).__name__
         self._set(
             learner=learner,
             mixing=mixing if callable(mixing) else W,
+            messages=messages,
             domain=learner.domain,
             horizon=learner.horizon,
             agents=len(W),
@@ -116,9 +129,19 @@ class Decentralised(Learner):
                 f"this network has {self.agents} agents, the last axis before the coordinates, "
                 f"but the state's decisions have shape {np.shape(state.x)}"
             )
-        z = mix(self._weights(state.t), np.ascontiguousarray(state.x))
+        z = self._heard(state.t, np.ascontiguousarray(state.x))
         elsewhere = {} if played is None else {"played": played}
         return self._own(self.learner.update(state, feedback, center=z, **elsewhere))
+
+    def _heard(self, t: np.ndarray, x: Array) -> Array:
+        """z: every agent's own decision as it is, and what it hears of the others'."""
+        W, links = self._weights(t), self.messages
+        if links is None:
+            return mix(W, x)
+        W = links.kept(W, t[..., 0])
+        own = np.diagonal(W, axis1=-2, axis2=-1)
+        others = np.ascontiguousarray(W - own[..., None] * np.eye(self.agents))
+        return own[..., None] * x + mix(others, np.ascontiguousarray(links.sent(x, t[..., 0])))
 
     def _own(self, state: Any) -> Any:
         """The learner's fresh state as one of the network."""

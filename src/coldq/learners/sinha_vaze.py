@@ -120,11 +120,15 @@ class SinhaVaze(Learner):
         return cls._of(problem, **known.fill(lipschitz="lipschitz"))
 
     def update(
-        self, state: SinhaVazeState, feedback: Feedback, played: ArrayLike | None = None
+        self,
+        state: SinhaVazeState,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> SinhaVazeState:
-        """The state of the next slot."""
+        """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "values", played)
-        t, x = state.t, state.x
+        t, z = state.t, self._center(state, center)
         level, slope = worst_row(g, self.jacobian_of(state, feedback, g.shape[-1], played))
         level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
@@ -146,7 +150,7 @@ class SinhaVaze(Learner):
             eta = np.sqrt(2.0) * R / (2.0 * np.sqrt(np.where(squares > 0.0, squares, 1.0)))
         else:
             eta = 1.0 / (V[..., 0] * a * t)
-        x_new = require_finite(self.domain.project(x - eta[..., None] * nabla))
+        x_new = require_finite(self.domain.project(z - eta[..., None] * nabla))
         return self.new_state(t + 1, x_new, Q, squares, np.array(g))
 
     def require_sound(self, state: SinhaVazeState) -> None:

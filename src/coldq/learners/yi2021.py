@@ -165,18 +165,22 @@ class Yi2021(Learner):
         return WeightedStep(lambda t: 1.0 / self.alpha(t), unknown, of_run)
 
     def update(
-        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
+        self,
+        state: QueueState,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> QueueState:
-        """The state of the next slot."""
+        """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "queue", played)
-        t, x = state.t, state.x
+        t, z = state.t, self._center(state, center)
 
         v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
         q = state.queue + v
         qhat = q + v
 
         weights = self.gamma(t + 1)[..., None] * qhat
-        step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
+        step = solve(z, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, q, step.multipliers)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:

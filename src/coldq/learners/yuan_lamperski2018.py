@@ -92,14 +92,18 @@ class YuanLamperski2018(Learner):
         return cls._of(problem, eta=eta, sigma=sigma, **parameters)
 
     def update(
-        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
+        self,
+        state: DualState,
+        feedback: Feedback,
+        center: Array | None = None,
+        played: ArrayLike | None = None,
     ) -> DualState:
-        """The state of the next slot."""
+        """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "queue", played)
-        t, x = state.t, state.x
+        t, z = state.t, self._center(state, center)
         J = self.jacobian_of(state, feedback, g.shape[-1], played)
         eta, sigma = self.eta[..., None], self.sigma[..., None]
 
         dual = np.maximum(g, 0.0) / (sigma * eta)
-        x_new = self.domain.project(x - eta * (gradient + vecmat(J, dual)))
+        x_new = self.domain.project(z - eta * (gradient + vecmat(J, dual)))
         return self.new_state(t + 1, require_finite(x_new), require_finite(dual))

@@ -176,7 +176,7 @@ class Part(NamedTuple):
 
 
 class Thin(NamedTuple):
-    """Rows ``sum_i d_i (x_i - c_i)^2 / 2 + |F'x|^2 / 2 + <q, x> - limit`` in arrays over a batch."""
+    """Rows ``sum_i d_i (x_i - c_i)^2 / 2 + |F'x|^2 / 2 + <q, x> - limit`` of a batch."""
 
     d: Array
     center: Array

@@ -51,8 +51,8 @@ def run_one_row(problem: OneRow) -> tuple[Array, Array, Array]:
 
 
 class ThinProblem(NamedTuple):
-    """Rows ``sum_i d_i (x_i - middle_i)^2 / 2 + <q, x> - b`` on a box, and ``(f'x)^2 / 2`` for every
-    row f of F, added to the row that `owner` names."""
+    """Rows ``sum_i d_i (x_i - middle_i)^2 / 2 + <q, x> - b`` on a box, and ``(f'x)^2 / 2`` for
+    every row f of F, added to the row that `owner` names."""
 
     center: Array
     gradient: Array

@@ -19,15 +19,15 @@ from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.constraints.constraint import row_numbers
 from coldq.constraints.convex import Convex
 from coldq.constraints.max_affine import MaxAffine
-from coldq.constraints.quadratic import QuadraticConstraint
-from coldq.constraints.sparse_affine import SparseAffine
-from coldq.constraints.stacked import Stacked
-from coldq.constraints.thin_quadratic import (
+from coldq.constraints.quadratic import (
     BallRows,
     DiagonalQuadratic,
     LowRankQuadratic,
+    QuadraticConstraint,
     ThinQuadratic,
 )
+from coldq.constraints.sparse_affine import SparseAffine
+from coldq.constraints.stacked import Stacked
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain

@@ -13,9 +13,8 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine, Unconstrained
 from coldq.constraints.max_affine import MaxAffine
-from coldq.constraints.quadratic import QuadraticConstraint
+from coldq.constraints.quadratic import QuadraticConstraint, ThinQuadratic
 from coldq.constraints.stacked import Stacked
-from coldq.constraints.thin_quadratic import ThinQuadratic
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step, raise_if_failed
 from coldq.solver.cutting_planes import Known, certificate, cutting_planes

@@ -8,7 +8,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine
-from coldq.constraints.thin_quadratic import BallRows, DiagonalQuadratic, ThinQuadratic
+from coldq.constraints.quadratic import BallRows, DiagonalQuadratic, ThinQuadratic
 from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
 from coldq.solver.problem import HINGE, BallRow, Thin, append
 from coldq.solver.thin_rows import OneRow, ThinProblem, joined, run_one_row, solve_thin_rows
@@ -63,7 +63,13 @@ def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
         high = append(high, np.full(rows[-1].n_constraints, np.inf), 1)
     box = slot.domain.box
     problem = ThinProblem(
-        slot.center, slot.gradient, np.asarray(slot.alpha), low, high, *joined(rows), box.lower,
+        slot.center,
+        slot.gradient,
+        np.asarray(slot.alpha),
+        low,
+        high,
+        *joined(rows),
+        box.lower,
         box.upper,
     )
     x, found, residual, clash = solve_thin_rows(problem)

@@ -18,7 +18,7 @@ from coldq.trace.text import Text
 DUALS = ("queue", "multipliers", "margin")
 OPTIONAL = (
     *("decisions", *DUALS),
-    *("network_violation", "agent_loss", "agent_violation", "saturated"),
+    *("network_violation", "own_violation", "agent_loss", "agent_violation", "saturated"),
 )
 
 
@@ -36,9 +36,10 @@ class Trace(Tabular):
     On a network of n agents every agent's decision x_i is judged by what it would mean to all of
     them, and the agents' results are averaged: `loss` is the mean over i and j of f_j(x_i),
     `constraint` that of g_j(x_i), and `violation` that of ``[g_j(x_i)]_+``, so that neither agent
-    nor slot makes up for another one. `agent_loss` (S, T, n) and `agent_violation` (S, T, n, N),
-    on request, have the means over j alone; `decisions`, `queue` and `multipliers` have the agents
-    as an axis after T.
+    nor slot makes up for another one; `own_violation` (S, T, N) is the mean over i of
+    ``[g_i(x_i)]_+``, what each agent breaks of its own rows. `agent_loss` (S, T, n) and
+    `agent_violation` (S, T, n, N), on request, have the means over j alone; `decisions`, `queue`
+    and `multipliers` have the agents as an axis after T.
 
     As a table it has a row for each seed and slot: `seed`, `slot`, the decision `x_1`, `x_2` ...,
     `loss`, `violation` (the sum over the rows), and of each row n `constraint_n`, `violation_n`,
@@ -71,6 +72,7 @@ class Trace(Tabular):
     agent_violation: Array | None = None
     saturated: np.ndarray | None = None
     margin: Array | None = None
+    own_violation: Array | None = None
 
     @property
     def violation(self) -> Array:

@@ -1,9 +1,9 @@
 """One quadratic row without mixed terms on a box: x is a formula of its multiplier.
 
-The row is ``sum_i d_i x_i^2 / 2 + q_i x_i - limit``, or ball-shaped, ``d |x - c|^2 / 2 - limit``. Of
-the latter all is relative to c, so that no digits are lost where c is far, and a pass over it reads
-three arrays. g at x(mu) falls as mu grows, and above its bottom about like 1 / mu^2: Newton's method
-on the inverse of the root is nearly exact.
+The row is ``sum_i d_i x_i^2 / 2 + q_i x_i - limit``, or ball-shaped, ``d |x - c|^2 / 2 - limit``.
+The latter is all relative to c, so that no digits are lost where c is far, and a pass reads three
+arrays. g at x(mu) falls as mu grows, and above its bottom about like 1 / mu^2: Newton's method on
+the inverse of the root is nearly exact.
 """
 
 import math

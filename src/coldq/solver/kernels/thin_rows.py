@@ -201,7 +201,7 @@ def set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, 
 
     ``J (S + G G')^-1 J'`` without a matrix of p by p.
     """
-    n, p = blocks.shape[1], x.size
+    p = x.size
     k = F.shape[0]
     factor_matrix(F, lower, upper, columns, factors, x, M, L)
     for a in range(m):
