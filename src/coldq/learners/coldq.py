@@ -317,7 +317,7 @@ class COLDQ(Learner):
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         alpha, eta, gamma = number_at(self.alpha, t), self.eta, self.gamma
         if type(t) is int and t == 1:  # Q_1 = gamma

@@ -125,7 +125,7 @@ class COLDQDoubling(Learner):
         step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T

@@ -55,7 +55,7 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
-    """The next state of a learner with a ``rule(t)``, or None: then the plain path is to be taken.
+    """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
 
     The state has a queue and multipliers; g_t and the gradient are taken at x_t, where the step
     starts as well.
@@ -102,7 +102,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             following, its_queue, multipliers = (empty(a.shape) for a in (x, queue, queue))
         else:
             return None
-        alpha, gain, eta, floor, price, when = learner.rule(now)
+        alpha, gain, eta, floor, price, when = learner._rule(now)
         if when == AFTER and g is not None:
             return None  # not known at the new x
         residual = kernel(

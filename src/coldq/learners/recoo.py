@@ -169,7 +169,7 @@ class RECOO(Learner):
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
         return self.new_state(following, step.x, queue, step.multipliers)
 
-    def rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         alpha, gamma = number_at(self.alpha, t), self.gamma(t)
         if self.reading == "drift":

@@ -152,7 +152,7 @@ class Yi2021(Learner):
         step = solve(x, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, q, step.multipliers)
 
-    def rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         gain, price = self.gamma(t), self.gamma(t + 1)
         return 1.0 / self.alpha(t), gain, 0.0, -inf, price, AHEAD
