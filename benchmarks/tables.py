@@ -94,6 +94,14 @@ def whole_run_table(result: WholeRun) -> Table:
         f"{1e6 * result.update_cvxpy:.1f} us",
         f"{result.update_cvxpy / result.update:.1f}",
     )
+    for what, seconds in (
+        ("the same with its Feedback from arrays, checked", result.with_feedback),
+        ("the same by Feedback.from_arrays", result.from_arrays),
+    ):
+        table.add_row(
+            what, f"{1e6 * seconds:.1f} us", f"bare step {1e6 * result.step:.1f} us",
+            f"1 / {seconds / result.step:.2f}",
+        )  # fmt: skip
     table.add_row(
         f"simulate, T = {HORIZON} (CVXPY extrapolated from {result.slots} slots)",
         f"{result.run:.2f} s",

@@ -46,8 +46,15 @@ def judge(
         _at_least(
             "one learner.update against the same learner stepping with CVXPY",
             whole.update_cvxpy / whole.update,
-            100,
+            300,
         ),
+        _within(
+            "a Feedback and its update, against the step",
+            whole.with_feedback / whole.step,
+            2.5,
+            "x",
+        ),
+        _within("the same by Feedback.from_arrays", whole.from_arrays / whole.step, 2.5, "x"),
         _within("a step in a batch, one core, against the bare loop", batch.times_loop, 12, "x"),
         *(
             _within(f"an update of {cost.name}, against COLDQ", cost.times_coldq, cost.target, "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from benchmarks.clock import in_turns, timed
 from benchmarks.families import HORIZON, Family, Moment
 from benchmarks.modelled import LearnersStep, stepping_with
 from coldq.learners.learner import QueueState
+from coldq.step import solve
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,11 @@ class WholeRun:
     """Medians, in seconds; the CVXPY run was timed on `slots` slots and extrapolated."""
 
     updates: int
+    step: float  # the bare step of the same slots
     update: float
     update_cvxpy: float
+    with_feedback: float  # an update, and its feedback from a user's arrays
+    from_arrays: float  # the same by Feedback.from_arrays
     rounds: int
     run: float
     run_cvxpy: float
@@ -38,6 +43,16 @@ def measure(family: Family, updates: int, slots: int, rounds: int) -> WholeRun:
         with stepping_with(cvxpy_step):
             return learner.update(moment.state, moment.feedback)
 
+    def with_feedback(moment: Moment) -> QueueState:
+        H, y, A, b, slot = given[id(moment)]
+        revealed = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(A, b), slot)
+        return learner.update(moment.state, revealed)
+
+    def from_arrays(moment: Moment) -> QueueState:
+        H, y, A, b, slot = given[id(moment)]
+        revealed = coldq.Feedback.from_arrays(H=H, y=y, A=A, b=b, slot=slot)
+        return learner.update(moment.state, revealed)
+
     # The same parameters without a horizon, so that the learner also plays a shorter problem.
     untied = coldq.COLDQ(learner.domain, alpha=learner.alpha, eta=learner.eta, gamma=learner.gamma)
     whole, part = coldq.problems.TimeVarying(HORIZON), coldq.problems.TimeVarying(slots)
@@ -45,7 +60,10 @@ def measure(family: Family, updates: int, slots: int, rounds: int) -> WholeRun:
     def run(problem: coldq.problems.TimeVarying) -> coldq.Trace:
         return coldq.simulate(untied, problem, seeds=[0], progress=False)
 
-    each = in_turns([update, update_with_cvxpy], family.spread(updates))
+    moments = family.spread(updates)
+    given = {id(moment): _arrays(moment.feedback) for moment in moments}
+    methods = [lambda moment: solve(*moment.slot), update, with_feedback, from_arrays]
+    each = [*in_turns(methods, moments), *in_turns([update_with_cvxpy], moments)]
     totals = np.empty((rounds, 2))
     for k in range(rounds):
         totals[k, 0], _ = timed(run, whole)
@@ -54,6 +72,17 @@ def measure(family: Family, updates: int, slots: int, rounds: int) -> WholeRun:
             totals[k, 1], _ = timed(run, part)
         if cvxpy_step.taken - before != slots:
             raise RuntimeError("COLDQ no longer takes its step where CVXPY was put in its place")
-    ours, theirs = (float(np.median([seconds for seconds, _ in runs])) for runs in each)
+    step, ours, built, arrays, theirs = (
+        float(np.median([seconds for seconds, _ in runs])) for runs in each
+    )
     run_ours, run_part = map(float, np.median(totals, axis=0))
-    return WholeRun(updates, ours, theirs, rounds, run_ours, run_part * HORIZON / slots, slots)
+    run_theirs = run_part * HORIZON / slots
+    return WholeRun(
+        updates, step, ours, theirs, built, arrays, rounds, run_ours, run_theirs, slots
+    )  # fmt: skip
+
+
+def _arrays(feedback: Any) -> tuple[Any, ...]:
+    """What a feed would deliver: arrays of its own that can be written to, and the slot."""
+    loss, g = feedback.loss, feedback.constraint
+    return *(np.array(a) for a in (loss.H, loss.y, g.A, g.b)), feedback.slot

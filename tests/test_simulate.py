@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -155,3 +157,84 @@ def test_fixed_constraints_are_never_violated_from_the_origin(kind: type) -> Non
     problem = kind(horizon=2000)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem)
     assert (coldq.hard_violation(trace) <= 1e-9).all()
+
+
+class OneByOne(coldq.problems.Problem):
+    """A problem whose stream has nothing but `reveal`, and hands it the decisions."""
+
+    def __init__(self, inner: Any, block: Any = None) -> None:
+        self._set(inner=inner, block=block, seen=[])
+        self._set(domain=inner.domain, horizon=inner.horizon, n_constraints=inner.n_constraints)
+
+    def start(self, seeds: Any) -> Any:
+        stream, outer = self.inner.start(seeds), self
+
+        class Stream:
+            def reveal(self, t: int, x: Any) -> Any:
+                outer.seen.append(x)
+                return stream.reveal(t, x)
+
+        if self.block is not None:
+            Stream.reveal_block = lambda _, t, count: self.block(stream, t, count)  # type: ignore[attr-defined]
+        return Stream()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        coldq.problems.TimeVarying(horizon=150),
+        coldq.problems.TimeVarying(horizon=150, agents=2),
+        coldq.problems.OnlineQuadratic(horizon=70),
+        coldq.problems.OnlineLinear(horizon=70),
+        coldq.problems.JobScheduling(horizon=70),
+    ],
+)
+def test_slots_revealed_in_blocks_have_the_bits_of_slots_revealed_one_by_one(problem: Any) -> None:
+    learner: Any = coldq.OGD(problem.domain, eta=0.1)
+    if problem.agents:
+        learner = coldq.Decentralised(coldq.COLDQ(problem.domain, 150), np.full((2, 2), 0.5))
+    alone = OneByOne(problem)
+    alone._set(agents=problem.agents)
+    one_by_one = coldq.simulate(learner, alone, seeds=[4, 9], keep=["decisions"])
+    in_blocks = coldq.simulate(learner, problem, seeds=[4, 9], keep=["decisions"])
+    assert len(alone.seen) >= problem.horizon
+    for name in ("loss", "constraint", "decisions"):
+        assert getattr(one_by_one, name).tobytes() == getattr(in_blocks, name).tobytes()
+
+
+def test_a_block_is_asked_for_with_its_first_slot_and_its_length_up_to_the_horizon() -> None:
+    asked, inner = [], coldq.problems.OnlineLinear(horizon=70)
+
+    def block(stream: Any, t: int, count: int) -> list[Any]:
+        asked.append((t, count))
+        return [stream.reveal(slot, None) for slot in range(t, t + count)]
+
+    problem = OneByOne(inner, block)
+    learner = coldq.OGD(inner.domain, eta=0.1)
+    trace = coldq.simulate(learner, problem, seeds=[1])
+    assert problem.seen == []
+    assert [t for t, _ in asked] == list(np.cumsum([1, *(count for _, count in asked)])[:-1])
+    assert sum(count for _, count in asked) == 70
+    assert trace.loss.tobytes() == coldq.simulate(learner, inner, seeds=[1]).loss.tobytes()
+
+
+def test_a_block_of_too_few_slots_is_refused() -> None:
+    inner = coldq.problems.OnlineLinear(horizon=70)
+    problem = OneByOne(inner, lambda stream, t, count: [stream.reveal(t, None)])
+    with pytest.raises(coldq.InvalidInput, match=r"reveal_block\(1, .* but gave 1"):
+        coldq.simulate(coldq.OGD(inner.domain, eta=0.1), problem, seeds=[1])
+
+
+def test_whoever_takes_the_place_of_reveal_alone_is_asked_slot_by_slot() -> None:
+    inner = coldq.problems.OnlineLinear(horizon=10)
+    seen = []
+
+    class Watching(type(inner.start([0]))):
+        def reveal(self, t: int, x: Any) -> Any:
+            seen.append(np.array(x))
+            return super().reveal(t, x)
+
+    problem = OneByOne(inner)
+    problem._set(start=lambda seeds: Watching(inner, tuple(seeds)))
+    trace = coldq.simulate(coldq.OGD(inner.domain, eta=0.1), problem, seeds=[1], keep="decisions")
+    np.testing.assert_array_equal(np.stack(seen, axis=1), trace.decisions)

@@ -100,7 +100,8 @@ class LeastSquares(Value):
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
-        return np.broadcast_shapes(self.H.shape[:-2], self.y.shape[:-1])
+        rows, levels = self.H.shape[:-2], self.y.shape[:-1]
+        return rows if rows == levels else np.broadcast_shapes(rows, levels)
 
     def value(self, x: ArrayLike) -> Array:
         """``|H x - y|^2 / 2``."""

@@ -95,7 +95,12 @@ class Region(Domain, Protocol):
 
 
 class Stream(Protocol):
-    """One run of a problem, or several side by side."""
+    """One run of a problem, or several side by side.
+
+    One whose problem does not look at the decisions may also have ``reveal_block(t, count)``, the
+    feedbacks of as many slots from t on, as ``reveal`` would give them: simulate then asks for
+    whole blocks, which may be drawn and checked at once.
+    """
 
     def reveal(self, t: int, x: Array) -> Any:
         """The :class:`~coldq.Feedback` of slot t, after x (S, p) was played in it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from coldq.trace import Trace
 
 KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
+BLOCK = 64  # slots that are revealed at once
 ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
 
 
@@ -96,12 +97,12 @@ def simulate(
         kept["own_violation"] = np.empty((S, T, N))
     elif hasattr(state, "saturated"):
         kept["saturated"] = np.zeros((S, T), bool)
-    stream = problem.start(seeds)
+    reveal = _reveals(problem, seeds)
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
         x = state.x.view()
         x.flags.writeable = False
-        revealed = stream.reveal(t, x)
+        revealed = reveal(t, x)
         _require_fit(t, revealed, problem, (S, *network))
         loss[:, t - 1], constraint[:, t - 1], seen = judged(t, revealed, x, N)
         for name, array in kept.items():
@@ -111,6 +112,31 @@ def simulate(
             state = learner.update(state, waiting.popleft())
     other = {name: kept.get(name) for name in (*ALWAYS, *KEEPABLE, *PER_AGENT)}
     return Trace(learner, problem, seeds, delay, loss, constraint, state=state, **other)
+
+
+def _reveals(problem: Problem, seeds: tuple[int, ...]) -> Callable[[int, Array], Any]:
+    """What reveals a slot, from whole blocks of them where the problem's stream has any to give."""
+    stream: Any = problem.start(seeds)
+    # One whose `reveal` is another's than its `reveal_block` may look at x all the same.
+    owner = next((kind for kind in type(stream).__mro__ if "reveal" in vars(kind)), object)
+    replaced = "reveal" in getattr(stream, "__dict__", ())
+    if "reveal_block" not in vars(owner) or replaced or getattr(problem, "adaptive", False):
+        return stream.reveal
+    block = stream.reveal_block
+    ready: deque[Any] = deque()
+
+    def reveal(t: int, x: Array) -> Any:
+        if not ready:
+            count = min(BLOCK, problem.horizon + 1 - t)
+            ready.extend(block(t, count))
+            if len(ready) != count:
+                raise InvalidInput(
+                    f"reveal_block({t}, {count}) must give a feedback for each of {count} slots, "
+                    f"but gave {len(ready)}"
+                )
+        return ready.popleft()
+
+    return reveal
 
 
 def _kept_names(keep: Any, keepable: tuple[str, ...]) -> tuple[str, ...]:
@@ -239,6 +265,8 @@ def _require_fit(t: int, revealed: Any, problem: Problem, lead: tuple[int, ...])
                 f"the {name} of slot {t} has {part.dim} coordinates, but the problem's domain {p}"  # type: ignore[attr-defined]
             )
         batch = getattr(part, "batch", ())
+        if batch in ((), lead):
+            continue
         try:
             fits = np.broadcast_shapes(batch, lead) == lead
         except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from coldq._values import look_quickly
 from coldq.compiled import Kernel
 
 
@@ -21,6 +22,7 @@ def warmup(*, everything: bool = True) -> None:
     """
     for kernel in kernels(everything):
         kernel()
+    look_quickly()
 
 
 def kernels(everything: bool = True) -> list[Kernel]:
@@ -31,7 +33,8 @@ def kernels(everything: bool = True) -> list[Kernel]:
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
     found = [contraction.build for contraction in contractions.ALL]
-    found += [step["affine"].affine_step, step["capacity"].capacity_step]
+    found += [step["affine"].affine_step, step["queued"].queued_step]
+    found += [step["capacity"].capacity_step]
     if everything:
         modules = (*step.values(), _tuning_kernels)
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]

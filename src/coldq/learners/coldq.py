@@ -20,6 +20,7 @@ from coldq.learners.learner import ONE, Learner, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
+from coldq.solver.kernels.queued import BEFORE
 from coldq.step import solve
 from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -310,10 +311,8 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        if center is None and played is None:
-            done = at_once(self, state, feedback)
-            if done is not None:
-                return done
+        if center is None and played is None and (done := at_once(self, state, feedback)):
+            return done
         gradient = self.gradient_of(state, feedback, played)
         g = self.values_of(state, feedback, state.queue.shape, played)
         t, z = state.t, self._center(state, center)
@@ -325,14 +324,14 @@ class COLDQ(Learner):
         step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         alpha, eta, gamma = number_at(self.alpha, t), self.eta, self.gamma
         if type(t) is int and t == 1:  # Q_1 = gamma
-            return alpha, *KEPT
+            return alpha, *KEPT, 1.0, BEFORE
         if callable(eta) or callable(gamma):
             eta, gamma = self._eta(t), value_at(gamma, t)
-        return alpha, 1.0, eta, gamma, 1.0
+        return alpha, 1.0, eta, gamma, 1.0, BEFORE
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
@@ -344,7 +343,7 @@ class COLDQ(Learner):
         if (state.queue < gamma[..., None]).any():
             raise InvalidInput(f"queue must be at least gamma = {gamma}")
 
-    def _eta(self, t: np.ndarray) -> Array:
+    def _eta(self, t: Any) -> Array:
         """eta_t, which a schedule must keep below 1 wherever a queue is formed with it."""
         if not callable(self.eta):
             return self.eta

@@ -14,10 +14,12 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
+from coldq.learners.fused import Rule, at_once
 from coldq.learners.learner import ONE, Learner, any_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Schedule
+from coldq.solver.kernels.queued import BEFORE
 from coldq.step import solve
 
 
@@ -109,6 +111,8 @@ class COLDQDoubling(Learner):
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
     ) -> QueueState:
         """The state of the next slot."""
+        if played is None and (done := at_once(self, state, feedback)):
+            return done
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
         T = epoch(t)
@@ -120,6 +124,14 @@ class COLDQDoubling(Learner):
 
         step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
+
+    def _rule(self, t: Any) -> Rule:
+        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
+        T = epoch(t)
+        s, gamma = t - T + 1, self.epsilon * T
+        starts = s == 1  # then Q = gamma
+        gain, eta = np.where(starts, 0.0, 1.0), np.where(starts, 1.0, 1.0 / T)
+        return self.alpha(s), gain, eta, gamma, 1.0, BEFORE
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

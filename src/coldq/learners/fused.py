@@ -14,7 +14,7 @@ import numpy as np
 from numpy import empty, int64
 
 from coldq._values import Array, look_quickly
-from coldq.compiled.calls import STACK
+from coldq.compiled.calls import CODE, STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.feedback import Feedback
@@ -22,17 +22,16 @@ from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large
 from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.queued import STEP, queued_size, queued_step
+from coldq.solver.kernels.queued import AFTER, STEP, queued_size, queued_step
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening
 
-# The parameters of a slot, numbers or arrays over the batch: (alpha, gain, eta, floor, price). The
-# queue becomes max{(1 - eta) queue + gain [g]_+, floor}; in the step, whose proximal weight is
-# alpha, its rows weigh price times the queue.
-Rule = tuple[Any, Any, Any, Any, Any]
-KEPT = (0.0, 0.0, -inf, 1.0)  # after alpha: the queue stays what it is
-
-
+# The parameters of a slot, numbers or arrays: (alpha, gain, eta, floor, price, when). The queue
+# becomes max{(1 - eta) queue + gain [g]_+, floor}, BEFORE the step or, with g at the new x, AFTER
+# it; in the step, whose proximal weight is alpha, rows weigh price times the queue, to which AHEAD
+# adds its gain once more.
+Rule = tuple[Any, Any, Any, Any, Any, float]
+KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
 MOST_SHAPES = 1000  # of A that are remembered
 
 # By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
@@ -50,13 +49,13 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
     if len(_ready) >= MOST_SHAPES:
         _ready.clear()
     look_quickly()  # at the arrays of feedbacks to come
-    code = np.array(affine_step.code().address).view(np.float64)
+    code = affine_step().__self__[CODE].view(np.float64)  # type: ignore[attr-defined]  # its card
     _ready[shape] = made = queued_step(), code, queued_size(n, p), n, p
     return made
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
-    """The next state of a learner with a ``rule(t)``, or None: then the plain path is to be taken.
+    """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
 
     The state has a queue and multipliers; g_t and the gradient are taken at x_t, where the step
     starts as well.
@@ -68,7 +67,8 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         or listening
     ):
         return None
-    rows, domain, loss, x, t = feedback.constraint, learner.domain, feedback.loss, state.x, state.t
+    loss: Any = feedback.loss
+    rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
     if type(rows) is not Affine or type(domain) is not Box:
         return None
     kind, vector, matrix, levels, g = type(loss), None, None, None, rows.measured
@@ -102,9 +102,11 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             following, its_queue, multipliers = (empty(a.shape) for a in (x, queue, queue))
         else:
             return None
-        alpha, gain, eta, floor, price = learner.rule(now)
+        alpha, gain, eta, floor, price, when = learner._rule(now)
+        if when == AFTER and g is not None:
+            return None  # not known at the new x
         residual = kernel(
-            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price,
+            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when,
             domain.lower, domain.upper, code, NONE if size <= STACK else scratch(size), following,
             its_queue, multipliers,
         )  # fmt: skip

@@ -13,10 +13,12 @@ from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
+from coldq.learners.fused import KEPT, Rule, at_once
 from coldq.learners.learner import Learner, has_first
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.schedules import Power, Schedule, as_schedule, number_at
+from coldq.solver.kernels.queued import AFTER, BEFORE
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep, queue_again
@@ -182,6 +184,8 @@ class RECOO(Learner):
         played: ArrayLike | None = None,
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
+        if center is None and played is None and (done := at_once(self, state, feedback)):
+            return done
         gradient = self.gradient_of(state, feedback, played)
         t, queue, following = state.t, state.queue, state.t + 1
         z = self._center(state, center)
@@ -202,6 +206,15 @@ class RECOO(Learner):
             g = feedback.constraint.value(step.x)
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
         return self.new_state(following, step.x, queue, step.multipliers)
+
+    def _rule(self, t: Any) -> Rule:
+        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
+        alpha, gamma = number_at(self.alpha, t), self.gamma(t)
+        if self.reading == "drift":
+            return alpha, gamma, 0.0, number_at(self.eta, t + 1), gamma, AFTER
+        if type(t) is int and t == 1:  # Q_1 = 0
+            return alpha, *KEPT, gamma, BEFORE
+        return alpha, gamma, 0.0, number_at(self.eta, t), gamma, BEFORE
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,12 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
+from coldq.learners.fused import Rule, at_once
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
+from coldq.solver.kernels.queued import AHEAD
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
@@ -172,6 +175,8 @@ class Yi2021(Learner):
         played: ArrayLike | None = None,
     ) -> QueueState:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
+        if center is None and played is None and (done := at_once(self, state, feedback)):
+            return done
         gradient, g = self.observe(state, feedback, "queue", played)
         t, z = state.t, self._center(state, center)
 
@@ -182,6 +187,11 @@ class Yi2021(Learner):
         weights = self.gamma(t + 1)[..., None] * qhat
         step = solve(z, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, q, step.multipliers)
+
+    def _rule(self, t: Any) -> Rule:
+        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
+        gain, price = self.gamma(t), self.gamma(t + 1)
+        return 1.0 / self.alpha(t), gain, 0.0, -inf, price, AHEAD
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -11,9 +11,9 @@ import numpy as np
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
-from coldq.feedback import Feedback
 from coldq.losses import Linear, Quadratic
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
+from coldq.problems.slots import WholeStream
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -113,7 +113,7 @@ class OnlineLinear(FixedConstraints):
         return self._constants(slope=1.0, mu=0.0)
 
 
-class FixedConstraintsStream:
+class FixedConstraintsStream(WholeStream):
     """All thetas are drawn at the start: the permutation needs them to be."""
 
     def __init__(self, problem: FixedConstraints, seeds: tuple[int, ...]) -> None:
@@ -133,8 +133,6 @@ class FixedConstraintsStream:
             thetas.append(first + second + sign[:, None])
         self.theta = np.stack(thetas, axis=1)
         self.theta.flags.writeable = False
-        self.constraint = Affine(np.stack(matrices), np.stack(limits))
-
-    def reveal(self, t: int, x: Any) -> Feedback:
-        """The draw of slot t, whatever was played."""
-        return Feedback(self.problem.loss(self.theta[t - 1]), self.constraint, slot=t)
+        super().__init__(problem.loss(self.theta), None)
+        self.constraint = rows = Affine(np.stack(matrices), np.stack(limits))
+        self._constraint = lambda k: rows

@@ -14,11 +14,11 @@ from coldq._values import Array, positive, whole_number
 from coldq.constraints import LogCapacity
 from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import ZONES, ZonalPrices, may_2017, read_nyiso
 from coldq.problems.problem import Constants, Problem, generators, require_bounded
+from coldq.problems.slots import WholeStream
 
 REGIONS = tuple(zone for zone in ZONES if zone != "NORTH")
 UNITS = {"$/MWh": 1.0, "$/kWh": 1000.0}  # what a price in $/MWh is divided by
@@ -212,7 +212,7 @@ class JobScheduling(Problem):
         return trace[: self.horizon] * (self.mean_arrivals / trace.mean())
 
 
-class JobSchedulingStream:
+class JobSchedulingStream(WholeStream):
     """All arrivals are drawn at the start: they are one number a slot and seed."""
 
     def __init__(self, problem: JobScheduling, seeds: tuple[int, ...]) -> None:
@@ -228,11 +228,7 @@ class JobSchedulingStream:
         self.rate = np.full(problem.domain.dim, RATE)
         for array in (self.costs, self.demand, self.scale, self.rate):
             array.flags.writeable = False
-
-    def reveal(self, t: int, x: Array) -> Feedback:
-        """The prices and arrivals of slot t, whatever was played."""
-        capacity = LogCapacity(self.demand[t - 1], self.scale, self.rate)
-        return Feedback(Linear(self.costs[t - 1]), capacity, slot=t)
+        super().__init__(Linear(self.costs), LogCapacity(self.demand, self.scale, self.rate))
 
 
 @cache

@@ -15,12 +15,12 @@ from coldq._values import Array, Value, real_array, whole_number
 from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
 from coldq.errors import InvalidInput, NotSaveable
-from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Linear, Quadratic
 from coldq.problems.columns import is_path, read_table, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
+from coldq.problems.slots import WholeStream
 from coldq.problems.units import doubt_units
 
 
@@ -254,9 +254,9 @@ class FromTable(Problem):
             note=note,
         )
 
-    def start(self, seeds: Iterable[int]) -> TableStream:
+    def start(self, seeds: Iterable[int]) -> WholeStream:
         """One stream; it is the same for all seeds."""
-        return TableStream(self)
+        return WholeStream(self.loss, self.constraint)
 
     def __repr__(self) -> str:
         n, p, N = self.horizon, len(self.decisions), self.n_constraints
@@ -264,36 +264,6 @@ class FromTable(Problem):
             f"FromTable({self.title}: {n} slots, {p} decision{'s' if p != 1 else ''}, {N} "
             f"row{'s' if N != 1 else ''})"
         )
-
-
-class TableStream:
-    """The slots of a table."""
-
-    def __init__(self, problem: FromTable) -> None:
-        self.loss, self.constraint = _slicer(problem.loss), _slicer(problem.constraint)
-
-    def reveal(self, t: int, x: Array) -> Feedback:
-        """The functions of slot t, whatever was played."""
-        return Feedback(self.loss(t - 1), self.constraint(t - 1), slot=t)
-
-
-CORES = {
-    Linear: {"c": 1}, LeastSquares: {"H": 2, "y": 1}, Quadratic: {"P": 2, "q": 1, "r": 0},
-    Affine: {"A": 2, "b": 1}, LogCapacity: {"demand": 0, "scale": 1, "rate": 1},
-}  # fmt: skip
-
-
-def _slicer(whole: Any) -> Callable[[int], Any]:
-    """A function that gives the function of one slot."""
-    if whole is None:
-        return lambda k: None
-    if isinstance(whole, Stacked):
-        parts = [_slicer(part) for part in whole.parts]
-        return lambda k: Stacked(*(part(k) for part in parts))
-    kind, cores = type(whole), CORES[type(whole)]
-    arrays = [(getattr(whole, name), core) for name, core in cores.items()]
-    moving = [(array, array.ndim > core) for array, core in arrays]
-    return lambda k: kind(*(array[k] if moves else array for array, moves in moving))
 
 
 # What the layout says, in arrays

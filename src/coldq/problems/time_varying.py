@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, whole_number
+from coldq._values import whole_number
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
+from coldq.problems.slots import slices
 
 CHUNK = 128  # slots drawn at once
 
@@ -101,16 +103,21 @@ class TimeVaryingStream:
         self.problem = problem
         self.uniform, self.normal = generators(1, seeds, 2)
         self.begin, self.end = 1, 1
-        self.data: tuple[Array, ...] = ()
+        self.loss: Any = None
+        self.constraint: Any = None
 
-    def reveal(self, t: int, x: Array) -> Feedback:
+    def reveal(self, t: int, x: Any) -> Feedback:
         """The draw of slot t, whatever was played."""
         while t >= self.end:
             self._draw()
         if t < self.begin:
             raise InvalidInput(f"slot {t} has passed; start a new stream to see it again")
-        H, y, A, b = (array[t - self.begin] for array in self.data)
-        return Feedback(LeastSquares(H, y), Affine(A, b), slot=t)
+        k = t - self.begin
+        return Feedback(self.loss(k), self.constraint(k), slot=t)
+
+    def reveal_block(self, t: int, count: int) -> list[Feedback]:
+        """Those of as many slots from t on."""
+        return [self.reveal(slot, None) for slot in range(t, t + count)]
 
     def _draw(self) -> None:
         m, N, p = self.problem.n_measurements, self.problem.n_constraints, self.problem.domain.dim
@@ -124,7 +131,7 @@ class TimeVaryingStream:
         b = u[..., sizes[1] :].copy()
         # np.add.accumulate adds in order, so that a seed's y does not depend on the batch.
         y = np.add.accumulate(H, axis=-1)[..., -1] + noise
-        self.data = (H, y, A, b)
-        for array in self.data:
+        for array in (H, y, A, b):
             array.flags.writeable = False
+        self.loss, self.constraint = slices(LeastSquares, H=H, y=y), slices(Affine, A=A, b=b)
         self.begin, self.end = self.end, self.end + CHUNK

@@ -20,6 +20,7 @@ from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
 # The operands that the step is known to have; whoever gives its address makes sure that it does.
 STEP = "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?"
 ITS_SIZES, ITS_OPERANDS = 3, 16
+BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
 
 
 def queued_size(n: int, p: int) -> int:
@@ -27,20 +28,23 @@ def queued_size(n: int, p: int) -> int:
     return ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n + scratch_size(n, p)
 
 
-@batch_kernel("(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(p),(p),(),(s)->(p),(n),(n)")
+@batch_kernel(
+    "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(),(s)->(p),(n),(n)"
+)
 def queued_step(sizes, at):
     """The point x; of the loss a vector, a matrix and its levels: the gradient c, or P x + q, or
-    H'(H x - y); A, b, and g(x) if it was measured; the queue; alpha, gain, eta, floor and price;
-    lower, upper, the address of the step's code, memory. Then x, the queue and the multipliers of
-    the next slot. The largest residual is returned.
+    H'(H x - y); A, b, and g(x) if it was measured; the queue; alpha, gain, eta, floor, price, and
+    when the queue moves; lower, upper, the address of the step's code, memory. Then x, the queue
+    and the multipliers of the next slot. The largest residual is returned.
 
     The queue becomes ``max{(1 - eta) queue + gain [g]_+, floor}``, where g is not looked at if the
-    gain is 0, and its rows weigh ``price`` times as much in the step.
+    gain is 0: BEFORE the step, or AFTER it with g at the new x. In the step the rows weigh
+    ``price`` times the queue that there is; AHEAD, what it just gained counts there once more.
     """
     p, m, n, s = sizes[0], sizes[1], sizes[2], sizes[3]
     own = ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n
     rest = COLUMNS * p + (HESSIAN + 2 * n) * n
-    memory = memory_of(at[16], s, at[20], own + rest)
+    memory = memory_of(at[17], s, at[21], own + rest)
     if memory == 0:
         return math.nan
     its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
@@ -60,7 +64,10 @@ def queued_step(sizes, at):
     else:
         gradient_at = at[1]
     gain, eta, floor = vector(at[9], 1)[0], vector(at[10], 1)[0], vector(at[11], 1)[0]
-    price, queue = vector(at[12], 1)[0], vector(at[18], n)
+    price, when = vector(at[12], 1)[0], vector(at[13], 1)[0]
+    after = when == AFTER
+    A, b, following = matrix(at[4], n, p), vector(at[5], n), vector(at[18], p)
+    queue, moved = vector(at[7], n), vector(at[19], n)
     zeros, weights = vector(zeros_at, n), vector(weights_at, n)
     for k in range(n):
         zeros[k] = 0.0
@@ -68,17 +75,25 @@ def queued_step(sizes, at):
         g_at = zeros_at
     elif at[6] != 0:
         g_at = at[6]
-    else:
-        set_affine_value(matrix(at[4], n, p), x, vector(at[5], n), vector(g_at, n))
-    set_bounded_queue(vector(at[7], n), vector(g_at, n), gain, eta, floor, queue)
+    elif not after:
+        set_affine_value(A, x, b, vector(g_at, n))
+    if not after:
+        set_bounded_queue(queue, vector(g_at, n), gain, eta, floor, moved)
     for k in range(n):
-        weights[k] = price * queue[k]
+        weights[k] = queue[k] if after else moved[k]
+        if when == AHEAD:
+            weights[k] += gain * max(vector(g_at, n)[k], 0.0)
+        weights[k] *= price
 
     vector(rounds_at, 1)[0] = math.inf
     its_sizes[0], its_sizes[1], its_sizes[2] = p, n, rest
     its[0], its[1], its[2] = at[0], gradient_at, at[8]
     its[3], its[4], its[5] = zeros_at, weights_at, zeros_at
-    its[6], its[7], its[8], its[9] = at[4], at[5], at[13], at[14]
+    its[6], its[7], its[8], its[9] = at[4], at[5], at[14], at[15]
     its[10], its[11] = rounds_at, memory + 8 * own
-    its[12], its[13], its[14], its[15] = at[17], at[19], 0, 0
-    return run_at(words(at[15], 1)[0], memory, memory + 8 * ITS_SIZES)
+    its[12], its[13], its[14], its[15] = at[18], at[20], 0, 0
+    residual = run_at(words(at[16], 1)[0], memory, memory + 8 * ITS_SIZES)
+    if after:
+        set_affine_value(A, following, b, vector(g_at, n))
+        set_bounded_queue(queue, vector(g_at, n), gain, eta, floor, moved)
+    return residual

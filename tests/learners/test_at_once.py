@@ -1,0 +1,227 @@
+"""The update in one compiled call gives the bits of the plain path, or leaves it to that."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq._look_kernel import look as compiled_look
+from coldq._values import FLOAT, all_finite
+from coldq.learners.fused import at_once
+from coldq.step import Residuals
+
+P, N = 4, 3
+X = coldq.Box(-1.0, [0.5, 1.0, 2.0, np.inf])
+
+LEARNERS = {
+    "COLDQ": coldq.COLDQ(X, horizon=50),
+    "COLDQ that tracks": coldq.COLDQ(X, horizon=50, path_exponent=0.3),
+    "COLDQ, strongly convex": coldq.COLDQ.strongly_convex(X, horizon=50, mu=0.7),
+    "COLDQ, anytime": coldq.COLDQ.anytime(X),
+    "COLDQ of a function": coldq.COLDQ(X, alpha=lambda t: 1.0 + t, eta=0.1, gamma=0.2),
+    "COLDQ at a low price": coldq.COLDQ(X, alpha=0.5, eta=0.5, gamma=0.01),
+    "COLDQDoubling": coldq.COLDQDoubling(X, epsilon=0.1),
+    "Yi2021": coldq.Yi2021(X, alpha=coldq.schedules.Power(-0.4), gamma=coldq.schedules.Power(0.3)),
+    "RECOO": coldq.RECOO(X),
+    "RECOO, comparison": coldq.RECOO(X, reading="comparison"),
+}
+
+
+def drawn(rng: np.random.Generator, kind: str, x: Any, lead: tuple[int, ...] = ()) -> Any:
+    """A loss of a kind, whose data are those of each member or shared."""
+    lead = lead if rng.random() < 0.5 else ()
+    if kind == "linear":
+        return coldq.Linear(3.0 * rng.normal(size=(*lead, P)))
+    H, y = rng.normal(size=(*lead, 5, P)), rng.normal(size=5)
+    if kind == "least squares":
+        return coldq.LeastSquares(H, y)
+    if kind == "quadratic":
+        return coldq.Quadratic(np.swapaxes(H, -1, -2) @ H, rng.normal(size=P))
+    return coldq.GradientAt(np.array(x), rng.normal(size=np.shape(x)))
+
+
+def rows(rng: np.random.Generator, x: Any, lead: tuple[int, ...]) -> coldq.Affine:
+    if rng.random() < 0.2:
+        J = rng.normal(size=(*lead, N, P))
+        return coldq.Affine.from_measurement(x, rng.normal(size=(*lead, N)), J)
+    return coldq.Affine(rng.normal(size=(*lead, N, P)), 0.3 * rng.normal(size=N))
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for name in one.names():
+        a, b = getattr(one, name), getattr(other, name)
+        assert type(a) is type(b), name
+        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), name
+    assert one.made_by is other.made_by
+    assert not one.x.flags.writeable
+
+
+@pytest.mark.parametrize("kind", ["linear", "least squares", "quadratic", "measured"])
+@pytest.mark.parametrize("lead", [(), (3,), (2, 2)])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_update_at_once_has_the_bits_of_the_plain_path(name: str, lead: Any, kind: str) -> None:
+    learner, rng, taken = LEARNERS[name], np.random.default_rng(len(name) + len(kind)), 0
+    state = learner.init(N, batch=lead)
+    for t in range(1, 25):
+        g = rows(rng, state.x, lead)
+        revealed = coldq.Feedback(drawn(rng, kind, state.x, lead), g, slot=t)
+        known_once = name == "RECOO" and g.measured is not None  # it asks for the next decision's
+        if known_once:
+            with pytest.raises(coldq.NotRevealed):
+                learner.update(state, revealed)
+            revealed = coldq.Feedback(revealed.loss, coldq.Affine(g.A, g.b), slot=t)
+        taken += at_once(learner, state, revealed) is not None
+        following = learner.update(state, revealed)
+        with Residuals() as told:  # whoever listens gets the plain path
+            assert_same(following, learner.update(state, revealed))
+        assert len(told.heard) == 1
+        state = following
+    assert taken == (23 if lead else 24)  # slot 1 of a batch is left to the plain path
+
+
+def test_many_random_steps_with_rows_that_bind_have_the_same_bits() -> None:
+    rng, binding = np.random.default_rng(5), 0
+    for _ in range(300):
+        p, n = int(rng.integers(1, 30)), int(rng.integers(0, 12))
+        domain = coldq.Box(-rng.random(p), rng.random(p))
+        learner = coldq.COLDQ(domain, alpha=float(np.exp(rng.normal())), eta=0.3, gamma=5.0)
+        state = learner.init(n)
+        for _ in range(3):
+            A, b = rng.normal(size=(n, p)), 0.2 * rng.normal(size=n)
+            revealed = coldq.Feedback(coldq.Linear(5.0 * rng.normal(size=p)), coldq.Affine(A, b))
+            following = learner.update(state, revealed)
+            with Residuals():
+                assert_same(following, learner.update(state, revealed))
+            binding += bool(following.multipliers.any())
+            state = following
+    assert binding > 300
+
+
+PROBLEMS = [
+    coldq.problems.TimeVarying(horizon=30),
+    coldq.problems.OnlineQuadratic(horizon=30),
+    coldq.problems.OnlineLinear(horizon=30),
+    coldq.problems.Drifting(0.5, 0.5, horizon=30),
+    coldq.problems.JobScheduling(horizon=12),
+    coldq.problems.Dispatch(horizon=12),
+    coldq.problems.Autoscale(horizon=30),
+]
+
+
+KINDS = [coldq.COLDQ, coldq.COLDQDoubling, coldq.COLDQExpert, coldq.RECOO, coldq.Yi2021]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+@pytest.mark.parametrize(
+    "kind", [coldq.COLDQ, coldq.COLDQDoubling, coldq.COLDQExpert, coldq.RECOO, coldq.Yi2021]
+)
+def test_runs_on_the_packages_problems_have_the_same_bits(problem: Any, kind: Any) -> None:
+    learner = kind.for_problem(problem)
+    for seeds in ([3], [0, 1, 2, 3]):
+        trace = coldq.simulate(learner, problem, seeds=seeds, keep=["decisions"])
+        with Residuals():
+            again = coldq.simulate(learner, problem, seeds=seeds, keep=["decisions"])
+        for name in ("loss", "constraint", "decisions"):
+            assert getattr(trace, name).tobytes() == getattr(again, name).tobytes()
+
+
+def test_a_feedback_from_arrays_is_that_of_the_constructors() -> None:
+    rng = np.random.default_rng(2)
+    H, y, q, A, b = (rng.normal(size=s) for s in ((5, P), 5, P, (N, P), N))
+    x, make, g = np.zeros(P), coldq.Feedback.from_arrays, coldq.Affine(A, b)
+    assert make(c=q, A=A, b=b, slot=3) == coldq.Feedback(coldq.Linear(q), g, 3)
+    assert make(H=H, y=y, A=A, b=b) == coldq.Feedback(coldq.LeastSquares(H, y), g)
+    assert make(P=H.T @ H, q=q, A=A, b=b) == coldq.Feedback(coldq.Quadratic(H.T @ H, q), g)
+    assert make(x=x, gradient=q) == coldq.Feedback(coldq.GradientAt(x, q), None)
+    kept: Any = make(H=H, y=y).loss
+    assert kept.H is H
+
+
+@pytest.mark.parametrize("names", ["", "cH", "H", "y", "P", "x", "g", "cA", "cb", "cHy"])
+def test_from_arrays_refuses_arrays_that_make_no_loss_or_no_rows(names: str) -> None:
+    given = {"gradient" if name == "g" else name: np.zeros(1) for name in names}
+    with pytest.raises(coldq.InvalidInput, match="from_arrays takes"):
+        coldq.Feedback.from_arrays(**given)
+
+
+def test_what_is_wrong_with_arrays_is_said_as_on_the_plain_path() -> None:
+    learner = coldq.COLDQ(X, horizon=3)
+    state = learner.init(N)
+    q, A, b = np.ones(P), np.ones((N, P)), np.ones(N)
+    make = coldq.Feedback.from_arrays
+    for wrong, words in (
+        (make(c=np.full(P, np.nan), A=A, b=b), "came out as NaN"),
+        (make(c=np.ones(P + 1), A=A, b=b), "the loss has 5 coordinates"),
+        (make(c=q, A=np.ones((N, P + 1)), b=b), "the constraint has 5 coordinates"),
+        (make(c=q, A=A[:2], b=b[:2]), "was started for 3"),
+        (make(c=np.ones((2, P)), A=A, b=b), "not enlarge it"),
+        (make(c=q, A=A, b=b, slot=2), "about slot 2, but the learner is in slot 1"),
+        (make(c=q, A=A, b=b, slot=np.array([1])), "does not fit the batch"),
+        (make(x=np.ones(P), gradient=q, A=A, b=b), "known only at x"),
+    ):
+        with pytest.raises(coldq.Error, match=words):
+            learner.update(state, wrong)
+    good = make(c=q, A=A, b=b)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            state = learner.update(state, good)
+        with pytest.raises(coldq.PastHorizon):
+            learner.update(state, good)
+
+
+def test_data_beyond_the_first_kernel_goes_to_the_others() -> None:
+    # Numbers of magnitudes so far apart that the first kernel misses its promise now and then.
+    rng, left = np.random.default_rng(1), 0
+
+    def size(*shape: int) -> Any:
+        return 10.0 ** rng.uniform(-6.0, 6.0, size=shape)
+
+    for _ in range(60):
+        p, n = int(rng.integers(2, 9)), int(rng.integers(2, 9))
+        A, b = size(n, p) * rng.normal(size=(n, p)), size(n) * rng.normal(size=n)
+        revealed = coldq.Feedback(coldq.Linear(size(p) * rng.normal(size=p)), coldq.Affine(A, b))
+        domain = coldq.Box(-size(p), size(p))
+        learner = coldq.COLDQ(domain, alpha=float(size()), eta=0.5, gamma=float(size()))
+        state = learner.init(n)
+        left += at_once(learner, state, revealed) is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", coldq.Inexact)
+            with Residuals() as told:
+                expected = learner.update(state, revealed)
+            assert_same(learner.update(state, revealed), expected)
+        assert told.worst <= 1e-6
+    assert left > 0
+
+
+def odd_things() -> list[Any]:
+    flat = np.arange(12.0)
+    frozen = np.arange(3.0)
+    frozen.flags.writeable = False
+    return [
+        flat, flat.reshape(3, 4), flat[::2], flat.reshape(3, 4).T, flat[1:], frozen, np.array(1.5),
+        np.zeros((0, 3)), np.array([1.0, np.nan]), np.array([[np.inf]]), np.array([-np.inf, 0.0]),
+        np.array([1e308, -1e308, 5e-324]), np.arange(3), np.arange(3, dtype=np.float32),
+        flat.astype(">f8"), np.ma.array([1.0]), np.array([True]), [1.0], 1.0,
+        None, "text", np.float64(1.0), np.array([1 + 1j]), np.array([None]),
+        np.frombuffer(bytearray(25), np.uint8)[1:].view(np.float64),
+    ]  # fmt: skip
+
+
+def test_the_compiled_look_sees_what_numpy_sees() -> None:
+    look, things = compiled_look(), odd_things()
+
+    def as_most(a: Any) -> bool:
+        return (
+            type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
+            and bool(np.isfinite(a).all()) and all_finite(a)
+        )  # fmt: skip
+
+    assert [bool(look(thing)) for thing in things] == [as_most(thing) for thing in things]
+    assert sum(map(as_most, things)) == 6
+    assert not look(things[0], things[8])
+    assert look(things[0], things[1])
