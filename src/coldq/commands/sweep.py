@@ -42,7 +42,7 @@ def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
             rows.add_row(
                 played.title, label, f"{played.problem.horizon:,}", f"{count:,}",
                 f"{sum(map(len, batches)):,}", f"{count * len(batches):,}",
-                duration(took) if isinstance(took, float) else took,
+                took if isinstance(took, str) else duration(took),
             )  # fmt: skip
     shown.print(rows)
     store = Store(out)
