@@ -79,9 +79,9 @@ def many_seeds(seeds: int) -> None:
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
     each, whole = work / seeds, min(batch) / 1000
     print(
-        f"{seeds:,} seeds, T = 1,000: {wall:.0f} s wall on two workers, {1e3 * each:.2f} ms of work "
-        f"a run, {each / whole:.2f} times that of one batch of 1,000 ({1e3 * whole:.2f} ms; 5); the "
-        f"largest process had {peak:.0f} MB"
+        f"{seeds:,} seeds, T = 1,000: {wall:.0f} s wall on two workers, {1e3 * each:.2f} ms of "
+        f"work a run, {each / whole:.2f} times that of one batch of 1,000 ({1e3 * whole:.2f} ms; 5); "
+        f"the largest process had {peak:.0f} MB"
     )
 
 
