@@ -80,8 +80,8 @@ def many_seeds(seeds: int) -> None:
     each, whole = work / seeds, min(batch) / 1000
     print(
         f"{seeds:,} seeds, T = 1,000: {wall:.0f} s wall on two workers, {1e3 * each:.2f} ms of "
-        f"work a run, {each / whole:.2f} times that of one batch of 1,000 ({1e3 * whole:.2f} ms; 5); "
-        f"the largest process had {peak:.0f} MB"
+        f"work a run, {each / whole:.2f} times that of one batch of 1,000 ({1e3 * whole:.2f} ms; "
+        f"5); the largest process had {peak:.0f} MB"
     )
 
 
