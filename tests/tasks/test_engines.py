@@ -33,5 +33,5 @@ def test_a_library_that_is_not_there_is_named_with_its_extra() -> None:
 
 @pytest.mark.parametrize("given", [{"dask": ""}, {"ray": 3}, {"workers": 2, "ray": "a:1"}])
 def test_what_cannot_be_asked_for_is_a_sentence(given) -> None:
-    with pytest.raises(coldq.InvalidInput, match="must be an address|contradict each other"):
+    with pytest.raises(coldq.InvalidInput, match=r"must be an address|contradict each other"):
         engine_of(**given)

@@ -109,5 +109,5 @@ def test_a_task_that_ends_every_worker_is_told_and_stops_no_other():
 
 def test_workers_have_one_thread_of_every_library():
     answers = []
-    share(os.environ.get, sorted(ONE_THREAD), 1, lambda task, result: answers.append(result))
+    share(os.getenv, sorted(ONE_THREAD), 1, lambda task, result: answers.append(result))
     assert answers == ["1"] * len(ONE_THREAD)
