@@ -63,8 +63,9 @@ def two_workers() -> None:
         one, work = swept(CONFIG, Path(folder), 1)
         two, shared = swept(CONFIG, Path(folder), 2)
     print(
-        f"2,400 runs: {work:.1f} s of work in one worker ({one:.1f} s wall), two workers {two:.1f} "
-        f"s wall ({shared:.1f} s of work): {two / (work / 2):.2f} times half the work (1.25)"
+        f"2,400 runs: {work:.1f} s of work in one worker ({one:.1f} s wall); two workers {two:.1f} "
+        f"s wall with {shared:.1f} s of work: {two / (work / 2):.2f} times half of the one worker's, "
+        f"{two / (shared / 2):.2f} times half of their own, which busy cores stretch too (1.25)"
     )
 
 
