@@ -26,8 +26,9 @@ from tests.sweeps.counted import STARTS
 from tests.sweeps.kept import results
 
 WORKERS = 2
-TASKS = 300
-LONGEST = 5.0  # seconds from a start to the kill
+TASKS = 500
+EARLY, EARLIEST = 0.25, 4.0  # the share that is killed while it begins, and within which seconds
+LONGEST = 2.0  # seconds that the others are at work before they are killed
 PATIENCE = 30.0  # seconds for processes to notice that their parent is gone
 MARK = "COLDQ_TEST_MARK"  # in the environment of every process of a sweep
 CONFIG = f"""
@@ -57,6 +58,11 @@ def wait_for_end(mark: str) -> float:
     return time.monotonic() - begun
 
 
+def count(out: Path) -> int:
+    """How many results are there."""
+    return sum(1 for _ in (out / "runs").glob("*/*"))
+
+
 def kill_again_and_again(kills: int, seed: int = 0) -> str:
     """Do it; a sentence about what was seen."""
     draw = random.Random(seed)
@@ -71,14 +77,18 @@ def kill_again_and_again(kills: int, seed: int = 0) -> str:
         ]  # fmt: skip
         slowest, at_work = 0.0, 0
         for _ in range(kills):
-            before = len(results(out))
+            before = count(out)
             running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-            time.sleep(draw.uniform(0.0, LONGEST))
+            if draw.random() < EARLY:
+                time.sleep(draw.uniform(0.0, EARLIEST))
+            else:
+                while count(out) == before and running.poll() is None:
+                    time.sleep(0.005)
+                time.sleep(draw.uniform(0.0, LONGEST))
             running.kill()
             running.wait()
             slowest = max(slowest, wait_for_end(mark))
-            kept = results(out)
-            at_work += before < len(kept) < TASKS
+            at_work += before < count(out) < TASKS
             for path in (out / "runs").glob("*/*"):
                 assert pq.read_table(path).num_rows == 1, f"{path} is not whole"
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
@@ -93,8 +103,8 @@ def kill_again_and_again(kills: int, seed: int = 0) -> str:
         assert again <= kills * 2 * WORKERS, f"{again} tasks were done again"
         return (
             f"{kills} kills, {at_work} of them at work, {TASKS} tasks: every result once, the "
-            f"bytes of an undisturbed sweep; {again} tasks begun again, at most {2 * WORKERS} a kill are "
-            f"underway; the last process was gone {slowest:.2f} s after the kill"
+            f"bytes of an undisturbed sweep; {again} tasks begun again, at most {2 * WORKERS} a "
+            f"kill are underway; the last process was gone {slowest:.2f} s after the kill"
         )
 
 

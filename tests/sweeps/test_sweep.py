@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.table import read
 from coldq.tasks.store import Store
+from tests.processes import end, started, wait_for
 from tests.sweeps import counted
 from tests.sweeps.kept import results
 
@@ -220,3 +222,25 @@ def test_a_problem_of_ones_own_is_played_by_its_module(tmp_path) -> None:
     found = coldq.sweep(problems=["tests.sweeps.counted:problem"], learners=["COLDQ"], seeds=3)
     trace = coldq.simulate(coldq.COLDQ.for_problem(counted.problem), counted.problem, range(3))
     assert np.array_equal(found.to_pandas()["loss"], coldq.accumulated_loss(trace))
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=lambda number: number.name)
+def test_a_sweep_that_is_stopped_says_so_in_a_line_and_goes_on_later(number, tmp_path) -> None:
+    config, out = tmp_path / "tune.toml", tmp_path / "out"
+    config.write_text(
+        'problems = [{problem = "linear", horizon = 300}]\nlearners = ["COLDQ"]\nseeds = 200\n'
+        "seeds_a_task = 1\n"
+    )
+    command = ("-m", "coldq", "sweep", str(config), "--out", str(out), "--workers", "2")
+    with started(*command) as running:
+        wait_for(lambda: list(out.glob("runs/*/*")), running)
+        status, printed, errors = end(running, number)  # waits for the workers' end, too
+    assert (status, printed) == (128 + number, "")
+    assert errors.count("\n") == 1
+    assert f"finished tasks are kept in {out}, and the same command goes on there" in errors
+    kept = results(out)
+    assert 0 < len(kept) < 200
+    heard = []
+    coldq.sweep(config, out=out, done=lambda task, error: heard.append(task.key))
+    assert len(heard) == 200 - len(kept)
+    assert kept.items() <= results(out).items()

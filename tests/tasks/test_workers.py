@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.tasks.workers import share
+from coldq.tasks.workers import ONE_THREAD, share
 
 
 def fail(task):
@@ -24,6 +24,17 @@ def fail_oddly(task):
 
 def end_oneself(task):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_oneself_once(path):
+    if not path.exists():
+        path.touch()
+        end_oneself(path)
+    return path.name
+
+
+def end_if_odd(task):
+    return end_oneself(task) if task % 2 else task
 
 
 def chatter(task):
@@ -76,3 +87,27 @@ def test_what_a_task_prints_does_not_disturb_its_answer(capfd):
 def test_an_error_of_the_listener_ends_the_workers():
     with pytest.raises(AssertionError, match=r"\d, .*\d"):  # whichever answer came first
         share(np.square, range(9), 2, never)
+
+
+def test_what_a_lost_worker_leaves_undone_is_given_to_another(tmp_path):
+    answers = []
+    tasks = [tmp_path / f"{k}" for k in range(4)]
+    share(end_oneself_once, tasks, 2, lambda task, result: answers.append(result), tries=2)
+    assert sorted(answers) == ["0", "1", "2", "3"]
+
+
+def test_a_task_that_ends_every_worker_is_told_and_stops_no_other():
+    answers, lost = [], []
+    share(
+        end_if_odd, range(5), 2, lambda task, result: answers.append(result), tries=2,
+        lost=lambda task, error: lost.append((task, str(error))),
+    )  # fmt: skip
+    assert sorted(answers) == [0, 2, 4]
+    assert sorted(task for task, _ in lost) == [1, 3]
+    assert all("ended with status -9" in words for _, words in lost)
+
+
+def test_workers_have_one_thread_of_every_library():
+    answers = []
+    share(os.getenv, sorted(ONE_THREAD), 1, lambda task, result: answers.append(result))
+    assert answers == ["1"] * len(ONE_THREAD)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from coldq._tables import console, table
+from coldq.commands.needs import require_report
+from coldq.errors import InvalidInput
 from coldq.files import require_writable
-from coldq.report.numbers import duration
+from coldq.report.numbers import duration, percentage
+from coldq.sweeps.answers import Answers, with_interval
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.sweep import missing_of, run_missing
+from coldq.sweeps.table import read
 from coldq.sweeps.task import Task
 from coldq.tasks.engines import cores, engine_of
 from coldq.tasks.store import Store
@@ -37,7 +42,7 @@ def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
             rows.add_row(
                 played.title, label, f"{played.problem.horizon:,}", f"{count:,}",
                 f"{sum(map(len, batches)):,}", f"{count * len(batches):,}",
-                duration(took) if isinstance(took, float) else took,
+                took if isinstance(took, str) else duration(took),
             )  # fmt: skip
     shown.print(rows)
     store = Store(out)
@@ -88,6 +93,58 @@ def run_sweep(
             highlight=False,
         )
     return len(failed)
+
+
+def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
+    """Print what a sweep says and write its page; where that is."""
+    if folder is None:
+        raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
+    require_report()
+    found = read(folder)
+    out = folder if out is None else out
+    require_writable(out, MEGABYTES)
+    from coldq.report import write_sweep_page
+
+    page = out / "index.html"
+    said = write_sweep_page(found, page)
+    shown = console()
+    for one in said:
+        for part in _tables(one):
+            shown.print(part, highlight=False, markup=False)
+    if found.failures:
+        shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+    return page
+
+
+def _tables(one: Answers) -> Iterator[Any]:
+    """The front of a problem, who is tuned to equal loss, and what is recommended."""
+    rows = table(
+        f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds: the Pareto front of "
+        f"{len(one.settings)} settings",
+        ("learner", "parameters"),
+        ("loss", "hard\nviolation", "rank\nby loss", "rank by\nviolation"),
+    )
+    for k in one.front:
+        setting = one.settings[k]
+        rows.add_row(
+            setting.learner, setting.words, with_interval(setting.loss),
+            with_interval(setting.violation), *(f"{rank[0]:.1f}" for rank in one.ranks[:, k]),
+        )  # fmt: skip
+    yield rows
+    yield ""
+    sure = "" if len(one.seeds) < 2 else f" ({100 * one.chosen_again:.0f}% of samples of seeds)"
+    yield f"Recommended, the knee of the front: {one.settings[one.recommended].name}{sure}."
+    for k, loss, violation in one.tuned():
+        yield (
+            f"{one.settings[k].name}, tuned to the loss of {one.settings[one.reference].name}: "
+            f"loss {percentage(loss)}, violation {percentage(violation)}."
+        )
+    for each in one.sensitivities():
+        yield (
+            f"{each.learner}'s {each.parameter} explains {100 * each.explains[0]:.0f}% of the "
+            f"variation of its loss and {100 * each.explains[1]:.0f}% of its violation's."
+        )
+    yield ""
 
 
 @contextmanager

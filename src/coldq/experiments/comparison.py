@@ -174,9 +174,9 @@ class Comparison(Tabular):
         \begin{tabular}{lrrrrr}
         """
         lines = [r"\begin{tabular}{l" + "r" * (len(self.headings) - 1) + "}", r"\toprule"]
-        lines.append(" & ".join(map(_escaped, self.headings)) + r" \\")
+        lines.append(" & ".join(map(escaped, self.headings)) + r" \\")
         lines.append(r"\midrule")
-        lines += [" & ".join(map(_escaped, row)) + r" \\" for row in self.cells()]
+        lines += [" & ".join(map(escaped, row)) + r" \\" for row in self.cells()]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {self.about}"])
 
     def plot(self, axes: Any = None) -> Any:
@@ -428,7 +428,8 @@ def _brief(value: float, sign: str = "") -> str:
     return f"{value:{sign},.4g}" if size < 1000.0 else f"{value:{sign},.0f}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text as LaTeX takes it."""
     for mark in "&%_#$":
         text = text.replace(mark, f"\\{mark}")
     return text

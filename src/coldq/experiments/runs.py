@@ -11,6 +11,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.experiments.figures import Entry, Figure, Setting
+from coldq.experiments.intervals import tuned_to
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
@@ -20,7 +21,6 @@ from coldq.trace import Trace
 TUNED = "RECOO (tuned)"
 ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4
 FEW_ALPHAS = (0.5, 1.0, 2.0)  # for a quick look
-AS_LOW_A_LOSS = 0.001  # at most 0.1% above
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +142,8 @@ def _tuned(
             published=None,
         )
         runs.append(_run(theirs.setting, entry, seeds, done))
-    target = ours.loss.mean()
-    as_low = [r for r in runs if r.loss.mean() <= target + AS_LOW_A_LOSS * abs(target)]
-    if as_low:
-        return min(as_low, key=lambda run: run.violation.mean())
-    return min(runs, key=lambda run: run.loss.mean())
+    loss, violation = np.array([(run.loss.mean(), run.violation.mean()) for run in runs]).T
+    return runs[tuned_to(float(ours.loss.mean()), loss, violation)]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from coldq.report.page import write_page
     from coldq.report.pictures import write_pictures
     from coldq.report.rates import write_rates_page
+    from coldq.report.sweeps import write_sweep_page
     from coldq.report.targets import write_target_page
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "write_page",
     "write_pictures",
     "write_rates_page",
+    "write_sweep_page",
     "write_target_page",
 ]
 
@@ -29,6 +31,7 @@ _HOME_OF = homes_of(
         "coldq.report.page": "write_page",
         "coldq.report.pictures": "write_pictures",
         "coldq.report.rates": "write_rates_page",
+        "coldq.report.sweeps": "write_sweep_page",
         "coldq.report.targets": "write_target_page",
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ class Plan:
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """Every task, long ones first: then no worker is left alone with one at the end."""
+        """Every task, in the order in which they are asked for."""
         library, found = library_digest(), []
         for played in self.asked.problems:
             problem = digest(played.described)
@@ -41,8 +41,12 @@ class Plan:
                             played.described, player.described, seeds, library,
                         )
                     )  # fmt: skip
-        horizons = {played.title: played.problem.horizon for played in self.asked.problems}
-        return tuple(sorted(found, key=lambda one: -horizons[one.title] * len(one.seeds)))
+        return tuple(found)
+
+    def longest_first(self, tasks: Iterable[Task]) -> list[Task]:
+        """Tasks by their slots: then no worker is left alone with a long one at the end."""
+        slots = {played.title: played.problem.horizon for played in self.asked.problems}
+        return sorted(tasks, key=lambda task: -slots[task.title] * len(task.seeds))
 
     def batches(self, played: Played) -> list[tuple[int, ...]]:
         """The seeds of each task of a problem; one where they would all see the same."""

@@ -127,5 +127,5 @@ def run_missing(
                 write_index(store, title, plan.tasks)
                 written = time.monotonic()
 
-        engine(answer, missing, keep)
+        engine(answer, plan.longest_first(missing), keep)
         write_index(store, title, plan.tasks)

@@ -48,6 +48,19 @@ class Sweep(Tabular):
         failed = f", {len(self.failures)} tasks failed" if self.failures else ""
         return f"Sweep({self.title + ': ' if self.title else ''}{len(self):,} runs{failed})"
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The titles of the problems, in the order in which they were asked for."""
+        return tuple(self.runs["problem"].unique().to_pylist())
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """The learners with their parameters, in order; the latter as the files have them."""
+        pairs = zip(
+            *(self.runs[name].to_pylist() for name in ("learner", "parameters")), strict=True
+        )
+        return tuple(dict.fromkeys(pairs))
+
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters."""

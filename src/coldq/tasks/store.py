@@ -78,7 +78,7 @@ class Store:
             with path.open("rb") as file:
                 first = file.read(len(MAGIC))
                 file.seek(-len(MAGIC), os.SEEK_END)
-                if first == MAGIC == file.read():
+                if first == MAGIC == file.read() and file.tell() >= 2 * len(MAGIC):
                     return True
         except FileNotFoundError:
             return False

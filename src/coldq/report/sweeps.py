@@ -1,0 +1,131 @@
+"""What a sweep says: a section a problem on the page, with a picture, tables and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+
+from coldq.experiments.comparison import escaped
+from coldq.files import whole_file
+from coldq.report.numbers import number, percentage
+from coldq.report.parts import Part, join, render
+from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
+from coldq.sweeps.answers import Answers, answers, shown, with_interval
+from coldq.sweeps.table import Sweep
+
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vP*X"
+ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
+
+
+def write_sweep_page(found: Sweep, path: Path) -> list[Answers]:
+    """Write pictures and LaTeX beside the page, and join a part with all problems to the page.
+
+    >>> import pathlib, tempfile, coldq
+    >>> from coldq.report import write_sweep_page
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
+    >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)
+    >>> _ = write_sweep_page(found, path)
+    >>> "linear" in path.read_text(encoding="utf-8")
+    True
+    """
+    said, sections, contents = answers(found), [], []
+    for k, one in enumerate(said, 1):
+        name = f"sweep-{k}-{plain(one.problem)}"
+        with matplotlib.rc_context(STYLE):
+            save(_draw(one), path.parent / "figures" / name)
+        with whole_file(path.parent / f"{name}.tex") as temporary:
+            temporary.write_text(latex(one), encoding="utf-8")
+        contents.append((name, one.problem))
+        sections.append(
+            render(
+                "sweep.html.jinja", name=name, one=one, suffixes=SUFFIXES, shown=shown,
+                with_interval=with_interval, percentage=percentage,
+                tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
+                alternative=_alternative(one),
+            )
+        )  # fmt: skip
+    if found.failures:
+        sections.append(render("sweep-failures.html.jinja", failures=found.failures))
+    title = found.title or "A sweep"
+    lead = "Learners with many parameters: loss against violation, problem by problem."
+    join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
+    return said
+
+
+def plain(title: str) -> str:
+    """A title as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.") or "problem"
+
+
+def latex(one: Answers) -> str:
+    r"""The settings of a problem for a paper, with ``\toprule`` and the like of booktabs."""
+    ahead = list(dict.fromkeys([one.recommended, *one.front]))
+    others = [k for k in one.means[:, 1].argsort(kind="stable").tolist() if k not in ahead]
+    lines = [
+        r"\begin{tabular}{llrrrr}",
+        r"\toprule",
+        r"learner & parameters & loss & violation & rank, loss & rank, violation \\",
+        r"\midrule",
+    ]
+    for k in (ahead + others)[: max(ROWS, len(ahead))]:
+        setting = one.settings[k]
+        mark = "$^*$" if k == one.recommended else ""
+        cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
+        for samples in (setting.loss, setting.violation):
+            cells.append(with_interval(samples).replace("±", r"$\pm$"))
+        cells += [f"{rank[0]:.1f} [{rank[1]:.1f}, {rank[2]:.1f}]" for rank in one.ranks[:, k]]
+        lines.append(" & ".join(cells) + r" \\")
+        if k == ahead[-1] and others:
+            lines.append(r"\midrule")
+    about = (
+        f"% {one.problem}, T = {one.horizon}, {len(one.seeds)} seeds; means with 95% intervals. "
+        "Above the line: the Pareto front; * is recommended."
+    )
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"
+
+
+def _draw(one: Answers) -> Canvas:
+    """Loss against violation of every setting, and the front."""
+    canvas = new_canvas(7.0, 3.6)
+    axes = canvas.subplots()
+    labels = list(dict.fromkeys(setting.learner for setting in one.settings))
+    for place, label in enumerate(labels):
+        own = [k for k, setting in enumerate(one.settings) if setting.learner == label]
+        axes.plot(
+            one.means[own, 0], one.means[own, 1], MARKERS[place % len(MARKERS)], markersize=4.0,
+            color=COLOURS[place % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4,
+            label=label,
+        )  # fmt: skip
+    ahead = list(one.front)
+    axes.step(
+        one.means[ahead, 0], one.means[ahead, 1], where="post", color="#666666", linewidth=0.8,
+        linestyle="--", zorder=0, label="Pareto front",
+    )  # fmt: skip
+    x, y = one.means[one.recommended]
+    axes.plot([x], [y], "o", markersize=10.0, markerfacecolor="none", color="#333333",
+              label="recommended")  # fmt: skip
+    axes.set_xlabel("loss, mean over seeds")
+    axes.set_ylabel("hard violation, mean over seeds")
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    canvas.suptitle(f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds", fontsize=8.5)
+    handles, words = axes.get_legend_handles_labels()
+    canvas.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    return canvas
+
+
+def _alternative(one: Answers) -> str:
+    """What the picture shows, in words and numbers."""
+    points = (
+        f"{one.settings[k].name} at loss {number(one.means[k, 0])} and violation "
+        f"{number(one.means[k, 1])}"
+        for k in one.front
+    )
+    return (
+        f"Loss against violation of {len(one.settings)} settings. No other setting is better in "
+        f"both than: {'; '.join(points)}."
+    )

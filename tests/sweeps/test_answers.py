@@ -1,0 +1,136 @@
+"""What a sweep says, beside what is computed from its table in another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+from typer.testing import CliRunner
+
+import coldq
+from coldq.cli import app
+from coldq.experiments.intervals import tuned_to
+from coldq.report.sweeps import latex
+from coldq.sweeps.answers import Answers, Setting, answers, front, knee, ranked
+
+
+def drawn(rng: np.random.Generator, settings: int, seeds: int) -> Answers:
+    """Made-up results of two learners, one with two parameters."""
+    made = []
+    for k in range(settings):
+        learner = "COLDQ" if k < settings // 2 else "RECOO"
+        parameters = {"epsilon": k % 3, "scale": k // 3} if learner == "COLDQ" else {"alpha": k}
+        made.append(Setting(learner, parameters, *rng.gamma(2.0, 1.0, (2, seeds))))
+    return Answers("made up", 100, tuple(range(seeds)), tuple(made))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_front_is_what_no_other_setting_beats(seed) -> None:
+    rng = np.random.default_rng(seed)
+    means = rng.integers(0, 6, (12, 2)).astype(float)  # with ties
+    beaten = [any((other <= one).all() and (other < one).any() for other in means) for one in means]
+    assert sorted(front(means)) == [k for k in range(12) if not beaten[k]]
+    assert knee(means) in front(means)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranks_are_those_of_scipy_and_their_intervals_hold_them(seed) -> None:
+    found = drawn(np.random.default_rng(seed), 8, 30)
+    for k, name in enumerate(("loss", "violation")):
+        values = np.array([getattr(one, name) for one in found.settings])
+        expected = rankdata(values, axis=0)
+        assert np.array_equal(ranked(values), expected)
+        assert np.allclose(found.ranks[k, :, 0], expected.mean(axis=1))
+        assert (found.ranks[k, :, 1] <= found.ranks[k, :, 0]).all()
+        assert (found.ranks[k, :, 0] <= found.ranks[k, :, 2]).all()
+        # A percentile interval is about as wide as that of a normal distribution.
+        wide = 2 * 1.96 * expected.std(axis=1, ddof=1) / np.sqrt(30)
+        assert np.allclose(found.ranks[k, :, 2] - found.ranks[k, :, 1], wide, rtol=0.25)
+
+
+def test_a_parameter_that_does_everything_explains_everything() -> None:
+    settings = [
+        Setting("COLDQ", {"a": a, "b": b}, np.full(4, 10.0 * a), np.full(4, 1.0 + a + 3.0 * b))
+        for a in (0, 1, 2)
+        for b in (0, 1)
+    ]
+    of_a, of_b = Answers("p", 9, (0, 1, 2, 3), tuple(settings)).sensitivities()
+    assert (of_a.parameter, of_a.values, of_a.loss) == ("a", (0, 1, 2), (0.0, 10.0, 20.0))
+    assert of_a.violation == (2.5, 3.5, 4.5)
+    assert of_a.explains[0] == pytest.approx(1.0)
+    assert of_b.explains[0] == pytest.approx(0.0)
+    # Of a sum of two effects each has its share of the variance, and together they have all.
+    assert of_a.explains[1] == pytest.approx((2 / 3) / (2 / 3 + 9 / 4))
+    assert of_a.explains[1] + of_b.explains[1] == pytest.approx(1.0)
+
+
+def test_a_learner_is_tuned_to_the_least_violation_at_equal_loss() -> None:
+    loss, violation = np.array([9.0, 10.009, 10.011, 12.0]), np.array([5.0, 3.0, 1.0, 0.0])
+    assert tuned_to(10.0, loss, violation) == 1
+    assert tuned_to(8.0, loss, violation) == 0  # none is as low
+    assert tuned_to(100.0, loss, violation) == 3
+
+
+def test_a_setting_far_ahead_is_recommended_always() -> None:
+    rng = np.random.default_rng(0)
+    points = {"a": (1.0, 9.0), "b": (1.2, 1.2), "c": (9.0, 1.0)}
+    settings = [
+        Setting(name, {}, loss + 0.01 * rng.random(10), violation + 0.01 * rng.random(10))
+        for name, (loss, violation) in points.items()
+    ]
+    found = Answers("p", 9, tuple(range(10)), tuple(settings))
+    assert found.settings[found.recommended].learner == "b"
+    assert found.chosen_again == 1.0
+
+
+def test_answers_pair_the_seeds_of_a_sweep() -> None:
+    sweep = coldq.sweep(
+        problems=[{"problem": "time-varying", "horizon": 30}, {"problem": "linear", "horizon": 20}],
+        learners=[{"learner": "COLDQ", "epsilon": [0.1, 1.0]}, "RECOO"],
+        seeds=[7, 3, 5], seeds_a_task=2,
+    )  # fmt: skip
+    first, second = answers(sweep)
+    assert (first.problem, second.problem) == ("time-varying", "linear")
+    assert first.seeds == (3, 5, 7)
+    table = sweep.to_pandas()
+    for one in (first, second):
+        for setting in one.settings:
+            here = table[(table["problem"] == one.problem) & (table["learner"] == setting.learner)]
+            if setting.parameters:
+                here = here[here["epsilon"] == setting.parameters["epsilon"]]
+            here = here.sort_values("seed")
+            assert np.array_equal(here["loss"], setting.loss)
+            assert np.array_equal(here["violation"], setting.violation)
+
+
+def test_latex_has_the_front_first_and_escapes_what_it_must() -> None:
+    found = drawn(np.random.default_rng(1), 30, 5)
+    named = Answers("50% & more", 9, found.seeds, (
+        *found.settings, Setting("mine_too", {"a_b": 1}, np.zeros(5), np.zeros(5)),
+    ))  # fmt: skip
+    lines = latex(named).splitlines()
+    assert lines[4].startswith(r"mine\_too$^*$ & a\_b = 1 & 0 $\pm$ 0 &")
+    assert sum(line.endswith(r" \\") for line in lines) == 1 + 12
+    assert latex(found).count(r"\begin{tabular}") == latex(found).count(r"\end{tabular}") == 1
+
+
+def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    coldq.sweep(
+        problems=["linear"], seeds=4, out="results",
+        learners=[{"learner": "COLDQ", "epsilon": [-1.0, 0.5]}, {"learner": "RECOO"}, "OGD"],
+    )  # fmt: skip
+    done = CliRunner().invoke(app, ["sweep", "report", "results"])
+    assert done.exit_code == 0, done.output
+    assert "Recommended, the knee of the front:" in done.output
+    assert "1 tasks failed" in done.output
+    page = (tmp_path / "results" / "index.html").read_text(encoding="utf-8")
+    assert "Tuned to equal loss" in page
+    assert "epsilon must be positive" in page
+    for suffix in ("png", "pdf"):
+        assert (tmp_path / "results" / "figures" / f"sweep-1-linear.{suffix}").is_file()
+    assert (tmp_path / "results" / "sweep-1-linear.tex").is_file()
+    missing = CliRunner().invoke(app, ["sweep", "report"])
+    assert "needs the folder of a sweep's results" in str(missing.exception)
+    nothing = CliRunner().invoke(app, ["sweep", "report", "nowhere"])
+    assert "there is no sweep here" in str(nothing.exception)
