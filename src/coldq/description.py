@@ -89,6 +89,8 @@ def constructors() -> dict[str, Callable[..., Any]]:
         problems.Autoscale,
         problems.Dispatch,
         problems.Drifting,
+        problems.Adversary,
+        problems.LowerBound,
     )
     by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *played, *OURS)}
     return by_name | {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, as_array, flag, is_ours, real_array, whole_number
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, NotRevealed
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
 from coldq.protocols import Learner, Problem, require_learner, require_problem
@@ -21,6 +21,7 @@ KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
 BLOCK = 64  # slots that are revealed at once
 ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
+LOOKS = 2  # points at which functions are compared
 
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -58,8 +59,8 @@ def simulate(
         such as :class:`~coldq.Wang2023`, has a `delay` of its own, which must be the same.
     keep
         What else to record: any of "decisions", "queue", "multipliers", "margin", and on a network
-        "agent_loss", "agent_violation". Of a problem that is not the library's the decisions are
-        always kept, so that regret and certificates can tell whether it reveals the same again.
+        "agent_loss", "agent_violation". Of an adversary, and of any problem that is not the
+        library's, the decisions are always kept: regret and certificates show them to it again.
     start
         x_1, if not the learner's default.
     progress
@@ -90,7 +91,7 @@ def simulate(
         name: np.empty((S, T, *network, *cores.get(name, (N,)))) for name in keep
     }
     # What another's problem reveals may answer to x without saying so: only its decisions can tell.
-    if not is_ours(problem):
+    if not is_ours(problem) or getattr(problem, "adaptive", False):
         kept.setdefault("decisions", np.empty((S, T, *network, p)))
     if network:
         kept["network_violation"] = np.empty((S, T, N))
@@ -217,13 +218,17 @@ def replay(
 ) -> Iterator[tuple[int, Any]]:
     """Every slot's feedback once more; an adversary needs the decisions it answered to.
 
-    Of a problem with agents it is the network's: their mean loss, and all their constraints.
+    Of a problem with agents it is the network's: their mean loss, and all their constraints. A
+    problem that is not the library's is looked at first, if there are no decisions to show it:
+    where it answers to them without saying so, it is refused.
     """
     if getattr(problem, "adaptive", False) and decisions is None:
         raise InvalidInput(
-            f"{type(problem).__name__} answers to the decisions: simulate with "
-            "keep=['decisions'] and pass them on"
+            f"{type(problem).__name__} answers to the decisions: pass those of a run on, as "
+            "coldq.simulate keeps them for an adversary"
         )
+    if decisions is None and not is_ours(problem):
+        _require_blind(problem, seeds)
     agents = getattr(problem, "agents", None)
     if decisions is not None:
         network = () if agents is None else (agents,)
@@ -252,6 +257,51 @@ def replay(
             ) from error
         _require_fit(t, revealed, problem, lead)
         yield t, revealed if agents is None else network_feedback(revealed, lead)
+
+
+def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
+    """Raise if a problem reveals other functions to other decisions, drawn from all its domain."""
+    agents = getattr(problem, "agents", None)
+    lead = (len(seeds),) if agents is None else (len(seeds), agents)
+    rng, before = np.random.default_rng(0), []
+    looks = [somewhere(problem.domain, rng, lead) for _ in range(LOOKS)]
+    for look in range(2):
+        stream = problem.start(seeds)
+        for t in range(1, problem.horizon + 1):
+            played = somewhere(problem.domain, rng, lead)
+            revealed = stream.reveal(t, played)
+            _require_fit(t, revealed, problem, lead)
+            for name, function in (("loss", revealed.loss), ("constraint", revealed.constraint)):
+                try:
+                    values = [np.asarray(function.value(x)) for x in looks]
+                except NotRevealed:  # it was measured where it was played
+                    values = []
+                if look == 0:
+                    before.append(values)
+                elif not _same(values, before[2 * (t - 1) + (name == "constraint")]):
+                    raise InvalidInput(
+                        f"{type(problem).__name__} reveals another {name} in slot {t} when it is "
+                        "asked again and shown another decision: if it answers to decisions, give "
+                        "it adaptive = True and pass those of a run on; if not, start(seeds) must "
+                        "begin the same stream again"
+                    )
+
+
+def _same(values: list[Array], others: list[Array]) -> bool:
+    """Whether some functions have the same values at the same points, but for rounding."""
+    pairs = zip(values, others, strict=False)
+    return all(
+        one.shape == other.shape
+        and np.allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max(initial=0.0))
+        for one, other in pairs
+    )
+
+
+def somewhere(domain: Any, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:
+    """Random points of a domain, inside and on its edge."""
+    width = domain.diameter if np.isfinite(domain.diameter) else 1.0
+    spread = rng.random((*lead, 1)) * width * rng.standard_normal((*lead, domain.dim))
+    return domain.project(domain.start() + spread)
 
 
 def _require_fit(t: int, revealed: Any, problem: Problem, lead: tuple[int, ...]) -> None:

@@ -352,3 +352,16 @@ def test_classes_and_numbers_in_place_of_values_get_a_sentence() -> None:
         coldq.Stacked(coldq.Affine)
     with pytest.raises(coldq.InvalidInput, match="loss must be made of data, but is the class"):
         coldq.Feedback(coldq.Linear, None)  # type: ignore[arg-type]
+
+
+def test_arrays_saved_before_a_learner_had_a_reading_count_as_of_its_default() -> None:
+    def made(index: str) -> coldq.Yi2023:
+        return coldq.Yi2023(X, alpha=1.0, beta=0.5, gamma=1.0, index=index)
+
+    arrays = made("t").init(1).to_arrays()
+    text = json.loads(str(arrays["learner"]))
+    del text["parameters"]["index"]
+    arrays["learner"] = np.array(json.dumps(text))
+    np.testing.assert_array_equal(made("t").from_arrays(arrays).x, np.zeros(2))
+    with pytest.raises(coldq.InvalidInput, match="index differs"):
+        made("t+1").from_arrays(arrays)

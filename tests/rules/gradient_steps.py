@@ -77,6 +77,16 @@ def yuan_lamperski2018(slots: dict[int, Slot], eta: float = 0.2, sigma: float = 
     return Run(listed(x), dual[T], queues=list(dual.values()))
 
 
+def yuan_proutiere_shi2022(slots: dict[int, Slot], beta: float = 0.3, eta: float = 0.7) -> Run:
+    """One agent, whose only neighbour it is itself."""
+    x, dual = {1: START}, {0: np.zeros(2)}
+    for t in range(1, T + 1):
+        dual[t] = np.maximum(value(slots[t], x[t]), 0.0) / eta
+        slope = gradient(slots[t], x[t]) + dual[t][0] * slots[t].A[0] + dual[t][1] * slots[t].A[1]
+        x[t + 1] = project(x[t] - beta * slope)
+    return Run(listed(x), dual[T], queues=list(dual.values()))
+
+
 def drift_plus_penalty(slots: dict[int, Slot], V: float, alpha: float) -> Run:
     x, Q = {1: START}, {1: np.zeros(2)}
     for t in range(1, T + 1):
@@ -123,6 +133,13 @@ def liu2022(slots: dict[int, Slot], L: float = 0.5, v: float = 0.2) -> Run:
     )
 
 
+def liu2022_parameter_free(slots: dict[int, Slot]) -> Run:
+    slopes = {t: float((slots[t].A ** 2).sum()) for t in slots}
+    return yu_neely(
+        slots, lambda t: (slopes[t] + 1.0) * math.sqrt(t) / 2.0, lambda t: math.sqrt(math.sqrt(t))
+    )
+
+
 def wang2023(slots: dict[int, Slot], delay: int) -> Run:
     """x[t] is played in slot t, whose feedback arrives at the end of slot t + delay."""
     alpha, eta, gamma = 1.0, 0.5, 0.8
@@ -146,11 +163,13 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "cao-zhang-poor2021": lambda slots: saddle_point(slots, eta=0.5, delta=0.2),
     "jenatton2016": jenatton2016,
     "yuan-lamperski2018": yuan_lamperski2018,
+    "yuan-proutiere-shi2022": yuan_proutiere_shi2022,
     "yu-neely-wei2017": lambda slots: drift_plus_penalty(slots, math.sqrt(T), T),
     "wei-yu-neely2020": lambda slots: drift_plus_penalty(slots, V=1.0, alpha=2.0),
     "mosp": mosp,
     "yu-neely2020": yu_neely2020,
     "liu2022": liu2022,
+    "liu2022-parameter-free": liu2022_parameter_free,
     "wang2023": lambda slots: wang2023(slots, delay=0),
     "wang2023-late": lambda slots: wang2023(slots, delay=3),
 }

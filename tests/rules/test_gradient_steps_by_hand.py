@@ -343,3 +343,64 @@ def test_a_linear_penalty_on_a_curved_constraint_is_minimised() -> None:
 
         assert objective(state.x[0]) <= objective(grid[:, 0]).min() + 1e-9
         assert 0.0 < state.x[0] < 10.0
+
+
+# -- Readings that the sources leave open, and what each changes ---------------------------------
+
+
+def test_yi2021_takes_the_lipschitz_constant_of_the_vector_as_the_proof_does() -> None:
+    problem = coldq.problems.OnlineQuadratic(horizon=100)  # of three rows
+    L = np.sqrt(3.0) * problem.constants.constraint_lipschitz
+    for kind in (coldq.Yi2021, coldq.Yi2021Expert):
+        proved, rows = (kind.for_problem(problem, reading=name) for name in ("vector", "rows"))
+        assert kind.for_problem(problem) == proved
+        pool = [one if kind is coldq.Yi2021 else one._pool_of(0) for one in (proved, rows)]
+        kept, more = (one.alpha(4.0) * one.gamma(4.0) ** 2 * L**2 for one in pool)
+        np.testing.assert_allclose(kept, 0.5)
+        np.testing.assert_allclose(more, 1.5)
+        with pytest.raises(coldq.InvalidInput, match="reading must be"):
+            kind.for_problem(problem, reading="row")
+
+
+def test_yi2023_with_the_next_index_has_the_steps_of_a_run_one_slot_on() -> None:
+    X = coldq.Box(0.0, 4.0, dim=1)
+    revealed = coldq.Feedback(coldq.Linear([-2.0]), coldq.Affine([[1.0]], [1.0]))
+    steps = {"alpha": Power(-1.0), "beta": 0.5, "gamma": Power(-1.0, 2.0)}
+    learner = coldq.Yi2023(X, **steps, index="t+1")
+    # alpha_2 = 1/2 moves 0 by 1; there g = 0, and alpha_3 = 1/3 moves it by 2/3.
+    state = learner.update(learner.init(1), revealed)
+    np.testing.assert_allclose(state.x, 1.0)
+    state = learner.update(state, revealed)
+    np.testing.assert_allclose(state.x, 5.0 / 3.0)
+    np.testing.assert_allclose(state.queue, 0.0)
+    # g = 2/3 is active: alpha_4 = 1/4 moves by 1/2, gamma_4 = 1/2 and the model is 2/3 + 1/2.
+    state = learner.update(state, revealed)
+    np.testing.assert_allclose(state.x, 13.0 / 6.0)
+    np.testing.assert_allclose(state.queue, 0.5 * (2.0 / 3.0 + 0.5))
+    constant = {"alpha": 0.3, "beta": 0.5, "gamma": 2.0}
+    ends = []
+    for index in ("t", "t+1"):
+        learner = coldq.Yi2023(X, **constant, index=index)
+        state = learner.init(1)
+        for _ in range(5):
+            state = learner.update(state, revealed)
+        ends.append((state.x, state.queue))
+    np.testing.assert_array_equal(*(np.concatenate(end) for end in ends))
+    with pytest.raises(coldq.InvalidInput, match="index must be"):
+        coldq.Yi2023(X, **constant, index="t-1")
+
+
+def test_liu2022_without_parameters_steps_by_the_slopes_that_were_revealed() -> None:
+    X = coldq.Box(-9.0, 9.0, dim=2)
+    learner = coldq.Liu2022(X, reading="parameter-free")
+    rows = coldq.Affine([[3.0, 0.0], [0.0, 4.0]], [9.0, 9.0])  # |J|^2 = 25, g(0) = -9
+    state = learner.update(learner.init(2), coldq.Feedback(coldq.Linear([26.0, 0.0]), rows))
+    # Q_1 = 9 and Q_1 + g = 0: the gradient alone moves x, by 26 / (2 * 26 / 2).
+    np.testing.assert_allclose(state.x, [-1.0, 0.0])
+    told = coldq.Liu2022(X, lipschitz=5.0)
+    again = told.update(told.init(2), coldq.Feedback(coldq.Linear([26.0, 0.0]), rows))
+    np.testing.assert_array_equal(state.x, again.x)
+    for wrong in ({"lipschitz": 2.0}, {"path_exponent": 0.5}):
+        with pytest.raises(coldq.InvalidInput, match="takes neither lipschitz nor V_x"):
+            coldq.Liu2022(X, reading="parameter-free", **wrong)
+    assert coldq.build(coldq.describe(learner)) == learner != told

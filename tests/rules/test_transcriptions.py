@@ -36,6 +36,9 @@ LEARNERS: dict[str, Any] = {
     ),
     "yi2021-expert": coldq.Yi2021Expert(X, horizon=T, alpha0=1.0, gamma0=1.0),
     "yi2023": coldq.Yi2023(X, alpha=Power(-0.5), beta=Power(-0.5, 0.5), gamma=Power(-0.5, 2.0)),
+    "yi2023-next-index": coldq.Yi2023(
+        X, alpha=Power(-0.5), beta=Power(-0.5, 0.5), gamma=Power(-0.5, 2.0), index="t+1"
+    ),
     "sinha-vaze-convex": coldq.SinhaVaze(X, horizon=T, lipschitz=3.0),
     "sinha-vaze-strongly-convex": coldq.SinhaVaze(X, horizon=T, lipschitz=3.0, modulus=0.5),
     "ogd": coldq.OGD(X, gradient_bound=5.0),
@@ -46,11 +49,13 @@ LEARNERS: dict[str, Any] = {
     "cao-zhang-poor2021": coldq.CaoZhangPoor2021(X, horizon=T, eta=0.5, delta=0.2),
     "jenatton2016": coldq.Jenatton2016(X, lipschitz=0.4),
     "yuan-lamperski2018": coldq.YuanLamperski2018(X, horizon=T, eta=0.2, sigma=2.0),
+    "yuan-proutiere-shi2022": coldq.YuanLamperski2018.from_penalty(X, T, beta=0.3, penalty=0.7),
     "yu-neely-wei2017": coldq.YuNeelyWei2017(X, horizon=T),
     "wei-yu-neely2020": coldq.WeiYuNeely2020(X, horizon=T, V=1.0, alpha=2.0),
     "mosp": coldq.MOSP(X, horizon=T),
     "yu-neely2020": coldq.YuNeely2020(X, horizon=T, lipschitz=0.5),
     "liu2022": coldq.Liu2022(X, lipschitz=0.5, path_exponent=0.2),
+    "liu2022-parameter-free": coldq.Liu2022(X, reading="parameter-free"),
     "wang2023": coldq.Wang2023(X, T, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
     "wang2023-late": coldq.Wang2023(X, T, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
 }

@@ -382,10 +382,11 @@ def yi2021(slots: dict[int, Slot], printed_gamma: bool) -> Run:
 # -- Gradient steps ----------------------------------------------------------------------------
 
 
-def yi2023(slots: dict[int, Slot]) -> Run:
+def yi2023(slots: dict[int, Slot], later: int = 0) -> Run:
     x, q = {1: START}, {1: np.zeros(2)}
     for t in range(1, T + 1):
-        alpha, beta, gamma = 1.0 / math.sqrt(t), 0.5 / math.sqrt(t), 2.0 / math.sqrt(t)
+        root = math.sqrt(t + later)
+        alpha, beta, gamma = 1.0 / root, 0.5 / root, 2.0 / root
         g = slots[t].A @ x[t] - slots[t].b
         J = np.array([slots[t].A[n] if g[n] > 0.0 else np.zeros(2) for n in range(2)])
         x[t + 1] = project(x[t] - alpha * (gradient(slots[t], x[t]) + J.T @ q[t]))
@@ -447,6 +448,7 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "yi2021-printed-gamma": lambda slots: yi2021(slots, printed_gamma=True),
     "yi2021-expert": yi2021_expert,
     "yi2023": yi2023,
+    "yi2023-next-index": lambda slots: yi2023(slots, later=1),
     "sinha-vaze-convex": sinha_vaze_convex,
     "sinha-vaze-strongly-convex": sinha_vaze_strongly_convex,
     "ogd": lambda slots: ogd(slots, eta=lambda t: DIAMETER / (5.0 * math.sqrt(t))),

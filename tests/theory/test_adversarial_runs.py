@@ -33,8 +33,8 @@ def test_a_bound_that_is_exceeded_is_a_complaint() -> None:
 class Line(Problem):
     """On [0, 1]: the loss push x, the row slope (1 - x) <= 0; in slot 1, if asked, -`lax` <= 0.
 
-    Where the weight times the slope is below the push a learner stays at 0, as far from the only feasible
-    decision as can be, and what is said of a step there holds with equality.
+    Where the weight times the slope is below the push a learner stays at 0, as far from the only
+    feasible decision as can be, and what is said of a step there holds with equality.
     """
 
     domain, n_constraints = coldq.Box(0.0, 1.0, dim=1), 1

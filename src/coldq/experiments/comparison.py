@@ -123,12 +123,19 @@ class Comparison(Tabular):
     def about(self) -> str:
         """How the numbers came about, in sentences."""
         T, seeds = self.problem.horizon, len(self.seeds)
-        there = "" if self.tuned is None else f", where it violated {100 * self.tuned.share:.2g}%"
+        tuned = "Nothing was tuned"
+        if self.tuned is not None:
+            tuned = (
+                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 "
+                f"to {self.begin:,}, where it violated {100 * self.tuned.share:.2g}%"
+            )
+        answers = ""
+        if getattr(self.problem, "adaptive", False):
+            answers = "The problem answers to decisions, so that each met functions of its own. "
         return (
-            f"{self.title}: {T:,} slots{'' if seeds == 1 else f', {seeds} seeds'}. Headroom is "
-            f"tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 to "
-            f"{self.begin:,}{there}; all are scored on slots {self.begin + 1:,} to {T:,}, on which "
-            f"nothing was tuned. Brackets: 95% intervals by blocks of {self.block} slots. "
+            f"{self.title}: {T:,} slots{'' if seeds == 1 else f', {seeds} seeds'}. {answers}{tuned}"
+            f"; all are scored on slots {self.begin + 1:,} to {T:,}, on which nothing was tuned. "
+            f"Brackets: 95% intervals by blocks of {self.block} slots. "
             f"Differences are those from {self.reference}, slot by slot; * is p < 0.05, Holm's "
             f"correction for all {2 * (len(self) - 1)} of them."
         )

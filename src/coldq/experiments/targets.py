@@ -243,7 +243,7 @@ def score(
     """One learner's run, scored from slot `begin` + 1 on."""
     trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
     bad = np.zeros(trace.loss.shape, bool)
-    for t, revealed in replay(problem, seeds):
+    for t, revealed in replay(problem, seeds, trace.decisions):
         g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
         bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
     cost, share = trace.loss[:, begin:].mean(axis=0), bad[:, begin:].mean(axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import is_dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ def require_same(saved: str, own: Maker, what: str, remedy: str) -> None:
             f"{what} in format {version} of {name}'s state, but this version of coldq has format "
             f"{now['format']}; {remedy}"
         )
+    parameters = _with_defaults(parameters, own.learner, now["parameters"])
     found = sorted(_differences(parameters, now["parameters"], ""), key=lambda d: d[0].count("."))
     if not found:
         return
@@ -92,6 +94,15 @@ def require_same(saved: str, own: Maker, what: str, remedy: str) -> None:
     raise InvalidInput(
         f"{what} by {name}({was}), but this is {name}({here}): {names} {verb}; {remedy}"
     )
+
+
+def _with_defaults(saved: Any, learner: Any, now: Any) -> Any:
+    """Saved parameters, with the default of each that the learner had not when they were saved."""
+    if learner is None or not isinstance(saved, dict):
+        return saved
+    arguments = signature(type(learner).__init__).parameters
+    words = {name: arguments[name].default for name in now if name in arguments}
+    return {name: word for name, word in words.items() if isinstance(word, str)} | saved
 
 
 def recognised(arrays: Any, own: Maker, adopt: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, flag, one_fraction, positive
+from coldq._values import Array, flag, one_fraction, one_of, positive
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
@@ -25,6 +25,7 @@ from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
 
 BIBTEX = reference("yi2021regret")
+LIPSCHITZ = ("vector", "rows")  # of which the theory's constant is
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -122,18 +123,26 @@ class Yi2021(Learner):
         return cls(domain, horizon, alpha=Power(-1.0, 1.0 / mu_), gamma=gamma)
 
     @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Yi2021:
+    def for_problem(cls, problem: Problem, *, reading: str = "vector", **parameters: Any) -> Yi2021:
         """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
 
+        L is the Lipschitz constant of all N rows as one vector, as the proof needs it: sqrt(N)
+        times that of a row. ``reading="rows"`` takes that of a row, which makes gamma sqrt(N) times
+        as large: fewer violations, and alpha gamma^2 L^2 = N / 2, where the proof asks for a half.
+
         >>> import coldq
-        >>> coldq.Yi2021.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
-        10
+        >>> problem = coldq.problems.OnlineLinear(horizon=10)  # of three rows
+        >>> proved = coldq.Yi2021.for_problem(problem).gamma(1.0)
+        >>> rows = coldq.Yi2021.for_problem(problem, reading="rows").gamma(1.0)
+        >>> ((rows / proved) ** 2).round(6)
+        np.float64(3.0)
         """
+        one_of("reading", reading, LIPSCHITZ)
         known = ConstantsOf(problem, parameters)
         if "alpha" not in parameters and "alpha0" not in parameters:
             parameters["alpha0"] = known.diameter / known.gradient_bound
         if not {"gamma", "gamma0"} & set(parameters) and "alpha0" in parameters:
-            scale = np.sqrt(2.0 * parameters["alpha0"]) * known.constraint_lipschitz
+            scale = np.sqrt(2.0 * parameters["alpha0"]) * lipschitz_of(known, reading)
             parameters["gamma0"] = 1.0 / scale
         return cls._of(problem, **parameters)
 
@@ -196,3 +205,8 @@ class Yi2021(Learner):
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
         return self.gamma(before.t + 1)[..., None] * (2.0 * after.queue - before.queue)
+
+
+def lipschitz_of(known: ConstantsOf, reading: str) -> Any:
+    """L in the reading that a ``for_problem`` was asked for."""
+    return known.vector_lipschitz if reading == "vector" else known.constraint_lipschitz

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_fraction, positive
+from coldq._values import Array, one_fraction, one_of, positive
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
-from coldq.learners.yi2021 import Yi2021
+from coldq.learners.yi2021 import LIPSCHITZ, Yi2021, lipschitz_of
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power
 
@@ -74,13 +74,19 @@ class Yi2021Expert(ExpertLearner):
         self._set(**levels, c=one_fraction("c", c))
 
     @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Yi2021Expert:
-        """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given."""
+    def for_problem(
+        cls, problem: Problem, *, reading: str = "vector", **parameters: Any
+    ) -> Yi2021Expert:
+        """alpha0 = R / D, and the gamma0 for which alpha gamma^2 L^2 = 1/2, unless given.
+
+        `reading` says which L that is, as for :class:`~coldq.Yi2021`.
+        """
+        one_of("reading", reading, LIPSCHITZ)
         known = ConstantsOf(problem, parameters)
         if "alpha0" not in parameters:
             parameters["alpha0"] = known.diameter / known.gradient_bound
         if "gamma0" not in parameters:
-            parameters["gamma0"] = np.sqrt(0.5) / known.constraint_lipschitz
+            parameters["gamma0"] = np.sqrt(0.5) / lipschitz_of(known, reading)
         return cls._of(problem, **parameters)
 
     def _pool_of(self, axes: int) -> Yi2021:

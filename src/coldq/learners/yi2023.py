@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_fraction, positive
+from coldq._values import Array, one_fraction, one_of, positive
 from coldq.contractions import matvec, vecmat
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
@@ -17,6 +17,8 @@ from coldq.learners.learner import Learner, require_finite
 from coldq.learners.state import State
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule
+
+INDICES = ("t", "t+1")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,6 +49,11 @@ class Yi2023(Learner):
     alpha, beta, gamma
         The primal step, the dual regularisation and the dual step: positive numbers or functions
         of t. The theory has a t^-c, b t^-k and g t^-(1-k), see :meth:`from_exponents`.
+    index
+        "t", as the theory counts: the step at the end of slot t has alpha_t, beta_t and gamma_t.
+        "t+1", as the released code has it: those of the slot that the step decides for. All steps
+        are then a little shorter, the first one by a factor 2^-c. Numbers that do not change with t
+        make no difference.
 
     References
     ----------
@@ -81,20 +88,33 @@ class Yi2023(Learner):
     alpha: Schedule
     beta: Schedule
     gamma: Schedule
+    index: str
     horizon: int | None
     _leading = ("alpha", "beta", "gamma")
 
-    def __init__(self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any) -> None:
+    def __init__(
+        self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any, index: str = "t"
+    ) -> None:
+        one_of("index", index, INDICES)
         self._take(
             domain,
             alpha=as_schedule("alpha", alpha),
             beta=as_schedule("beta", beta),
             gamma=as_schedule("gamma", gamma),
+            index=index,
         )
 
     @classmethod
     def from_exponents(
-        cls, domain: Domain, *, a: float, b: float, g: float, c: float = 0.5, k: float = 0.5
+        cls,
+        domain: Domain,
+        *,
+        a: float,
+        b: float,
+        g: float,
+        c: float = 0.5,
+        k: float = 0.5,
+        index: str = "t",
     ) -> Yi2023:
         """alpha_t = a t^-c, beta_t = b t^-k and gamma_t = g t^-(1-k).
 
@@ -108,6 +128,7 @@ class Yi2023(Learner):
             alpha=Power(-c, positive("a", a)),
             beta=Power(-k, positive("b", b)),
             gamma=Power(k - 1.0, positive("g", g)),
+            index=index,
         )
 
     @classmethod
@@ -138,7 +159,8 @@ class Yi2023(Learner):
         t, q = state.t, state.queue
         z = self._center(state, center)
         J = self.jacobian_of(state, feedback, g.shape[-1], played) * (g > 0.0)[..., None]
-        alpha, beta, gamma = (s(t)[..., None] for s in (self.alpha, self.beta, self.gamma))
+        s = t if self.index == "t" else t + 1
+        alpha, beta, gamma = (at(s)[..., None] for at in (self.alpha, self.beta, self.gamma))
 
         w = gradient + vecmat(J, q)
         x_new = require_finite(self.domain.project(z - alpha * w))

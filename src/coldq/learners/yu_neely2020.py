@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import either, positive
+from coldq._values import Array, either, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
@@ -109,5 +109,12 @@ class YuNeely2020(Learner):
         v = gamma * g
         queue = np.maximum(-v, state.queue + v)
         weights = gamma * (queue + v)
-        step = solve(x, gradient, self.alpha(t), weights, feedback.constraint, self.domain, weights)
+        alpha = self._step_size(state, feedback, g.shape[-1], played)
+        step = solve(x, gradient, alpha, weights, feedback.constraint, self.domain, weights)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
+
+    def _step_size(
+        self, state: QueueState, feedback: Feedback, rows: int, played: ArrayLike | None
+    ) -> Array:
+        """alpha_t, which :class:`~coldq.Liu2022` may take from what was revealed."""
+        return self.alpha(state.t)

@@ -39,10 +39,18 @@ class YuanLamperski2018(Learner):
         The step and the weight of the squared violation, see :meth:`for_problem`. Our reading of
         the theory's constants is uncertain.
 
+    Notes
+    -----
+    Two papers by a first author Yuan have this rule. The released code of the authors of COLDQ has
+    it with a step beta and a penalty of its own for sigma eta, as Yuan, Proutiere and Shi write it
+    for a network, each agent moving from the mean of its neighbours; see :meth:`from_penalty`. For
+    a single agent with constants that is a matter of names, and no decision differs.
+
     References
     ----------
-    Yuan and Lamperski, NeurIPS 2018; the rule as in the later released code of the authors of
-    COLDQ, the bounds from the abstract.
+    Yuan and Lamperski, NeurIPS 2018; Yuan, Proutiere and Shi, IEEE Transactions on Automatic
+    Control 2022; the rule as in the later released code of the authors of COLDQ, the bounds from
+    the abstract.
 
     >>> import coldq
     >>> X = coldq.Box(0.0, 4.0, dim=1)
@@ -58,7 +66,7 @@ class YuanLamperski2018(Learner):
         assumes=("fixed constraints", "known horizon", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5)),),
         certainty="uncertain",
-        bibtex=reference("yuan2018online"),
+        bibtex=reference("yuan2018online", "yuan2022distributed"),
     )
     state_type = DualState
 
@@ -72,6 +80,21 @@ class YuanLamperski2018(Learner):
         self._take(
             domain, horizon_of(horizon), eta=positive("eta", eta), sigma=positive("sigma", sigma)
         )
+
+    @classmethod
+    def from_penalty(
+        cls, domain: Domain, horizon: int, *, beta: ArrayLike, penalty: ArrayLike
+    ) -> YuanLamperski2018:
+        """As Yuan, Proutiere and Shi write it: the step beta, and l_t = [g(x_t)]_+ / penalty.
+
+        >>> import coldq
+        >>> X = coldq.Box(0.0, 4.0, dim=1)
+        >>> learner = coldq.YuanLamperski2018.from_penalty(X, 16, beta=0.5, penalty=1.0)
+        >>> learner.eta, learner.sigma
+        (array(0.5), array(2.))
+        """
+        step = positive("beta", beta)
+        return cls(domain, horizon, eta=step, sigma=positive("penalty", penalty) / step)
 
     @classmethod
     def for_problem(cls, problem: Problem, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:

@@ -13,7 +13,7 @@ from coldq._values import Array, quiet
 from coldq.constraints import largest
 from coldq.errors import InvalidInput, NotRevealed
 from coldq.protocols import Constraint, Domain, Loss, Problem, require_problem
-from coldq.simulate import replay, seed_tuple
+from coldq.simulate import replay, seed_tuple, somewhere
 from coldq.theory.known import one_number
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
@@ -72,7 +72,7 @@ def survey(
         D = _larger(D, getattr(loss, "gradient_bound", None), domain)
         G = _larger(G, partial(largest, constraint), domain)
         for _ in range(PAIRS if t in spots else 0):
-            x, y = (_somewhere(domain, rng, S) for _ in range(2))
+            x, y = (somewhere(domain, rng, (S,)) for _ in range(2))
             try:
                 steep, tall, bend = _look(loss, constraint, x, y, mu)
             except NotRevealed:  # known only where it was played
@@ -96,13 +96,6 @@ def _larger(
     except InvalidInput:
         return None, False
     return np.maximum(so_far[0], bound), so_far[1] and exact
-
-
-def _somewhere(domain: Domain, rng: np.random.Generator, count: int) -> Array:
-    """Random points of a domain, inside and on its edge."""
-    width = domain.diameter if np.isfinite(domain.diameter) else 1.0
-    spread = rng.random((count, 1)) * width * rng.standard_normal((count, domain.dim))
-    return domain.project(domain.start() + spread)
 
 
 def _look(
