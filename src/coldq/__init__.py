@@ -81,14 +81,18 @@ if TYPE_CHECKING:
     from coldq.learners import Decentralised as Decentralised
     from coldq.learners import Forecasting as Forecasting
     from coldq.learners import Jenatton2016 as Jenatton2016
+    from coldq.learners import LekeufackJordan2024 as LekeufackJordan2024
     from coldq.learners import Liu2022 as Liu2022
     from coldq.learners import Mahdavi2012 as Mahdavi2012
     from coldq.learners import NestedProjections as NestedProjections
     from coldq.learners import PolyakFeasibility as PolyakFeasibility
     from coldq.learners import RECOOExpert as RECOOExpert
     from coldq.learners import SafetyMargin as SafetyMargin
+    from coldq.learners import SarkarSinha2025 as SarkarSinha2025
     from coldq.learners import SelfTuning as SelfTuning
     from coldq.learners import SinhaVaze as SinhaVaze
+    from coldq.learners import SupanthaSinha2026 as SupanthaSinha2026
+    from coldq.learners import SupanthaSinha2026ProjectionFree as SupanthaSinha2026ProjectionFree
     from coldq.learners import Switch as Switch
     from coldq.learners import Wang2023 as Wang2023
     from coldq.learners import WeiYuNeely2020 as WeiYuNeely2020
