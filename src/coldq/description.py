@@ -39,6 +39,7 @@ OURS = (
     losses.LeastSquares,
     losses.Quadratic,
     losses.GradientAt,
+    losses.ValueAt,
     constraints.Affine,
     constraints.QuadraticConstraint,
     constraints.MaxAffine,

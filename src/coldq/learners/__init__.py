@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         SupanthaSinha2026ProjectionFree as SupanthaSinha2026ProjectionFree,
     )
     from coldq.learners.switch import Switch as Switch
+    from coldq.learners.values_only import OnePoint as OnePoint
+    from coldq.learners.values_only import TwoPoint as TwoPoint
     from coldq.learners.wang2023 import Wang2023 as Wang2023
     from coldq.learners.wei_yu_neely2020 import WeiYuNeely2020 as WeiYuNeely2020
     from coldq.learners.yi2021 import Yi2021 as Yi2021
@@ -81,12 +83,13 @@ _IN_ORDER = homes_of(
         "coldq.learners.best_response": "BestResponse",
     }
 )
-# What puts another learner on a network or lets one look ahead is not among them.
+# What puts another learner on a network, lets one look ahead or see values only is not among them.
 _BESIDES = homes_of(
     {
         "coldq.learners.card": "citation",
         "coldq.learners.decentralised": "Decentralised",
         "coldq.learners.safety_margin": "Forecasting SafetyMargin",
+        "coldq.learners.values_only": "OnePoint TwoPoint",
     }
 )
 HOMES = _IN_ORDER | _BESIDES
