@@ -63,10 +63,18 @@ BEYOND = (
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
     from coldq import problems
-    from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
+    from coldq.learners import (
+        CATALOGUE,
+        Decentralised,
+        Forecasting,
+        OnePoint,
+        SafetyMargin,
+        TwoPoint,
+    )
     from coldq.networks import Alternating
 
-    around = Decentralised, Alternating, Forecasting, SafetyMargin  # other learners
+    # Around other learners.
+    around = Decentralised, Alternating, Forecasting, SafetyMargin, OnePoint, TwoPoint
     played = (
         problems.TimeVarying,
         problems.OnlineQuadratic,
