@@ -63,6 +63,14 @@ LEARNERS = [
     coldq.Yi2023.from_exponents(X, a=1.0, b=1.0, g=1.0),
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0),
     coldq.SinhaVaze(X, horizon=50, lipschitz=3.0, modulus=0.5),
+    coldq.SarkarSinha2025(X, lipschitz=3.0),
+    coldq.SarkarSinha2025(BOUNDED, lipschitz=3.0, c=2.0),
+    coldq.LekeufackJordan2024(X, lipschitz=3.0),
+    coldq.LekeufackJordan2024(SIMPLEX, lipschitz=0.5),
+    coldq.SupanthaSinha2026(X, horizon=50, lipschitz=3.0),
+    coldq.SupanthaSinha2026(BALL, horizon=50, lipschitz=1.0),
+    coldq.SupanthaSinha2026ProjectionFree(X, horizon=50),
+    coldq.SupanthaSinha2026ProjectionFree(CAPPED, horizon=50, V=0.5),
     coldq.NestedProjections(X, lipschitz=5.0),
     coldq.Switch(X, horizon=50, lipschitz=3.0),
     coldq.Switch(X, horizon=50, lipschitz=3.0, limit=1.0),
@@ -112,6 +120,17 @@ AROUND = [
     coldq.Forecasting(coldq.COLDQDoubling(X)),
     coldq.Forecasting(coldq.COLDQExpert(X, horizon=50)),
     coldq.Forecasting(coldq.MOSP(X, horizon=50), [coldq.forecasts.Seasonal(4)]),
+    coldq.OnePoint(coldq.OGD(X, eta=0.1), seed=3),
+    coldq.OnePoint(coldq.Yi2023.from_exponents(SIMPLEX, a=1.0, b=1.0, g=1.0), 0.1),
+    coldq.OnePoint(coldq.Ader(BALL, horizon=50, gradient_bound=5.0)),
+    coldq.TwoPoint(coldq.SinhaVaze(X, horizon=50, lipschitz=3.0)),
+    coldq.TwoPoint(coldq.Mahdavi2012(PRODUCT, horizon=50, eta=0.1, delta=2.0)),
+    coldq.TwoPoint(coldq.LekeufackJordan2024(BALL, lipschitz=3.0)),
+    coldq.TwoPoint(coldq.OGD(WITH_BALL, eta=0.3)),
+    coldq.TwoPoint(
+        coldq.SarkarSinha2025(BOUNDED, lipschitz=3.0), centre=[-1.0, -1.0, -1.0], radius=0.5
+    ),
+    coldq.TwoPoint(coldq.SupanthaSinha2026ProjectionFree(CAPPED, horizon=50)),
 ]
 
 

@@ -49,6 +49,7 @@ LOSSES = [
     coldq.Quadratic([[2.0, 0.5], [0.5, 1.0]], [1.0, 2.0], 0.3),
     coldq.GradientAt([1.0, 2.0], [0.5, 0.1]),
     coldq.GradientAt([1.0, 2.0], [0.5, 0.1], 1.0 / 3.0),
+    coldq.ValueAt([[1.0, 2.0], [1.0, 2.5]], [0.5, 0.1]),
 ]
 CONSTRAINTS = [
     *(g for name, g in ALONE.items() if name not in ("Convex", "Stacked")),

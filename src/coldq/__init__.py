@@ -81,15 +81,21 @@ if TYPE_CHECKING:
     from coldq.learners import Decentralised as Decentralised
     from coldq.learners import Forecasting as Forecasting
     from coldq.learners import Jenatton2016 as Jenatton2016
+    from coldq.learners import LekeufackJordan2024 as LekeufackJordan2024
     from coldq.learners import Liu2022 as Liu2022
     from coldq.learners import Mahdavi2012 as Mahdavi2012
     from coldq.learners import NestedProjections as NestedProjections
+    from coldq.learners import OnePoint as OnePoint
     from coldq.learners import PolyakFeasibility as PolyakFeasibility
     from coldq.learners import RECOOExpert as RECOOExpert
     from coldq.learners import SafetyMargin as SafetyMargin
+    from coldq.learners import SarkarSinha2025 as SarkarSinha2025
     from coldq.learners import SelfTuning as SelfTuning
     from coldq.learners import SinhaVaze as SinhaVaze
+    from coldq.learners import SupanthaSinha2026 as SupanthaSinha2026
+    from coldq.learners import SupanthaSinha2026ProjectionFree as SupanthaSinha2026ProjectionFree
     from coldq.learners import Switch as Switch
+    from coldq.learners import TwoPoint as TwoPoint
     from coldq.learners import Wang2023 as Wang2023
     from coldq.learners import WeiYuNeely2020 as WeiYuNeely2020
     from coldq.learners import Yi2021 as Yi2021
@@ -104,6 +110,7 @@ if TYPE_CHECKING:
     from coldq.losses import Linear as Linear
     from coldq.losses import Quadratic as Quadratic
     from coldq.losses import Smooth as Smooth
+    from coldq.losses import ValueAt as ValueAt
     from coldq.metrics import ConstraintVariation as ConstraintVariation
     from coldq.metrics import accumulated_loss as accumulated_loss
     from coldq.metrics import constraint_variation as constraint_variation
@@ -151,7 +158,7 @@ _HOME_OF = homes_of(
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",
         "coldq.learners": " ".join(HOMES),
-        "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth",
+        "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth ValueAt",
         "coldq.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
             "growth_exponent hard_violation path_length soft_violation static_regret "

@@ -27,6 +27,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import (
     CONSTRAINT,
     GRADIENT_ELSEWHERE,
+    VALUES,
     WHOLE_CONSTRAINT,
     WHOLE_LOSS,
     Card,
@@ -279,8 +280,10 @@ class _Seen:
 
 def _hidden(revealed: Feedback, x: Array, needs: frozenset[str], slot: int) -> Feedback:
     """A feedback that shows at x, and elsewhere, what is needed and nothing more."""
-    loss = {"gradient": True, "gradient elsewhere": GRADIENT_ELSEWHERE in needs}
-    rows = {"value": CONSTRAINT in needs, "jacobian": CONSTRAINT in needs}
+    values, slopes = VALUES in needs, CONSTRAINT in needs
+    elsewhere = GRADIENT_ELSEWHERE in needs
+    loss = {"value": values, "gradient": not values, "gradient elsewhere": elsewhere}
+    rows = {"value": values or slopes, "jacobian": slopes}
     f: Any = revealed.loss if WHOLE_LOSS in needs else _Seen(revealed.loss, x, loss)
     g: Any = revealed.constraint
     return Feedback(f, g if WHOLE_CONSTRAINT in needs else _Seen(g, x, rows), slot)
@@ -291,7 +294,7 @@ def declared_needs_are_the_only_thing_touched(case: Case) -> None:
     needs, state = case.learner.card.needs, case.init((3,))
     for slot in range(1, SLOTS + 1):
         revealed = case.feedback(slot)
-        hidden = _hidden(revealed, state.x, needs, slot)
+        hidden = _hidden(revealed, state.points if VALUES in needs else state.x, needs, slot)
         seen, state = (case.learner.update(state, f) for f in (hidden, revealed))
         require(snapshot(seen) == snapshot(state), f"hiding the rest changed slot {slot}")
 

@@ -39,6 +39,7 @@ OURS = (
     losses.LeastSquares,
     losses.Quadratic,
     losses.GradientAt,
+    losses.ValueAt,
     constraints.Affine,
     constraints.QuadraticConstraint,
     constraints.MaxAffine,
@@ -68,18 +69,21 @@ BEYOND = (
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
     from coldq import problems
-    from coldq.learners import CATALOGUE, Decentralised, Forecasting, SafetyMargin
+    from coldq.learners import (
+        CATALOGUE,
+        Decentralised,
+        Forecasting,
+        OnePoint,
+        SafetyMargin,
+        TwoPoint,
+    )
     from coldq.networks import Alternating, Dropped, Noisy, Quantised
 
+    # Around other learners, and what they learn on.
     around = (
-        Decentralised,
-        Alternating,
-        Quantised,
-        Noisy,
-        Dropped,
-        Forecasting,
-        SafetyMargin,
-    )  # other learners
+        Decentralised, Alternating, Quantised, Noisy, Dropped, Forecasting, SafetyMargin,
+        OnePoint, TwoPoint,
+    )  # fmt: skip
     played = (
         problems.TimeVarying,
         problems.OnlineQuadratic,

@@ -29,6 +29,11 @@ from coldq.contractions import affine_value, dot, least_squares_gradient, matvec
 from coldq.errors import InvalidInput, NotRevealed
 from coldq.protocols import Region
 
+VALUES_ONLY = (
+    "only values are known of this function, no slopes: coldq.OnePoint(learner) and "
+    "coldq.TwoPoint(learner) make a learner of gradients work from values"
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Linear(Value):
@@ -297,6 +302,66 @@ class GradientAt(Value):
         """The measured gradient; only where it was measured."""
         require_measured_at("gradient", "loss", self.x, x)
         return self.slope
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class ValueAt(Value):
+    """A loss, or a constraint, of which only the value at some points is known.
+
+    It has neither a gradient nor a jacobian: :class:`~coldq.OnePoint` and :class:`~coldq.TwoPoint`
+    make a learner of gradients work from values. They say in ``state.points`` where they need them.
+
+    Parameters
+    ----------
+    x
+        The points, of shape ``(..., p)``.
+    value
+        One number a point for a loss, of shape ``(...)``; N of them for a constraint, ``(..., N)``.
+
+    >>> import coldq
+    >>> f = coldq.ValueAt(x=[[1.0, 2.0], [1.5, 2.0]], value=[3.0, 4.0])
+    >>> f.value([[1.0, 2.0], [1.5, 2.0]]), f.value([1.5, 2.0])
+    (array([3., 4.]), np.float64(4.0))
+    """
+
+    x: Array
+    level: Array
+
+    def __init__(self, x: ArrayLike, value: ArrayLike) -> None:
+        self._set(x=real_array("x", x, 1), level=real_array("value", value, 0))
+        lead, shape = self.x.shape[:-1], self.level.shape
+        if shape != lead and shape[:-1] != lead:
+            raise InvalidInput(
+                f"value must have the shape {lead} of x without its last axis, or one more axis "
+                f"for the rows of a constraint, but has {shape}"
+            )
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"x": self.x, "value": self.level}
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates p."""
+        return self.x.shape[-1]
+
+    def value(self, x: ArrayLike) -> Array:
+        """The measured values: of all points, or of those of one place on the first axis."""
+        if x is not self.x:
+            asked = as_array("x", x)
+            if asked.shape == self.x.shape[1:]:
+                for here, level in zip(self.x, self.level, strict=True):
+                    if np.array_equal(here, asked):
+                        return level
+            require_measured_at("value", "function", self.x, asked)
+        return self.level
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """Nothing is known of it."""
+        raise NotRevealed(VALUES_ONLY)
+
+    def jacobian(self, x: ArrayLike) -> Array:
+        """Nothing is known of it."""
+        raise NotRevealed(VALUES_ONLY)
 
 
 def require_measured_at(what: str, of: str, known: Array, asked: ArrayLike) -> None:

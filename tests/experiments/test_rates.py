@@ -69,10 +69,13 @@ def test_verdicts_follow_the_interval() -> None:
 
 
 def test_every_learner_of_the_tables_is_a_column() -> None:
-    # Guo 2022, Yi 2021, Yi 2023, Sinha and Vaze 2024, and COLDQ; with their expert variants.
+    # Guo 2022, Yi 2021, Yi 2023, Sinha and Vaze 2024, and COLDQ; with their expert variants. Then
+    # the rivals that came later.
     tables = {
         *(coldq.RECOO, coldq.RECOOExpert, coldq.Yi2021, coldq.Yi2021Expert, coldq.Yi2023),
         *(coldq.SinhaVaze, coldq.COLDQ, coldq.COLDQExpert),
+        *(coldq.SupanthaSinha2026, coldq.SupanthaSinha2026ProjectionFree),
+        *(coldq.SarkarSinha2025, coldq.LekeufackJordan2024),
     }
     assert {c.claimant for c in columns()} == tables
     assert len({c.key for c in columns()}) == len(columns())

@@ -182,6 +182,29 @@ def polyak(slots: dict[int, Slot], eta: float = 0.3, rho: float = 0.05) -> Run:
     return Run(listed(x))
 
 
+def supantha_sinha2026(slots: dict[int, Slot], G: float = 1.5) -> Run:
+    """Ader, with 4 G for its gradient bound, on f + [g]_+ + 2 G dist(x, X_t)."""
+    s = agent(slots)
+    N = math.ceil(0.5 * math.log2(1.0 + 4.0 * T / 7.0)) + 1
+    experts, D = range(1, N + 1), 4.0 * G
+    eta = {i: 2.0 ** (i - 1) * (DIAMETER / D) * math.sqrt(7.0 / (2.0 * T)) for i in experts}
+    kappa = math.sqrt(2.0 / T) / (D * DIAMETER)
+    w = {i: (N + 1.0) / (N * i * (i + 1)) for i in experts}
+    x = dict.fromkeys(experts, START)
+    played = {1: START}
+    for t in range(1, T + 1):
+        here = played[t]
+        nabla = gradient(s[t], here) + worst_row(s[t], here)[1]
+        apart = here - nearest(here, rows_of(s[t]))
+        if math.hypot(*apart) > 0.0:
+            nabla = nabla + 2.0 * G * apart / math.hypot(*apart)
+        w = {i: w[i] * math.exp(-kappa * nabla @ (x[i] - here)) for i in experts}
+        total = sum(w.values())
+        x = {i: project(x[i] - eta[i] * nabla) for i in experts}
+        played[t + 1] = sum((w[i] / total * x[i] for i in experts), np.zeros(2))
+    return Run(listed(played))
+
+
 # -- On a network --------------------------------------------------------------------------------
 
 Network = dict[int, list[Vector]]
@@ -259,6 +282,7 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "nested": nested,
     "switch": switch,
     "polyak": polyak,
+    "supantha-sinha2026": supantha_sinha2026,
     "decentralised-coldq": decentralised_coldq,
     "decentralised-recoo": decentralised_recoo,
     "decentralised-yi2023": decentralised_yi2023,

@@ -156,6 +156,92 @@ def wang2023(slots: dict[int, Slot], delay: int) -> Run:
     return Run(played, Q[T], queues=list(Q.values()))
 
 
+def worst_part(slot: Slot, x: Vector) -> tuple[float, Vector]:
+    """[max_n g^n(x)]_+ and one of its subgradients."""
+    rows = value(slot, x)
+    n = 0 if rows[0] >= rows[1] else 1
+    return (float(rows[n]), slot.A[n]) if rows[n] > 0.0 else (0.0, np.zeros(2))
+
+
+def sarkar_sinha2025(slots: dict[int, Slot], G: float = 3.0, c: float = 0.5) -> Run:
+    scale, squares = 1.0 / (2.0 * G * DIAMETER), 0.0
+    x, Q = {1: START}, {0: 0.0}
+    for t in range(1, T + 1):
+        excess, subgradient = worst_part(slots[t], x[t])
+        Q[t] = Q[t - 1] + scale * excess
+        rate = c / math.sqrt(t)
+        nabla = scale * gradient(slots[t], x[t])
+        nabla = nabla + rate * math.exp(rate * Q[t]) * scale * subgradient
+        squares += float(nabla @ nabla)
+        x[t + 1] = project(x[t] - math.sqrt(2.0) * DIAMETER / (2.0 * math.sqrt(squares)) * nabla)
+    return Run(listed(x), np.array(Q[T]), queues=[np.array(q) for q in Q.values()])
+
+
+def lekeufack_jordan2024(slots: dict[int, Slot], G: float = 0.6) -> Run:
+    """Nothing is forecast, so that the latest gradients are foreseen."""
+
+    def price(q: float, surprise: float) -> float:
+        rate = 1.0 / (2.0 * math.sqrt(max(1.0, surprise)))
+        return rate * math.exp(rate * q)
+
+    x, z, Q, S, E = {1: START}, {1: START}, {0: 0.0}, {0: 0.0}, {0: 0.0}
+    f_hat, g_hat = {1: np.zeros(2)}, {1: np.zeros(2)}
+    for t in range(1, T + 1):
+        excess, v = worst_part(slots[t], x[t])
+        f = gradient(slots[t], x[t])
+        Q[t] = Q[t - 1] + excess / (2.0 * G * DIAMETER)
+        nabla = f + price(Q[t], E[t - 1]) * v
+        wrong = nabla - (f_hat[t] + price(Q[t - 1], E[t - 1]) * g_hat[t])
+        S[t] = S[t - 1] + float(wrong @ wrong)
+        E[t] = E[t - 1] + float((v - g_hat[t]) @ (v - g_hat[t])) / G**2
+        z[t + 1] = project(z[t] - DIAMETER / math.sqrt(G**2 + S[t - 1]) * nabla)
+        f_hat[t + 1], g_hat[t + 1] = f, v
+        ahead = f + price(Q[t], E[t]) * v
+        x[t + 1] = project(z[t + 1] - DIAMETER / math.sqrt(G**2 + S[t]) * ahead)
+    return Run(listed(x), np.array(Q[T]), queues=[np.array(q) for q in Q.values()])
+
+
+def ada_hedge(losses: dict[int, float], gap: float) -> dict[int, float]:
+    """Weights: equal ones for the leaders while nothing was lost to mixing."""
+    least = min(losses.values())
+    if gap == 0.0:
+        raw = {i: 1.0 if loss == least else 0.0 for i, loss in losses.items()}
+    else:
+        eta = math.log(len(losses)) / gap
+        raw = {i: math.exp(-eta * (loss - least)) for i, loss in losses.items()}
+    total = sum(raw.values())
+    return {i: share / total for i, share in raw.items()}
+
+
+def supantha_sinha2026_projection_free(slots: dict[int, Slot], V: float = 2.0) -> Run:
+    M = math.ceil(0.5 * math.log2(1.0 + T)) + 1
+    experts = range(1, M + 1)
+    Q, squares, gap = {0: 0.0}, 0.0, 0.0
+    L = dict.fromkeys(experts, 0.0)
+    x = {1: dict.fromkeys(experts, START)}
+    w = {1: ada_hedge(L, gap)}
+    played = {1: START}
+    for t in range(1, T + 1):
+        excess, subgradient = worst_part(slots[t], played[t])
+        Q[t] = Q[t - 1] + excess
+        nabla = V * gradient(slots[t], played[t]) + 2.0 * Q[t] * subgradient
+        squares += float(nabla @ nabla)
+        loss = {i: float(nabla @ (x[t][i] - played[t])) for i in experts}
+        if gap > 0.0:
+            eta = math.log(M) / gap
+            mix = -math.log(sum(w[t][i] * math.exp(-eta * loss[i]) for i in experts)) / eta
+        else:
+            mix = min(L[i] + loss[i] for i in experts) - min(L.values())
+        more = sum(w[t][i] * loss[i] for i in experts) - mix
+        gap += more if more > 1e-12 * DIAMETER * math.sqrt(nabla @ nabla) else 0.0
+        L = {i: L[i] + loss[i] for i in experts}
+        w[t + 1] = ada_hedge(L, gap)
+        step = {i: 2.0 ** (i - 1) * DIAMETER / math.sqrt(2.0 * squares) for i in experts}
+        x[t + 1] = {i: project(x[t][i] - step[i] * nabla) for i in experts}
+        played[t + 1] = mean(w[t + 1], x[t + 1])
+    return Run(listed(played), np.array(Q[T]), queues=[np.array(q) for q in Q.values()])
+
+
 RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "ader": ader,
     "mahdavi2012": lambda slots: saddle_point(slots, eta=0.4, delta=0.5),
@@ -172,4 +258,7 @@ RULES: dict[str, Callable[[dict[int, Slot]], Run]] = {
     "liu2022-parameter-free": liu2022_parameter_free,
     "wang2023": lambda slots: wang2023(slots, delay=0),
     "wang2023-late": lambda slots: wang2023(slots, delay=3),
+    "sarkar-sinha2025": sarkar_sinha2025,
+    "lekeufack-jordan2024": lekeufack_jordan2024,
+    "supantha-sinha2026-projection-free": supantha_sinha2026_projection_free,
 }

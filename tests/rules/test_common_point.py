@@ -33,6 +33,7 @@ LEARNERS: dict[str, Any] = {
     "nested": coldq.NestedProjections(X, lipschitz=3.0),
     "switch": coldq.Switch(X, horizon=T, lipschitz=3.0, limit=0.5),
     "polyak": coldq.PolyakFeasibility(X, eta=0.3, rho=0.05),
+    "supantha-sinha2026": coldq.SupanthaSinha2026(X, horizon=T, lipschitz=1.5),
     "decentralised-coldq": coldq.Decentralised(coldq.COLDQ(X, horizon=T, epsilon=0.01), W),
     "decentralised-recoo": coldq.Decentralised(
         coldq.RECOO(X, epsilon=0.01, alpha=Power(0.5, 0.5), reading="drift"), W

@@ -345,6 +345,114 @@ def test_a_linear_penalty_on_a_curved_constraint_is_minimised() -> None:
         assert 0.0 < state.x[0] < 10.0
 
 
+def test_sarkar_sinha2025() -> None:
+    # As Sinha and Vaze's in test_by_hand.py, but lambda_t = 1 / (2 sqrt(t)). R = 8, G = 1, so that
+    # b = 1/16 and eta_t = 4 sqrt(2) / sqrt(S_t). x_1 = 1, Q(0) = 0.
+    learner = coldq.SarkarSinha2025(coldq.Box(0.0, 8.0, dim=1), lipschitz=1.0)
+    far = (1.0, 100.0)
+    states = play(
+        learner,
+        1.0,
+        [revealed(-16.0, (16, 0), far), revealed(16.0, (16, 96), (8, 48))],
+        n_constraints=2,
+    )
+    # Slot 1: Q(1) = 1, Phi_1' = exp(1/2)/2. nabla_1 = -1 + 0.824361: x_2 = 1 + 4 sqrt(2).
+    nabla_1, x_2 = -1.0 + exp(0.5) / 2.0, 1.0 + 4.0 * sqrt(2.0)
+    # Slot 2: Q(2) = 1 + (x_2 - 6) = 1.656854, lambda_2 = 0.353553, nabla_2 = 1 + Phi_2'(Q(2)).
+    q_2, rate = 1.0 + (x_2 - 6.0), 1.0 / (2.0 * sqrt(2.0))
+    nabla_2 = 1.0 + rate * exp(rate * q_2)
+    x_3 = x_2 - 4.0 * sqrt(2.0) * nabla_2 / sqrt(nabla_1**2 + nabla_2**2)
+    np.testing.assert_allclose(decisions(states), [1.0, x_2, x_3])
+    np.testing.assert_allclose([state.violation for state in states], [0.0, 1.0, q_2])
+
+
+def test_lekeufack_jordan2024() -> None:
+    # R = 8, G = 2: b = 1/32 and eta_t = 8 / sqrt(4 + S_{t-1}). z_1 = x_1 = 2, lambda = 1/2.
+    learner = coldq.LekeufackJordan2024(coldq.Box(0.0, 8.0, dim=1), lipschitz=2.0)
+    ahead = coldq.Forecast(coldq.Linear([-2.0]), coldq.Affine([[3.0]], [0.0]))
+    second = revealed(0.25, (4, 100))
+    second = coldq.Feedback(second.loss, second.constraint, forecast=ahead)
+    states = play(learner, 2.0, [revealed(-0.5, (1, 0)), second, revealed(-6.0, (9, 0))])
+    # Slot 1: g = 2, Q = 2/32, Phi' = exp(1/32)/2. nabla_1 = -1/2 + Phi' = 0.015872.
+    #   S_1 = nabla_1^2, E_1 = 1/4. z_2 = 2 - 4 nabla_1, and nabla_1 is foreseen once more.
+    price = exp(1.0 / 32.0) / 2.0
+    nabla_1 = -0.5 + price
+    z_2, eta_2 = 2.0 - 4.0 * nabla_1, 8.0 / sqrt(4.0 + nabla_1**2)
+    x_2 = z_2 - eta_2 * nabla_1
+    # Slot 2: g < 0, nabla_2 = 1/4. S_2 = S_1 + (1/4 - nabla_1)^2, E_2 = 1/4 + 1/4. z_3 = 0.936598.
+    #   The forecast at z_3: -2 and the slope 3 of a row that is violated there.
+    s_2 = nabla_1**2 + (0.25 - nabla_1) ** 2
+    z_3, eta_3 = z_2 - eta_2 * 0.25, 8.0 / sqrt(4.0 + s_2)
+    x_3 = z_3 - eta_3 * (-2.0 + 3.0 * price)
+    # Slot 3: Q = 1/16 + 9 x_3 / 32, nabla_3 = -6 + 9 exp(Q/2)/2. E_3 = 1/2 + 6^2/4 = 9.5, so that
+    #   lambda is 1 / (2 sqrt(9.5)) from now on, and the surrogate of slot 4 is foreseen with it.
+    q_3 = 1.0 / 16.0 + 9.0 * x_3 / 32.0
+    nabla_3 = -6.0 + 4.5 * exp(0.5 * q_3)
+    z_4 = z_3 - eta_3 * nabla_3
+    s_3 = s_2 + (nabla_3 - (-2.0 + 3.0 * price)) ** 2
+    rate = 1.0 / (2.0 * sqrt(9.5))
+    x_4 = z_4 - 8.0 / sqrt(4.0 + s_3) * (-6.0 + 9.0 * rate * exp(rate * q_3))
+    np.testing.assert_allclose(decisions(states), [2.0, x_2, x_3, np.clip(x_4, 0.0, 8.0)])
+    np.testing.assert_allclose(
+        [state.centre[0] for state in states], [2.0, z_2, z_3, np.clip(z_4, 0.0, 8.0)]
+    )
+    np.testing.assert_allclose(
+        [state.violation for state in states], [0.0, 1.0 / 16.0, 1.0 / 16.0, q_3]
+    )
+    np.testing.assert_allclose([state.surprise for state in states], [0.0, 0.25, 0.5, 9.5])
+
+
+def test_supantha_sinha2026() -> None:
+    # G = 5/4, so that 4 G = 5 and Ader is that of test_ader: steps 1, 2, 4 and w_1 = 6, 2, 1 in 9.
+    learner = coldq.SupanthaSinha2026(X, horizon=14, lipschitz=1.25)
+    states = play(learner, 2.0, [revealed(-3.0, (1, 1)), revealed(-2.0, (1, 3))])
+    # Slot 1: g_1(2) = 1, and 2 lies 1 to the right of X_1: nabla = -3 + 1 + 2 G = 1/2.
+    #   x_2[i] = 1.5, 1, 0 and x_2 = (9 + 2) / 9.
+    # Slot 2: g_2 < 0: nabla = -2. w_3 in proportion to 6 exp(3 kappa), 2 exp(2 kappa), 1.
+    #   x_3[i] = 3.5, 5, 8.
+    kappa = sqrt(2.0 / 14.0) / 50.0
+    raw = np.array([6.0 * exp(3.0 * kappa), 2.0 * exp(2.0 * kappa), 1.0])
+    np.testing.assert_allclose(states[1].ader.experts.x[:, 0], [1.5, 1.0, 0.0])
+    np.testing.assert_allclose(states[2].ader.experts.x[:, 0], [3.5, 5.0, 8.0])
+    x_3 = raw @ [3.5, 5.0, 8.0] / raw.sum()
+    np.testing.assert_allclose(decisions(states), [2.0, 11.0 / 9.0, x_3])
+
+
+def test_supantha_sinha2026_measures_the_distance_to_all_rows_together() -> None:
+    # In the plane, from (2, 2): x <= 1 and x + y <= 0 within [-9, 9]^2. The nearest point of X_1 is
+    # (0, 0), at the distance 2 sqrt(2), though the worst row is x + y, of value 4 and slope (1, 1).
+    box = coldq.Box(-9.0, 9.0, dim=2)
+    learner = coldq.SupanthaSinha2026(box, horizon=14, lipschitz=1.0)
+    rows = coldq.Affine([[1.0, 0.0], [1.0, 1.0]], [1.0, 0.0])
+    state = learner.update(
+        learner.init(2, start=[2.0, 2.0]), coldq.Feedback(coldq.Linear([0.0, 0.0]), rows)
+    )
+    # nabla = (1, 1) + 2 (1, 1) / sqrt(2). R = 18 sqrt(2), eta_1 = (R / 4) / 2.
+    nabla = 1.0 + sqrt(2.0)
+    first = max(2.0 - 18.0 * sqrt(2.0) / 8.0 * nabla, -9.0)
+    np.testing.assert_allclose(state.ader.experts.x[0], [first, first])
+
+
+def test_supantha_sinha2026_projection_free() -> None:
+    # V = 1, T = 3: M = log2(4)/2 + 1 = 2. R = 10. x_1 = 0.
+    learner = coldq.SupanthaSinha2026ProjectionFree(X, horizon=3, V=1.0)
+    states = play(learner, 0.0, [revealed(-1.0, (1, 100)), revealed(1.0, (1, 8))])
+    # Slot 1: nabla = -1, S = 1. x_2[i] = 10/sqrt(2), and 20/sqrt(2), clipped to 10. Nothing tells
+    #   the two apart yet: x_2 = 8.535534 is their mean.
+    a = 10.0 / sqrt(2.0)
+    x_2 = (a + 10.0) / 2.0
+    # Slot 2: Q = x_2 - 8, nabla = 1 + 2 Q = 2.071068. Losses -l and l with l = nabla (10 - x_2).
+    #   The leader's, -l, is what follows the leader: the gap is 0 - (-l) = l, eta = ln(2) / l, and
+    #   the weights are as exp(0) to exp(-2 l eta) = 1/4: 4/5 and 1/5.
+    nabla = 1.0 + 2.0 * (x_2 - 8.0)
+    step = 10.0 / sqrt(2.0 * (1.0 + nabla**2))
+    x_3 = [a - step * nabla, 0.0]  # 10 - 2 step nabla is below 0
+    np.testing.assert_allclose(states[1].points[:, 0], [a, 10.0])
+    np.testing.assert_allclose(states[2].points[:, 0], x_3)
+    np.testing.assert_allclose(decisions(states), [0.0, x_2, 0.8 * x_3[0]])
+    np.testing.assert_allclose(states[2].gap, nabla * (10.0 - x_2))
+
+
 # -- Readings that the sources leave open, and what each changes ---------------------------------
 
 

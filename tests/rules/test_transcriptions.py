@@ -58,6 +58,9 @@ LEARNERS: dict[str, Any] = {
     "liu2022-parameter-free": coldq.Liu2022(X, reading="parameter-free"),
     "wang2023": coldq.Wang2023(X, T, delay=0, alpha=1.0, eta=0.5, gamma=0.8),
     "wang2023-late": coldq.Wang2023(X, T, delay=3, alpha=1.0, eta=0.5, gamma=0.8),
+    "sarkar-sinha2025": coldq.SarkarSinha2025(X, lipschitz=3.0),
+    "lekeufack-jordan2024": coldq.LekeufackJordan2024(X, lipschitz=0.6),
+    "supantha-sinha2026-projection-free": coldq.SupanthaSinha2026ProjectionFree(X, T, V=2.0),
 }
 
 # Rules with dual variables or an accumulated violation; those that solve a step with a hinge.
@@ -112,8 +115,8 @@ def test_learner_gives_what_is_recorded(name: str) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11, err_msg=f"x_{t}")
     if "queue" in golden:
         holder = state.experts if "weights" in golden else state
-        kept = {"sinha-vaze": "violation", "jenatton2016": "dual"}
-        queue = getattr(holder, next((kept[k] for k in kept if name.startswith(k)), "queue"))
+        names = (n for n in ("queue", "violation", "dual") if n in type(holder).names())
+        queue = getattr(holder, next(names))
         np.testing.assert_allclose(queue, golden["queue"], rtol=1e-9, atol=1e-11)
     if "weights" in golden:
         np.testing.assert_allclose(state.weights, golden["weights"], rtol=1e-9, atol=1e-11)

@@ -25,7 +25,13 @@ PROBLEMS: dict[tuple[str, str], tuple[Any, float, float]] = {
     ("strongly convex", "time-varying"): (lambda T: Tracking(T, 0.5, 1.0), 1.0, 1.0),
 }
 # Their constants are cautious: on the problems above they violate without end for longer than T.
-CAUTIOUS = (coldq.SinhaVaze, coldq.Yi2023)
+CAUTIOUS = (coldq.SinhaVaze, coldq.Yi2023, coldq.SarkarSinha2025, coldq.LekeufackJordan2024)
+RIVALS = (
+    coldq.SarkarSinha2025,
+    coldq.LekeufackJordan2024,
+    coldq.SupanthaSinha2026,
+    coldq.SupanthaSinha2026ProjectionFree,
+)
 
 
 def corner(constraints: str) -> tuple[Any, float, float]:
@@ -92,6 +98,14 @@ BUILD = {
     coldq.SinhaVaze: lambda problem, losses: coldq.SinhaVaze.for_problem(
         problem, strongly_convex=losses == "strongly convex"
     ),
+    coldq.SarkarSinha2025: lambda problem, losses: coldq.SarkarSinha2025.for_problem(problem),
+    coldq.LekeufackJordan2024: lambda problem, losses: coldq.LekeufackJordan2024.for_problem(
+        problem
+    ),
+    coldq.SupanthaSinha2026: lambda problem, losses: coldq.SupanthaSinha2026.for_problem(problem),
+    coldq.SupanthaSinha2026ProjectionFree: lambda problem, losses: (
+        coldq.SupanthaSinha2026ProjectionFree.for_problem(problem)
+    ),
     coldq.OGD: lambda problem, losses: coldq.OGD.for_problem(
         problem, strongly_convex=losses == "strongly convex"
     ),
@@ -110,6 +124,8 @@ def place(learner: type, claim: Claim, name: str) -> tuple[Any, float, float]:
         return PLACES[learner][name != "violation"]
     if learner is coldq.Ader:  # it ignores constraints, so regret is all there is
         return settling(0.5) if name == "dynamic regret" else settling(None)
+    if learner in RIVALS and name == "static regret":  # below zero where violation pays
+        return settling(None)
     build, vx, vg = PROBLEMS[claim.losses, claim.constraints]
     if learner in CAUTIOUS:
         return lambda T: Corner(T, claim.losses, claim.constraints), vx, vg

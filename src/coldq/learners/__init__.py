@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coldq.learners.decentralised import Decentralised as Decentralised
     from coldq.learners.doubling import COLDQDoubling as COLDQDoubling
     from coldq.learners.jenatton2016 import Jenatton2016 as Jenatton2016
+    from coldq.learners.lekeufack_jordan2024 import LekeufackJordan2024 as LekeufackJordan2024
     from coldq.learners.liu2022 import Liu2022 as Liu2022
     from coldq.learners.mahdavi2012 import Mahdavi2012 as Mahdavi2012
     from coldq.learners.mosp import MOSP as MOSP
@@ -26,9 +27,16 @@ if TYPE_CHECKING:
     from coldq.learners.recoo_expert import RECOOExpert as RECOOExpert
     from coldq.learners.safety_margin import Forecasting as Forecasting
     from coldq.learners.safety_margin import SafetyMargin as SafetyMargin
+    from coldq.learners.sarkar_sinha2025 import SarkarSinha2025 as SarkarSinha2025
     from coldq.learners.self_tuning import SelfTuning as SelfTuning
     from coldq.learners.sinha_vaze import SinhaVaze as SinhaVaze
+    from coldq.learners.supantha_sinha2026 import SupanthaSinha2026 as SupanthaSinha2026
+    from coldq.learners.supantha_sinha2026_projection_free import (
+        SupanthaSinha2026ProjectionFree as SupanthaSinha2026ProjectionFree,
+    )
     from coldq.learners.switch import Switch as Switch
+    from coldq.learners.values_only import OnePoint as OnePoint
+    from coldq.learners.values_only import TwoPoint as TwoPoint
     from coldq.learners.wang2023 import Wang2023 as Wang2023
     from coldq.learners.wei_yu_neely2020 import WeiYuNeely2020 as WeiYuNeely2020
     from coldq.learners.yi2021 import Yi2021 as Yi2021
@@ -51,6 +59,10 @@ _IN_ORDER = homes_of(
         "coldq.learners.yi2021_expert": "Yi2021Expert",
         "coldq.learners.yi2023": "Yi2023",
         "coldq.learners.sinha_vaze": "SinhaVaze",
+        "coldq.learners.sarkar_sinha2025": "SarkarSinha2025",
+        "coldq.learners.lekeufack_jordan2024": "LekeufackJordan2024",
+        "coldq.learners.supantha_sinha2026": "SupanthaSinha2026",
+        "coldq.learners.supantha_sinha2026_projection_free": "SupanthaSinha2026ProjectionFree",
         "coldq.learners.yuan_lamperski2018": "YuanLamperski2018",
         "coldq.learners.mahdavi2012": "Mahdavi2012",
         "coldq.learners.jenatton2016": "Jenatton2016",
@@ -71,12 +83,13 @@ _IN_ORDER = homes_of(
         "coldq.learners.best_response": "BestResponse",
     }
 )
-# What puts another learner on a network or lets one look ahead is not among them.
+# What puts another learner on a network, lets one look ahead or see values only is not among them.
 _BESIDES = homes_of(
     {
         "coldq.learners.card": "citation",
         "coldq.learners.decentralised": "Decentralised",
         "coldq.learners.safety_margin": "Forecasting SafetyMargin",
+        "coldq.learners.values_only": "OnePoint TwoPoint",
     }
 )
 HOMES = _IN_ORDER | _BESIDES

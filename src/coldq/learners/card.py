@@ -16,7 +16,8 @@ GRADIENT_ELSEWHERE = "gradient elsewhere"
 WHOLE_LOSS = "whole loss"
 CONSTRAINT = "constraint at x"
 WHOLE_CONSTRAINT = "whole constraint"
-NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT)
+VALUES = "values at its points"  # no slopes; the points are in its state
+NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT, VALUES)
 FIRST_ORDER = frozenset({GRADIENT, CONSTRAINT})  # what a gradient step needs
 WHOLE_STEP = FIRST_ORDER | {WHOLE_CONSTRAINT}  # what a step on the constraint itself needs
 

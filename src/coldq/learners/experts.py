@@ -112,7 +112,10 @@ class ExpertLearner(Learner):
         self, state: ExpertState, feedback: Feedback, played: ArrayLike | None = None
     ) -> ExpertState:
         """The state of the next slot."""
-        gradient = self.gradient_of(state, feedback, played)
+        return self.advance(state, feedback, self.gradient_of(state, feedback, played))
+
+    def advance(self, state: ExpertState, feedback: Feedback, gradient: Array) -> ExpertState:
+        """The state of the next slot, the gradient at x_t being known."""
         t, x, pool = state.t, state.x, self._pool(state.x.ndim - 1)
 
         points = _experts_last(state.experts.x, 2)

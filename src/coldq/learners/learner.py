@@ -425,6 +425,18 @@ def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
     return np.take_along_axis(g, worst, axis=-1)[..., 0], row
 
 
+def worst_violation(g: Array, J: Array) -> tuple[Array, Array]:
+    """``[max_n g^n]_+`` and a subgradient of it: the worst row's, or zero where none is violated.
+
+    >>> import numpy as np
+    >>> from coldq.learners.learner import worst_violation
+    >>> worst_violation(np.array([-1.0, -2.0]), np.array([[1.0, 0.0], [3.0, 4.0]]))
+    (np.float64(0.0), array([0., 0.]))
+    """
+    level, slope = worst_row(g, J)
+    return np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
+
+
 def has_first(t: Any) -> bool:
     """Whether any member of a batch is in slot 1."""
     try:

@@ -15,7 +15,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
+from coldq.learners.learner import Learner, horizon_of, require_finite, worst_violation
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain, Problem
 
@@ -129,14 +129,13 @@ class SinhaVaze(Learner):
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "values", played)
         t, z = state.t, self._center(state, center)
-        level, slope = worst_row(g, self.jacobian_of(state, feedback, g.shape[-1], played))
-        level, slope = np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
+        level, slope = worst_violation(g, self.jacobian_of(state, feedback, g.shape[-1], played))
         T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
 
         if a is None:
             b, V = 1.0 / (2.0 * G * R), 1.0
             Q = state.violation + b * level
-            rate = 1.0 / (2.0 * np.sqrt(T))
+            rate = self._rate(t)
             price = rate * np.exp(rate * np.asarray(Q))
         else:
             b, V = 1.0, 8.0 * G * G * np.log(np.e * T) / a
@@ -152,6 +151,10 @@ class SinhaVaze(Learner):
             eta = 1.0 / (V[..., 0] * a * t)
         x_new = require_finite(self.domain.project(z - eta[..., None] * nabla))
         return self.new_state(t + 1, x_new, Q, squares, np.array(g))
+
+    def _rate(self, t: Any) -> Any:
+        """lambda of Phi(q) = exp(lambda q) - 1."""
+        return 1.0 / (2.0 * np.sqrt(float(self.horizon or 0)))
 
     def require_sound(self, state: SinhaVazeState) -> None:
         if (state.violation < 0.0).any() or (state.squares < 0.0).any():

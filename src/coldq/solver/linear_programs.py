@@ -51,3 +51,31 @@ def smallest_box(
                 bound = sign * (result.fun - 1e-6 * (1.0 + abs(result.fun)))
                 ends[side, i] = min(bound, upper[i]) if side else max(bound, lower[i])
     return ends[0], ends[1]
+
+
+def inner_ball(
+    A: Array, b: Array, lengths: Array, E: Array, e: Array, lower: Array, upper: Array
+) -> Array | None:
+    """The centre of the largest ball with ``A x + r lengths <= b`` in ``E x = e`` within bounds.
+
+    `lengths` has one number a row, then one a coordinate for its bounds: how far along the row a
+    radius of one reaches. None if there is no such ball, or no largest.
+    """
+    from scipy.optimize import linprog
+
+    p, rows = A.shape[1], len(b)
+    reach = lengths[rows:]
+    finite = np.concatenate([np.isfinite(upper), np.isfinite(lower)])
+    sides = np.concatenate([np.eye(p), -np.eye(p)])[finite]
+    limits = np.concatenate([upper, -lower])[finite]
+    lengths = np.concatenate([lengths[:rows], np.concatenate([reach, reach])[finite]])
+    result = linprog(
+        np.concatenate([np.zeros(p), [-1.0]]),
+        A_ub=np.hstack([np.concatenate([A, sides]), lengths[:, None]]),
+        b_ub=np.concatenate([b, limits]),
+        A_eq=np.hstack([E, np.zeros((len(e), 1))]) if len(e) else None,
+        b_eq=e if len(e) else None,
+        bounds=[(None, None)] * p + [(0.0, None)],
+        method="highs",
+    )
+    return result.x[:-1] if result.status == 0 else None

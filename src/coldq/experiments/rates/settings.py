@@ -14,8 +14,12 @@ from coldq.learners import (
     COLDQ,
     RECOO,
     COLDQExpert,
+    LekeufackJordan2024,
     RECOOExpert,
+    SarkarSinha2025,
     SinhaVaze,
+    SupanthaSinha2026,
+    SupanthaSinha2026ProjectionFree,
     Yi2021,
     Yi2021Expert,
     Yi2023,
@@ -183,7 +187,7 @@ STILL, FIXED, MOVING = (0.0,), (0.0,), GRID[1:]
 
 def columns() -> tuple[Column, ...]:
     """Every column. At V_x = 0 "not told" is "told", so it is run where they differ."""
-    return (*_variants(CONVEX), *_convex(), *_variants(STRONG), *_strongly_convex())
+    return (*_variants(CONVEX), *_convex(), *_rivals(), *_variants(STRONG), *_strongly_convex())
 
 
 def _variants(losses: str) -> Iterable[Column]:
@@ -205,6 +209,16 @@ def _convex() -> Iterable[Column]:
     yield Column("Yi 2021-Expert", CONVEX, Yi2021Expert.for_problem, Yi2021Expert, GRID, FIXED)
     yield Column("Yi 2023", CONVEX, Yi2023.for_problem, Yi2023, STILL)
     yield Column("Sinha-Vaze", CONVEX, SinhaVaze.for_problem, SinhaVaze, STILL)
+
+
+def _rivals() -> Iterable[Column]:
+    """What came after COLDQ or beside it; those without a dynamic bound where x* does not move."""
+    universal, free = SupanthaSinha2026, SupanthaSinha2026ProjectionFree
+    yield Column("Supantha-Sinha", CONVEX, universal.for_problem, universal)
+    yield Column("Supantha-Sinha, projection-free", CONVEX, free.for_problem, free)
+    anytime, optimistic = SarkarSinha2025, LekeufackJordan2024
+    yield Column("Sarkar-Sinha", CONVEX, anytime.for_problem, anytime, STILL)
+    yield Column("Lekeufack-Jordan", CONVEX, optimistic.for_problem, optimistic, STILL)
 
 
 def _strongly_convex() -> Iterable[Column]:

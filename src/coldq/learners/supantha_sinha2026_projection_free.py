@@ -1,0 +1,201 @@
+"""Supantha and Sinha, ALT 2026: the algorithm that never projects onto a constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, log, log2
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coldq._values import Array, positive
+from coldq.contractions import dot, weighted_mean
+from coldq.domains import diameter_of, require_single
+from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
+from coldq.learners.learner import Learner, horizon_of, require_finite, worst_violation
+from coldq.learners.state import State, axes
+from coldq.learners.supantha_sinha2026 import BIBTEX
+from coldq.protocols import Domain, Problem
+
+ALIKE = 1e-12  # of R |nabla|: a difference of surrogate losses below it is rounding
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProjectionFreeState(State):
+    """The state of :class:`SupanthaSinha2026ProjectionFree`.
+
+    t and x_t, the violation Q(t-1), the sum of squared gradients, what AdaHedge lost to mixing; of
+    each of M experts its decision and its loss so far; and the latest values g_{t-1}(x_{t-1}).
+    """
+
+    violation: Array = field(metadata=axes())
+    squares: Array = field(metadata=axes())
+    gap: Array = field(metadata=axes())
+    points: Array = field(metadata=axes("expert", "p"))
+    losses: Array = field(metadata=axes("expert"))
+    values: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SupanthaSinha2026ProjectionFree(Learner):
+    """Many adaptive step sizes, weighted by AdaHedge, on a loss that prices the violation so far.
+
+    With several constraints ``g_t = max_n g_t^n``. Q(0) = 0; at the end of slot t:
+
+        Q(t)       = Q(t-1) + [g_t(x_t)]_+
+        nabla_t    = V grad f_t(x_t) + 2 Q(t) grad [g_t(x_t)]_+
+        x_{t+1}[i] = P_X(x_t[i] - eta_i nabla_t)
+        x_{t+1}    = sum_i w_{t+1}[i] x_{t+1}[i]
+
+    for i = 1, ..., M with M = ceil(log2(1 + T) / 2) + 1, and the steps
+    ``eta_i = 2^(i-1) R / sqrt(2 sum_{s<=t} |nabla_s|^2)``; w are AdaHedge's weights for the losses
+    ``<nabla_t, x_t[i] - x_t>``. No decision need be feasible in all slots, and no constant is
+    needed but the domain's.
+
+    In part a reconstruction: that Phi(q) = q^2, and AdaHedge over AdaGrad, is as the paper is
+    described; V, M and the steps are ours. Where every regret of the surrogate is at most
+    ``K (V + 2 Q(T))``, with K of the order of sqrt((1 + P_T) T), regret is at most K + K^2 / V and
+    violation 2 K + sqrt(V (K + G R T)); the claims are what that makes of V = sqrt(T).
+
+    Parameters
+    ----------
+    domain, horizon
+        The feasible set X, with diameter R, and the number of slots T.
+    V
+        The weight of the loss: sqrt(T) unless given. It has the unit of a violation.
+
+    References
+    ----------
+    Supantha and Sinha, ALT 2026, the algorithm that does not project; AdaHedge of de Rooij, van
+    Erven, Grunwald and Koolen (JMLR 2014).
+
+    >>> import coldq
+    >>> X = coldq.Box(0.0, 4.0, dim=1)
+    >>> learner = coldq.SupanthaSinha2026ProjectionFree(X, horizon=3, V=1.0)
+    >>> revealed = coldq.Feedback(coldq.Linear([-1.0]), coldq.Affine([[1.0]], [1.0]))
+    >>> state = learner.update(learner.init(1, start=[2.0]), revealed)
+    >>> state.violation, state.points[:, 0]  # the gradient is -1 + 2: both go down, and are clipped
+    (array(1.), array([0., 0.]))
+    """
+
+    card: ClassVar[Card] = Card(
+        needs=FIRST_ORDER,
+        assumes=("a feasible decision in every slot", "known horizon"),
+        claims=tuple(
+            Claim(
+                "convex",
+                constraints,
+                Largest(Rate(0.75), Rate(0.5, vx=0.5)),
+                Rate(0.5),
+                Rate(0.5, vx=1.0),
+            )
+            for constraints in ("fixed", "time-varying")
+        ),
+        certainty="uncertain",
+        bibtex=BIBTEX,
+    )
+
+    state_type = ProjectionFreeState
+    domain: Domain
+    horizon: int | None
+    V: Array
+    _leading = ("V",)
+
+    def __init__(self, domain: Domain, horizon: int, *, V: ArrayLike | None = None) -> None:
+        require_single(domain, "an expert learner")
+        diameter_of(domain, "SupanthaSinha2026ProjectionFree needs")
+        T = horizon_of(horizon)
+        self._take(domain, T, V=positive("V", np.sqrt(float(T)) if V is None else V))
+
+    @classmethod
+    def for_problem(cls, problem: Problem, **parameters: Any) -> SupanthaSinha2026ProjectionFree:
+        """With V = sqrt(T) unless given; it needs no constants.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=100)
+        >>> coldq.SupanthaSinha2026ProjectionFree.for_problem(problem).n_experts
+        5
+        """
+        return cls._of(problem, **parameters)
+
+    @property
+    def n_experts(self) -> int:
+        """M."""
+        return ceil(0.5 * log2(1.0 + float(self.horizon or 0))) + 1
+
+    def init(
+        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+    ) -> ProjectionFreeState:
+        """The state before slot 1: all experts start where the learner does."""
+        rows = self._count(n_constraints)
+        t, x = self.first_slot(start, batch)
+        none, M = np.zeros(t.shape), self.n_experts
+        points = np.array(np.broadcast_to(x[..., None, :], (*t.shape, M, x.shape[-1])))
+        zeros = (np.zeros((*t.shape, count)) for count in (M, rows))
+        return self.new_state(t, x, none, none.copy(), none.copy(), points, *zeros)
+
+    def update(
+        self, state: ProjectionFreeState, feedback: Feedback, played: ArrayLike | None = None
+    ) -> ProjectionFreeState:
+        """The state of the next slot."""
+        gradient, g = self.observe(state, feedback, "values", played)
+        J = self.jacobian_of(state, feedback, g.shape[-1], played)
+        level, slope = worst_violation(g, J)
+        x, R = state.x, self.domain.diameter
+
+        Q = np.asarray(state.violation + level)
+        nabla = self.V[..., None] * gradient + (2.0 * Q)[..., None] * slope
+        square = dot(nabla, nabla)
+        squares = np.asarray(state.squares + square)
+        total = np.where(squares > 0.0, squares, 1.0)  # nothing to learn from a zero gradient
+        eta = (R / np.sqrt(2.0 * total))[..., None] * np.power(2.0, np.arange(self.n_experts))
+        aim = state.points - eta[..., None] * nabla[..., None, :]
+        points = require_finite(self.domain.project(aim))
+
+        lost = dot(nabla[..., None, :], state.points - x[..., None, :])
+        alike = (ALIKE * R * np.sqrt(square))[..., None]
+        lost = np.where(np.abs(lost) <= alike, 0.0, lost)
+        gap = _mixed(state.losses, state.gap, lost, alike[..., 0])
+        losses = state.losses + lost
+        x_new = weighted_mean(_log_weights(losses, gap), points)
+        return self.new_state(
+            state.t + 1, self.domain.project(x_new), Q, squares, gap, points, losses, np.array(g)
+        )
+
+    def require_sound(self, state: ProjectionFreeState) -> None:
+        for name in ("violation", "squares", "gap"):
+            if (getattr(state, name) < 0.0).any():
+                raise InvalidInput(f"{name} must not be negative")
+        M = self.n_experts
+        shapes = state.points.shape[-2:], state.losses.shape[-1:]
+        if shapes != ((M, self.domain.dim), (M,)):
+            raise InvalidInput(
+                f"points and losses must be those of {M} experts, but have the shapes "
+                f"{state.points.shape} and {state.losses.shape}"
+            )
+        if not self.domain.contains(state.points).all():
+            raise InvalidInput("points must lie in the domain")
+
+
+def _log_weights(losses: Array, gap: Array) -> Array:
+    """Logarithms of AdaHedge's weights: those of the leaders while nothing was lost to mixing."""
+    over, some = losses - losses.min(axis=-1, keepdims=True), (gap > 0.0)[..., None]
+    eta = log(losses.shape[-1]) / np.where(some, gap[..., None], 1.0)
+    return np.where(some, -eta * over, np.where(over > 0.0, -np.inf, 0.0))
+
+
+def _mixed(losses: Array, gap: Array, lost: Array, alike: Array) -> Array:
+    """What AdaHedge has lost to mixing: the mean loss less the mix loss, added up."""
+    raw = np.exp(_log_weights(losses, gap))
+    ones = np.ones(lost.shape[-1])
+    weights = raw / dot(raw, ones)[..., None]
+    eta = log(lost.shape[-1]) / np.where(gap > 0.0, gap, 1.0)
+    low = np.where(weights > 0.0, lost, np.inf).min(axis=-1)
+    shares = np.where(weights > 0.0, np.exp(-eta[..., None] * (lost - low[..., None])), 0.0)
+    mixed = low - np.log(dot(weights, shares)) / eta
+    led = (losses + lost).min(axis=-1) - losses.min(axis=-1)
+    more = dot(weights, lost) - np.where(gap > 0.0, mixed, led)
+    return np.asarray(gap + np.where(more > alike, more, 0.0))
