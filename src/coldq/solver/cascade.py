@@ -152,10 +152,12 @@ def undecided(one: AffineProblem, x: Array, multipliers: Array) -> Array:
     rows = QuadraticProblem(*one[:5], np.zeros((0, x.size, x.size)), *one[6:])
     ends = np.abs(np.concatenate([one.lower, one.upper, x]))
     unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
-    for _, multipliers, left in on_quadratic_rows(rows, unit, x, multipliers, False):
-        if left <= ROUGH:
+    found = multipliers
+    for answer in on_quadratic_rows(rows, unit, x, multipliers, False):
+        found = answer[1]
+        if answer[2] <= ROUGH:
             break
-    return multipliers
+    return found
 
 
 def guessed(one: AffineProblem) -> Array | None:
