@@ -2,6 +2,7 @@
 
 - `piece`: the named lines of memory, the residual, the quadratic piece; `factors`: Cholesky's
 - `affine`, `ball`, `capacity`, `quadratic`: the dual Newton method for each kind of rows
+- `one_row`, `thin_rows`: quadratic rows without matrices
 - `large`, `sparse`: passes over large matrices; `interior_point`: that of rows that clash
 - `max_affine`: groups of pieces
 - `pairs`: double-double arithmetic; `face` and `extended`: affine rows in it; `last_resort`: others
