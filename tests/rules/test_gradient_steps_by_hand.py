@@ -485,6 +485,7 @@ def test_yi2023_with_the_next_index_has_the_steps_of_a_run_one_slot_on() -> None
     state = learner.update(state, revealed)
     np.testing.assert_allclose(state.x, 13.0 / 6.0)
     np.testing.assert_allclose(state.queue, 0.5 * (2.0 / 3.0 + 0.5))
+    coldq.checks.check_learner(learner)
     constant = {"alpha": 0.3, "beta": 0.5, "gamma": 2.0}
     ends = []
     for index in ("t", "t+1"):
@@ -512,3 +513,4 @@ def test_liu2022_without_parameters_steps_by_the_slopes_that_were_revealed() -> 
         with pytest.raises(coldq.InvalidInput, match="takes neither lipschitz nor V_x"):
             coldq.Liu2022(X, reading="parameter-free", **wrong)
     assert coldq.build(coldq.describe(learner)) == learner != told
+    coldq.checks.check_learner(learner)

@@ -1,6 +1,7 @@
 """Runs drawn to break a certificate: ``python -m tests.theory.adversarial_runs --runs 5000``.
 
-Every run is a learner with parameters of any size on any kind of bounded domain, against an
+Every run is a learner with parameters of any size on any kind of bounded domain that a step takes
+(a ``CustomDomain`` is for learners that only project, and none of those has a bound), against an
 adversary that answers to x, with slots in which nothing is feasible. No bound may be exceeded
 unless an assumption is seen to fail. At the end stands, for each learner and bound, the largest
 share of it that a run had. Runs made by hand that come close to each bound by the weights are in

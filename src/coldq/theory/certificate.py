@@ -13,7 +13,7 @@ from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
 from coldq.protocols import Domain, Problem
 from coldq.simulate import require_same_again
-from coldq.theory.known import Known, one_number
+from coldq.theory.known import Guarantee, Known, one_number
 from coldq.theory.premises import (
     FAILS,
     HOLDS,
@@ -269,7 +269,6 @@ def certify(
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
     exists = [best.feasible for best in (dynamic, static) if best is not None]
     slots = np.any(exists, axis=0) if exists else np.zeros((S, trace.horizon), bool)
-    feasible = slots.all(axis=1)
     known = Known(
         horizon=trace.horizon,
         diameter=float(problem.domain.diameter),
@@ -283,8 +282,19 @@ def certify(
         feasible=slots,
         weights=premises.weights(trace) if hasattr(premises, "weights") else None,
     )
-    guarantees = () if void else learner.guarantees(known)
-    checks = tuple(
+    checks = _beside(() if void else learner.guarantees(known), realised, slots.all(axis=1))
+    assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
+    return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _beside(
+    guarantees: tuple[Guarantee, ...], realised: dict[str, Array], feasible: np.ndarray
+) -> tuple[Check, ...]:
+    """Realised values beside their bounds, void where a seed has a slot that they do not allow."""
+    if not guarantees:
+        none = np.full(feasible.shape, np.nan)
+        return tuple(Check(name, "", values, none) for name, values in realised.items())
+    return tuple(
         Check(
             g.measure,
             g.source,
@@ -292,9 +302,7 @@ def certify(
             np.where(feasible | g.slotwise, g.bound, np.nan),
         )
         for g in guarantees
-    ) or tuple(Check(name, "", values, np.full(S, np.nan)) for name, values in realised.items())
-    assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
-    return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+    )
 
 
 def _without_premises(
