@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coldq.commands.needs import require_report
+from coldq.commands.processes import several_processes
 from coldq.experiments.figures import FIGURES, Figure
 from coldq.experiments.reproduce import Reproduction, count_steps
 from coldq.experiments.reproduce import reproduce as run_all
@@ -35,8 +36,8 @@ def reproduce(
 
     from coldq.report import write_page, write_pictures
 
-    with progress(count_steps(figures, quick)) as done:
-        result = run_all(figures, seeds, quick=quick, done=done)
+    with progress(count_steps(figures, quick)) as done, several_processes() as each:
+        result = run_all(figures, seeds, quick=quick, done=done, each=each)
     for each in result.figures:
         write_pictures(each, out / "figures")
         write_traces(each, out / "traces" / f"{each.figure.key}.parquet")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,6 +83,9 @@ def count_runs(figure: Figure, alphas: tuple[float, ...] = ALPHAS) -> int:
     return (len(figure.settings) + 1) * len(figure.entries) + tuned * len(alphas)
 
 
+Each = Callable[..., Iterable[Any]]  # as ``map`` is: one after another, or in several processes
+
+
 def run_figure(
     figure: Figure,
     seeds: tuple[int, ...],
@@ -92,56 +96,92 @@ def run_figure(
 
     `alphas` are those from which RECOO's is chosen where the figure tunes it.
     """
-    runs = []
+    (runs,) = run_figures((figure,), seeds, done, alphas)
+    return runs
+
+
+def run_figures(
+    figures: Iterable[Figure],
+    seeds: tuple[int, ...],
+    done: Callable[[str], None] = lambda what: None,
+    alphas: tuple[float, ...] = ALPHAS,
+    each: Each = map,
+) -> tuple[FigureRuns, ...]:
+    """The same of several figures, whose runs `each` makes."""
+    planned = [(figure, list(_plan(figure, seeds, alphas))) for figure in figures]
+    begun = [(figure, plan, iter(each(_played, plan))) for figure, plan in planned]
+    return tuple(_collected(figure, plan, found, done) for figure, plan, found in begun)
+
+
+class Task(NamedTuple):
+    """A learner to be run in a setting."""
+
+    setting: Setting
+    entry: Entry
+    seeds: tuple[int, ...]
+    use: str  # "shown", "tried" for tuning, or "timed": one seed alone
+
+
+def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> Iterator[Task]:
     for setting in figure.settings:
         chosen = seeds if setting.random else seeds[:1]
-        own = [_run(setting, entry, chosen, done) for entry in figure.entries]
-        runs += own
+        for entry in figure.entries:
+            yield Task(setting, entry, chosen, "shown")
         if figure.tuned and setting.claimed:
-            ours, theirs = own[0], next(run for run in own if run.entry.label == "RECOO")
-            runs.append(_tuned(ours, theirs, chosen, done, alphas))
+            theirs = next(entry for entry in figure.entries if entry.label == "RECOO")
+            for scale in alphas:
+                yield Task(setting, _with_alpha(theirs, scale), chosen, "tried")
     # One seed alone: a decision maker has no batch that would share the cost of Python.
-    alone = figure.settings[0]
-    seconds = {}
     for entry in figure.entries:
-        run = _run(alone, entry, seeds[:1], done)
-        seconds[entry.label] = run.seconds / run.trace.horizon
+        yield Task(figure.settings[0], entry, seeds[:1], "timed")
+
+
+def _played(task: Task) -> tuple[Trace, float]:
+    """The trace, and the seconds it took."""
+    problem = task.setting.problem
+    learner = task.entry.make(problem)
+    begun = time.perf_counter()
+    keep = ["queue"] if task.entry.label == "COLDQ" else []
+    trace = simulate(learner, problem, task.seeds, keep=keep, progress=False)
+    return trace, time.perf_counter() - begun
+
+
+def _collected(
+    figure: Figure, plan: list[Task], found: Iterator[Any], done: Callable[[str], None]
+) -> FigureRuns:
+    """The runs of a figure, each setting's with RECOO's best alpha behind the others."""
+    runs, tried, seconds = list[Run](), list[Run](), dict[str, float]()
+    for task, following in zip(plan, [*plan[1:], None], strict=True):
+        run = Run(task.setting, task.entry, *next(found))
+        done(f"{task.entry.label}, {task.setting.title}")
+        if task.use == "timed":
+            seconds[task.entry.label] = run.seconds / run.trace.horizon
+        elif task.use == "shown":
+            runs.append(run)
+        else:
+            tried.append(run)
+            if following is None or following.use != "tried":
+                ours = next(r for r in runs if r.setting is task.setting)
+                runs.append(_tuned(ours, tried))
+                tried = []
     return FigureRuns(figure, tuple(runs), seconds)
 
 
-def _run(
-    setting: Setting, entry: Entry, seeds: tuple[int, ...], done: Callable[[str], None]
-) -> Run:
-    learner = entry.make(setting.problem)
-    begun = time.perf_counter()
-    keep = ["queue"] if entry.label == "COLDQ" else []
-    trace = simulate(learner, setting.problem, seeds, keep=keep, progress=False)
-    seconds = time.perf_counter() - begun
-    done(f"{entry.label}, {setting.title}")
-    return Run(setting, entry, trace, seconds)
+def _with_alpha(theirs: Entry, scale: float) -> Entry:
+    return replace(
+        theirs,
+        label=TUNED,
+        parameters={**theirs.parameters, "alpha": Power(0.5, scale)},
+        printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
+        published=None,
+    )
 
 
-def _tuned(
-    ours: Run,
-    theirs: Run,
-    seeds: tuple[int, ...],
-    done: Callable[[str], None],
-    alphas: tuple[float, ...],
-) -> Run:
+def _tuned(ours: Run, runs: list[Run]) -> Run:
     """RECOO with the alpha that violates least among those with a mean loss as low as COLDQ's.
 
     Where no alpha has a loss as low, the one that comes closest.
     """
-    runs = []
-    for scale in alphas:
-        entry = replace(
-            theirs.entry,
-            label=TUNED,
-            parameters={**theirs.entry.parameters, "alpha": Power(0.5, scale)},
-            printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
-            published=None,
-        )
-        runs.append(_run(theirs.setting, entry, seeds, done))
     target = ours.loss.mean()
     as_low = [r for r in runs if r.loss.mean() <= target + AS_LOW_A_LOSS * abs(target)]
     if as_low:
