@@ -111,7 +111,7 @@ def test_the_terminal_shows_every_verdict(report, capsys):
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
     occupied = tmp_path / "file"
     occupied.write_text("here already")
-    monkeypatch.setattr("coldq.experiments.reproduce.run_figure", None)
+    monkeypatch.setattr("coldq.experiments.reproduce.run_figures", None)
     with pytest.raises(coldq.InvalidInput, match="cannot write to"):
         reproduce(FIGURES, out=occupied / "results")
     assert occupied.read_text() == "here already"
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
 def test_a_full_disk_is_refused_before_the_work(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
-    monkeypatch.setattr("coldq.experiments.reproduce.run_figure", None)
+    monkeypatch.setattr("coldq.experiments.reproduce.run_figures", None)
     with pytest.raises(coldq.InvalidInput, match="has 1 MB free"):
         reproduce(FIGURES, out=tmp_path)
 

@@ -13,6 +13,7 @@ from coldq.files import require_writable
 from coldq.report.files import write_claims, write_traces
 from coldq.report.terminal import progress
 from coldq.simulate import seed_tuple
+from coldq.solver.threads import thread_count
 
 MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
 
@@ -36,7 +37,7 @@ def reproduce(
     from coldq.report import write_page, write_pictures
 
     with progress(count_steps(figures, quick)) as done:
-        result = run_all(figures, seeds, quick=quick, done=done)
+        result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
     for each in result.figures:
         write_pictures(each, out / "figures")
         write_traces(each, out / "traces" / f"{each.figure.key}.parquet")

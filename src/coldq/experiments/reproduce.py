@@ -15,7 +15,7 @@ from coldq.experiments.runs import (
     FigureRuns,
     Stepping,
     count_runs,
-    run_figure,
+    run_figures,
     stepping_with_cvxpy,
 )
 from coldq.simulate import seed_tuple
@@ -45,17 +45,18 @@ def reproduce(
     *,
     quick: bool = False,
     done: Callable[[str], None] = lambda what: None,
+    processes: int = 1,
 ) -> Reproduction:
     """Run figures of the paper over many seeds, and check its claims.
 
-    A `quick` look tries few alphas where RECOO is tuned.
+    A `quick` look tries few alphas where RECOO is tuned. Runs are shared among `processes`.
     """
     figures, seeds = tuple(figures), seed_tuple(seeds)
     begun = time.perf_counter()
     alphas = FEW_ALPHAS if quick else ALPHAS
     warmup(everything=False)
     done("kernels compiled or loaded")
-    runs = tuple(run_figure(figure, seeds, done, alphas) for figure in figures)
+    runs = run_figures(figures, seeds, done, alphas, processes)
     return Reproduction(
         figures=runs,
         verdicts=tuple(verdict for each in runs for verdict in check_claims(each)),

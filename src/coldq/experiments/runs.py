@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
 from coldq.simulate import simulate
+from coldq.tasks.workers import share
 from coldq.trace import Trace
 
 TUNED = "RECOO (tuned)"
@@ -92,56 +94,110 @@ def run_figure(
 
     `alphas` are those from which RECOO's is chosen where the figure tunes it.
     """
-    runs = []
+    (runs,) = run_figures((figure,), seeds, done, alphas)
+    return runs
+
+
+def run_figures(
+    figures: Iterable[Figure],
+    seeds: tuple[int, ...],
+    done: Callable[[str], None] = lambda what: None,
+    alphas: tuple[float, ...] = ALPHAS,
+    processes: int = 1,
+) -> tuple[FigureRuns, ...]:
+    """The same of several figures, whose runs are shared among processes."""
+    plans = [(figure, list(_plan(figure, seeds, alphas))) for figure in figures]
+    found = iter(_all_played([task for _, plan in plans for task in plan], processes, done))
+    return tuple(_collected(figure, plan, found) for figure, plan in plans)
+
+
+class Task(NamedTuple):
+    """A learner to be run in a setting."""
+
+    setting: Setting
+    entry: Entry
+    seeds: tuple[int, ...]
+    use: str  # "shown", "tried" for tuning, or "timed": one seed alone
+
+
+def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> Iterator[Task]:
     for setting in figure.settings:
         chosen = seeds if setting.random else seeds[:1]
-        own = [_run(setting, entry, chosen, done) for entry in figure.entries]
-        runs += own
+        for entry in figure.entries:
+            yield Task(setting, entry, chosen, "shown")
         if figure.tuned and setting.claimed:
-            ours, theirs = own[0], next(run for run in own if run.entry.label == "RECOO")
-            runs.append(_tuned(ours, theirs, chosen, done, alphas))
+            theirs = next(entry for entry in figure.entries if entry.label == "RECOO")
+            for scale in alphas:
+                yield Task(setting, _with_alpha(theirs, scale), chosen, "tried")
     # One seed alone: a decision maker has no batch that would share the cost of Python.
-    alone = figure.settings[0]
-    seconds = {}
     for entry in figure.entries:
-        run = _run(alone, entry, seeds[:1], done)
-        seconds[entry.label] = run.seconds / run.trace.horizon
+        yield Task(figure.settings[0], entry, seeds[:1], "timed")
+
+
+def _all_played(
+    tasks: list[Task], processes: int, done: Callable[[str], None]
+) -> list[tuple[Trace, float]]:
+    """The traces, in the order of the tasks, and the seconds that each took."""
+    found: dict[int, tuple[Trace, float]] = {}
+
+    def keep(numbered: tuple[int, Task], result: tuple[Trace, float]) -> None:
+        number, task = numbered
+        found[number] = result
+        done(f"{task.entry.label}, {task.setting.title}")
+
+    if processes > 1:
+        share(_played, list(enumerate(tasks)), processes, keep)
+    else:
+        for numbered in enumerate(tasks):
+            keep(numbered, _played(numbered))
+    return [found[number] for number in range(len(tasks))]
+
+
+def _played(numbered: tuple[int, Task]) -> tuple[Trace, float]:
+    task = numbered[1]
+    problem = task.setting.problem
+    learner = task.entry.make(problem)
+    begun = time.perf_counter()
+    keep = ["queue"] if task.entry.label == "COLDQ" else []
+    trace = simulate(learner, problem, task.seeds, keep=keep, progress=False)
+    return trace, time.perf_counter() - begun
+
+
+def _collected(
+    figure: Figure, plan: list[Task], found: Iterator[tuple[Trace, float]]
+) -> FigureRuns:
+    """The runs of a figure, each setting's with RECOO's best alpha behind the others."""
+    runs, tried, seconds = list[Run](), list[Run](), dict[str, float]()
+    for task, following in zip(plan, [*plan[1:], None], strict=True):
+        run = Run(task.setting, task.entry, *next(found))
+        if task.use == "timed":
+            seconds[task.entry.label] = run.seconds / run.trace.horizon
+        elif task.use == "shown":
+            runs.append(run)
+        else:
+            tried.append(run)
+            if following is None or following.use != "tried":
+                ours = next(r for r in runs if r.setting is task.setting)
+                runs.append(_tuned(ours, tried))
+                tried = []
     return FigureRuns(figure, tuple(runs), seconds)
 
 
-def _run(
-    setting: Setting, entry: Entry, seeds: tuple[int, ...], done: Callable[[str], None]
-) -> Run:
-    learner = entry.make(setting.problem)
-    begun = time.perf_counter()
-    keep = ["queue"] if entry.label == "COLDQ" else []
-    trace = simulate(learner, setting.problem, seeds, keep=keep, progress=False)
-    seconds = time.perf_counter() - begun
-    done(f"{entry.label}, {setting.title}")
-    return Run(setting, entry, trace, seconds)
+def _with_alpha(theirs: Entry, scale: float) -> Entry:
+    return replace(
+        theirs,
+        label=TUNED,
+        parameters={**theirs.parameters, "alpha": Power(0.5, scale)},
+        printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
+        published=None,
+    )
 
 
-def _tuned(
-    ours: Run,
-    theirs: Run,
-    seeds: tuple[int, ...],
-    done: Callable[[str], None],
-    alphas: tuple[float, ...],
-) -> Run:
+def _tuned(ours: Run, runs: list[Run]) -> Run:
     """RECOO with the alpha that violates least among those with a mean loss as low as COLDQ's.
 
     Where no alpha has a loss as low, the one that comes closest.
     """
-    runs = []
-    for scale in alphas:
-        entry = replace(
-            theirs.entry,
-            label=TUNED,
-            parameters={**theirs.entry.parameters, "alpha": Power(0.5, scale)},
-            printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
-            published=None,
-        )
-        runs.append(_run(theirs.setting, entry, seeds, done))
     loss, violation = np.array([(run.loss.mean(), run.violation.mean()) for run in runs]).T
     return runs[tuned_to(float(ours.loss.mean()), loss, violation)]
 
