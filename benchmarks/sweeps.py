@@ -64,7 +64,7 @@ def two_workers() -> None:
         two, shared = swept(CONFIG, Path(folder), 2)
     print(
         f"2,400 runs: {work:.1f} s of work in one worker ({one:.1f} s wall); two workers {two:.1f} "
-        f"s wall with {shared:.1f} s of work: {two / (work / 2):.2f} times half of one worker's, "
+        f"s wall with {shared:.1f} s of work: {two / (work / 2):.2f} times half of that, "
         f"{two / (shared / 2):.2f} times half of their own, which busy cores stretch too (1.25)"
     )
 

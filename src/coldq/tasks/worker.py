@@ -24,8 +24,12 @@ def serve() -> None:
     given: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(given,), daemon=True).start()
     while True:
-        outward.write(_answer(given.get()))
-        outward.flush()
+        answer = _answer(given.get())
+        try:
+            outward.write(answer)
+            outward.flush()
+        except OSError:
+            os._exit(0)  # the parent has gone meanwhile
 
 
 def _listen(given: SimpleQueue[bytes]) -> None:
