@@ -148,9 +148,9 @@ class Switch(Learner):
         ends = [np.where(stay[..., None], ends, 0.0) for ends in (state.b, b)]
         near = NestedState(t, x, rows[0], ends[0], state.values)
         seen = Feedback(feedback.loss, Affine(rows[1], ends[1]))
-        near = self.nested.update(near, seen, played)
+        near = self.nested.update(near, seen, played=played)
         far = SinhaVazeState(t, x, state.violation, state.squares, state.values)
-        far = self.universal.update(far, feedback, played)
+        far = self.universal.update(far, feedback, played=played)
         return self.new_state(
             t + 1,
             np.where(stay[..., None], near.x, far.x),

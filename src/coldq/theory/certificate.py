@@ -268,7 +268,7 @@ def certify(
     void = any(assumption.verdict == FAILS for assumption in rules) or np.isnan([*D, *G]).any()
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
     exists = [best.feasible for best in (dynamic, static) if best is not None]
-    slots = np.any(exists, axis=0) if exists else np.zeros((S, trace.horizon), bool)
+    slots = np.logical_or.reduce([np.zeros((S, trace.horizon), bool), *exists])
     known = Known(
         horizon=trace.horizon,
         diameter=float(problem.domain.diameter),
