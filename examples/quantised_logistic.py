@@ -6,18 +6,21 @@ to a grid, q, and must not leave by more than r what it has told: |x - q|^2 <= r
 row whose step is a root in one multiplier. The images are made up: a random pattern for every
 class, and noise.
 
-Run it with: python examples/quantised_logistic.py [--slots 200]
+Run it with: python examples/quantised_logistic.py [--slots 200] [picture.png]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 
 import coldq
 from coldq import networks
+from coldq.commands import command
+from coldq.files import whole_file
 
 PIXELS, CLASSES, AGENTS, IMAGES = 784, 10, 4, 8
 P = PIXELS * CLASSES
@@ -83,11 +86,28 @@ def run(slots: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"loss": losses, "reach": reach, "seconds": seconds}
 
 
+def draw(found: dict[str, np.ndarray], to: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(found["loss"])
+    left.set(xlabel="slot", title="mean loss of the agents")
+    right.plot(found["reach"])
+    right.axhline(RADIUS, color="k", linestyle="--", label="r")
+    right.set(xlabel="slot", title="farthest from what was told")
+    right.legend()
+    with whole_file(to) as file:
+        figure.savefig(file, dpi=120, format=to.suffix[1:] or "png")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--slots", type=int, default=200)
-    slots = parser.parse_args(arguments).slots
-    found = run(slots)
+    picture = Path("examples/out/quantised_logistic.png")
+    parser.add_argument("picture", nargs="?", type=Path, default=picture)
+    given = parser.parse_args(arguments)
+    slots, found = given.slots, run(given.slots)
     tenth = max(1, slots // 10)
     print(
         f"{AGENTS} agents, p = {P}: loss {found['loss'][:tenth].mean():.3f} in the first tenth of "
@@ -95,7 +115,10 @@ def main(arguments: list[str] | None = None) -> None:
         f"{found['reach'].max():.3f} from what was told, with r = {RADIUS}; "
         f"{1e3 * np.median(found['seconds']):.2f} ms a slot"
     )
+    draw(found, given.picture)
+    print(f"picture in {given.picture}")
 
 
 if __name__ == "__main__":
-    main()
+    with command():
+        main()

@@ -122,10 +122,12 @@ def test_where_the_row_of_a_quantised_message_binds_the_step_is_a_closed_form() 
     assert bound >= 12
 
 
-def test_a_network_with_quantised_messages_learns_within_its_limit(capsys) -> None:
+def test_a_network_with_quantised_messages_learns_within_its_limit(capsys, tmp_path) -> None:
     example = runpy.run_path(str(EXAMPLES / "quantised_logistic.py"))
     found = example["run"](60)
     assert found["loss"][-10:].mean() < 0.2 * found["loss"][0]
     assert found["reach"].max() <= example["RADIUS"] * (1.0 + 1e-9)
-    example["main"](["--slots", "3"])
+    picture = tmp_path / "picture.png"
+    example["main"](["--slots", "3", str(picture)])
     assert "p = 7840" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -361,6 +361,7 @@ ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
 NO_CONSTANTS = {
     *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
     *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021", "SelfTuning", "BestResponse"),
+    "SupanthaSinha2026ProjectionFree",
 }
 
 

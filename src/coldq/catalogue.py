@@ -58,6 +58,9 @@ def print_catalogue() -> None:
         ("learner: losses, constraints", "static\nregret", "dynamic\nregret", "violation"),
     )
     claims.columns[0].no_wrap = True  # the narrowest terminal has room for it
+    claims.padding = 0, 0, 0, 0  # in each column for its longest word, which is not to be cut
+    for column in claims.columns[2:]:
+        column.min_width = len("O(T^max(1/2+Vx/2,")
     previous = ""
     for name, setting, *bounds in (row[:5] for row in rows()):
         if name != previous:
