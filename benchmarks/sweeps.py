@@ -1,6 +1,6 @@
 """Sweeps, measured: what two workers gain, and very many seeds in bounded memory.
 
-``python -m benchmarks.sweeps`` runs 2,400 runs with one worker and with two, and prints wall time
+``python -m benchmarks.sweeps`` runs 9,600 runs with one worker and with two, and prints wall time
 beside half of the work. ``--seeds 100000`` runs as many seeds of the time-varying problem at
 T = 1000, and prints the time a run beside that of one batch of 1,000 seeds, and the largest memory
 of any process.
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 CONFIG = """
-seeds = 300
+seeds = 1200
 seeds_a_task = 50
 problems = [{problem = "time-varying", horizon = 1000}]
 learners = [
@@ -63,7 +63,7 @@ def two_workers() -> None:
         one, work = swept(CONFIG, Path(folder), 1)
         two, shared = swept(CONFIG, Path(folder), 2)
     print(
-        f"2,400 runs: {work:.1f} s of work in one worker ({one:.1f} s wall); two workers {two:.1f} "
+        f"9,600 runs: {work:.1f} s of work in one worker ({one:.1f} s wall); two workers {two:.1f} "
         f"s wall with {shared:.1f} s of work: {two / (work / 2):.2f} times half of that, "
         f"{two / (shared / 2):.2f} times half of their own, which busy cores stretch too (1.25)"
     )
