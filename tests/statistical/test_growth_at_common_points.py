@@ -16,8 +16,9 @@ import coldq
 from coldq import networks
 from coldq.learners import CATALOGUE
 from coldq.learners.card import Claim
+from coldq.schedules import Power
 from tests.statistical import test_growth
-from tests.statistical.problems import Hexagon, NetworkCorner
+from tests.statistical.problems import Corner, Hexagon, NetworkCorner
 from tests.statistical.test_growth import LONG, PROBLEMS, SEEDS, SHORT, bound
 
 GRAPH = networks.metropolis(networks.path(3))
@@ -31,6 +32,26 @@ def polyak_for(problem: Any, losses: str, vx: float | None) -> Any:
     return coldq.PolyakFeasibility.for_problem(
         problem, slack=problem.slack, steepness=problem.steepness
     )
+
+
+def one_point_for(problem: Any, losses: str, vx: float | None) -> Any:
+    # Steps against estimates of the size d |f| / delta_t; |f| is at most about 1 there.
+    scale = 0.5 / problem.domain.dim
+    return coldq.OnePoint(coldq.OGD(problem.domain, eta=Power(-0.75, scale)))
+
+
+def two_point_for(problem: Any, losses: str, vx: float | None) -> Any:
+    slopes = problem.domain.dim * problem.constants.gradient_bound
+    return coldq.TwoPoint(coldq.OGD(problem.domain, gradient_bound=slopes))
+
+
+def two_point_yi2023_for(problem: Any, losses: str, vx: float | None) -> Any:
+    return coldq.TwoPoint(coldq.Yi2023.for_problem(problem))
+
+
+def published(build: Callable[[Any, str, float | None], Any]) -> tuple[Claim, ...]:
+    """What a pair of a wrapper and a learner claims, on whatever problem."""
+    return build(Corner(SHORT, "convex", "fixed"), "convex", None).card.claims
 
 
 # What builds a learner for a problem; vx is given for the dynamic bound alone.
@@ -57,6 +78,9 @@ BUILD: dict[str, tuple[tuple[Claim, ...], Callable[[Any, str, float | None], Any
         lambda problem, losses, vx: coldq.Switch.for_problem(problem),
     ),
     "PolyakFeasibility": (coldq.PolyakFeasibility.card.claims, polyak_for),
+    "OnePoint(OGD)": (published(one_point_for), one_point_for),
+    "TwoPoint(OGD)": (published(two_point_for), two_point_for),
+    "TwoPoint(Yi2023)": (published(two_point_yi2023_for), two_point_yi2023_for),
     "Yi2023 on a network": (
         coldq.Yi2023.card.claims,
         lambda problem, losses, vx: coldq.Decentralised(coldq.Yi2023.for_problem(problem), GRAPH),
@@ -68,6 +92,8 @@ BUILD: dict[str, tuple[tuple[Claim, ...], Callable[[Any, str, float | None], Any
 def run(name: str, losses: str, constraints: str, horizon: int, vx: float | None) -> coldq.Trace:
     if name == "PolyakFeasibility":
         problem: Any = Hexagon(horizon)
+    elif name == "TwoPoint(Yi2023)":
+        problem = Corner(horizon, losses, constraints)
     elif name == "Yi2023 on a network":  # with the cautious constants of Yi2023 in test_growth
         problem = NetworkCorner(horizon, losses, constraints)
     else:
