@@ -24,7 +24,7 @@ from coldq.problems import (
     OnlineQuadratic,
     TimeVarying,
 )
-from tests.tuning.rescaled import Rescaled
+from tests.learners.rescaled import Rescaled
 
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)
 KINDS, RUNS = ("regimes", "garch", "heavy tails", "waves"), 10
