@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.minimisers import nearest_minimiser
+from coldq.minimisers import minimise_on_rows, nearest_minimiser
 
 
 def cvxpy_minimum(loss, rows: list, box: coldq.Box, x: cp.Variable) -> float:
@@ -444,3 +444,14 @@ def test_answers_are_cached_and_do_not_depend_on_the_seeds_beside() -> None:
     again = coldq.dynamic_comparator(problem, [13, 14, 11])
     assert again.x[2].tobytes() == together.x[0].tobytes()
     assert again.x[0].tobytes() == together.x[2].tobytes()
+
+
+def test_a_loss_that_vanishes_where_rows_meet_a_bound_has_a_comparator() -> None:
+    """Eight rows a x <= 0 leave x = 0 alone, where the loss, all rows and the bound are zero."""
+    slopes = np.array([[0.72, 0.97, 0.905, 0.6, 0.89, 0.63, 0.71, 0.93]]).T
+    x, exists = minimise_on_rows(
+        np.array([[[89.0]]]), np.zeros((1, 1)), np.array([[-5994.0]]), slopes[None],
+        np.zeros((1, 8)), coldq.Box(0.0, 1.0, dim=1), np.zeros((1, 1)),
+    )  # fmt: skip
+    assert exists.all()
+    np.testing.assert_allclose(x, 0.0, atol=1e-12)

@@ -461,7 +461,10 @@ def extended_residual(
                 least = max(least, LEAST_SIZE * abs(x[i]))
         for i in range(p):
             g += A[k, i] * x[i]
-            size += abs(A[k, i]) * max(abs(x[i]), least)
+            # Where all terms vanish, so that no rounding of them has a size, the box has one.
+            far = max(abs(lower[i]), abs(upper[i]))
+            some = NOISE * far if far < math.inf else 0.0
+            size += abs(A[k, i]) * max(abs(x[i]), least, some)
         if (multipliers[k] > floor[k] and g < 0.0) or (multipliers[k] < weights[k] and g > 0.0):
             worst = larger(worst, abs(g), size)
     return worst
