@@ -185,8 +185,24 @@ class ThinQuadratic(QuadraticConstraint):
         return tuple(_content(getattr(self, name)) for name in self.cores)
 
 
+class Separable(ThinQuadratic):
+    """Rows that are sums over the coordinates: their extremes are those of each coordinate."""
+
+    def largest(self, domain: Domain) -> tuple[Array, bool]:
+        """``max over the domain and the rows of |g|``; exact on a box."""
+        rows, exact = _largest_sums(self.d, self.q, self.r, domain)
+        return rows.max(axis=-1, initial=0.0), exact
+
+    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
+        """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
+        if not isinstance(other, Separable):
+            return super().max_difference(other, domain)
+        rows, exact = _largest_sums(self.d - other.d, self.q - other.q, self.r - other.r, domain)
+        return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class DiagonalQuadratic(ThinQuadratic):
+class DiagonalQuadratic(Separable):
     """Quadratic rows of which only the diagonals are kept.
 
     From :meth:`QuadraticConstraint.diagonal`.
@@ -224,21 +240,9 @@ class DiagonalQuadratic(ThinQuadratic):
         rows = row_margins(margin, self.n_constraints, self.batch)
         return DiagonalQuadratic(self.d, self.q, self.r - rows)
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """``max over the domain and the rows of |g|``; exact on a box."""
-        rows, exact = _largest_sums(self.d, self.q, self.r, domain)
-        return rows.max(axis=-1, initial=0.0), exact
-
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
-        """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
-        if not isinstance(other, DiagonalQuadratic | BallRows):
-            return super().max_difference(other, domain)
-        rows, exact = _largest_sums(self.d - other.d, self.q - other.q, self.r - other.r, domain)
-        return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class BallRows(ThinQuadratic):
+class BallRows(Separable):
     """Rows ``|x - center_n|^2 - radius_n^2 + margin_n``; the margin is 0 but for tightened ones.
 
     From :meth:`QuadraticConstraint.ball`.
@@ -323,18 +327,6 @@ class BallRows(ThinQuadratic):
         """``g + margin``, with a margin for each row; leading axes broadcast."""
         rows = row_margins(margin, self.n_constraints, self.batch)
         return BallRows(self.center, self.radius, self.margin + rows)
-
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
-        """``max over the domain and the rows of |g|``; exact on a box."""
-        rows, exact = _largest_sums(self.d, self.q, self.r, domain)
-        return rows.max(axis=-1, initial=0.0), exact
-
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
-        """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
-        if not isinstance(other, DiagonalQuadratic | BallRows):
-            return super().max_difference(other, domain)
-        rows, exact = _largest_sums(self.d - other.d, self.q - other.q, self.r - other.r, domain)
-        return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -59,6 +59,7 @@ class ValuesState(State):
     axes_before: ClassVar[dict[str, int]] = {"points": 1}
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ValuesOnly(Learner):
     """What OnePoint and TwoPoint share: all but what is evaluated, and the estimate."""
 
@@ -284,13 +285,6 @@ class OnePoint(ValuesOnly):
         bibtex=reference("flaxman2005online"),
         played="remembered",
     )
-    learner: Any
-    delta: Schedule
-    seed: Array
-    centre: Array
-    radius: float
-    domain: Domain
-    horizon: int | None
     exponent = -0.25
     n_points = 1
     bibtex = card.bibtex
@@ -349,13 +343,6 @@ class TwoPoint(ValuesOnly):
         bibtex=reference("agarwal2010optimal"),
         played="remembered",
     )
-    learner: Any
-    delta: Schedule
-    seed: Array
-    centre: Array
-    radius: float
-    domain: Domain
-    horizon: int | None
     exponent = -0.5
     n_points = 2
     bibtex = card.bibtex
