@@ -221,6 +221,8 @@ def entries() -> dict[str, Callable[..., Any]]:
                 found[f"{kind.__name__}.{name}"] = getattr(kind, name)
     for name in ("equality", "between", "from_measurement"):
         found[f"Affine.{name}"] = getattr(coldq.Affine, name)
+    for name in ("ball", "diagonal", "low_rank"):
+        found[f"QuadraticConstraint.{name}"] = getattr(coldq.QuadraticConstraint, name)
     for name in ("TimeVarying", "OnlineQuadratic", "OnlineLinear", "JobScheduling", "from_table"):
         found[f"problems.{name}"] = getattr(coldq.problems, name)
     found |= {name: getattr(schedules, name) for name in ("Power", "Constant", "Custom")}
@@ -232,16 +234,12 @@ def entries() -> dict[str, Callable[..., Any]]:
     found |= methods([LEARNERS[0], LEARNERS[3]], "promise")
     found |= methods(STATES, "take", "put")
     found |= methods([TRACE], "plot") | {"Trace.load": coldq.Trace.load}
-    for name in dir(bounds):
-        thing = getattr(bounds, name)
-        if inspect.isfunction(thing) and thing.__module__ == bounds.__name__ and name[0] != "_":
-            found[f"bounds.{name}"] = thing
+    theorems = {f"bounds.{name}": getattr(bounds, name) for name in bounds.__all__}
+    found |= {name: thing for name, thing in theorems.items() if inspect.isfunction(thing)}
     found |= {
         f"networks.{name}": getattr(networks, name)
         for name in ("path", "ring", "complete", "metropolis", "uniform", "Alternating", "random")
     }
-    for name in ("coldq_guarantees", "expert_guarantees", "one_number"):
-        found.pop(f"bounds.{name}", None)  # for the library's own values
     return found
 
 
