@@ -8,6 +8,8 @@ leads; or with Newton's method on their multipliers where tangents do not lead t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,20 +208,27 @@ def solve_in_balls(
     answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
     if answer.residual <= CLOSE:
         return answer
-    guess = from_inside(boxed, balls, free)
-    answer = along_tangents(instance, balls, *guess)
+    if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
+        return free._replace(residual=np.inf, clash=True)  # cheaper to know than to search in vain
+    guesses = from_inside(boxed, balls, free)
+    answer = along_tangents(instance, balls, *next(guesses))
     if answer.residual <= CLOSE:
         return answer
-    if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
-        return free._replace(residual=np.inf, clash=True)
-    return Search(instance, balls).run(np.zeros(len(balls)), free.multipliers)
+    answer = Search(instance, balls).run(none, free.multipliers)
+    while not answer.clash and not answer.residual <= CLOSE:
+        guess = next(guesses, None)
+        if guess is None:
+            break
+        answer = min(answer, along_tangents(instance, balls, *guess), key=attrgetter("residual"))
+    return answer
 
 
 def from_inside(
     instance: AffineProblem, balls: list[InBall], free: Answer
-) -> tuple[Array, Array, Array]:
+) -> Iterator[tuple[Array, Array, Array]]:
     """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
-    quadratic rows around the origin. Hard rows give way a little, as it needs some room."""
+    quadratic rows around the origin. Hard rows give way a little, as it needs some room. It goes
+    from several starts, one after the other."""
     some, m = np.abs(instance.A).max(axis=1, initial=0.0) > 0.0, len(balls)
     rows = ("floor", "weights", "soft", "A", "b")
     one = as_curved(
@@ -229,12 +238,10 @@ def from_inside(
     x = np.clip(free.x, instance.lower, instance.upper) - shift
     found, multipliers = np.append(np.zeros(m), free.multipliers[some]), free.multipliers.copy()
     begin = float(radius.max()), x, found, False, LITTLE
-    for answer in last_resort.on_quadratic_rows(one, *begin):
-        x, found, left = answer
-        if left <= ROUGH:
-            break
-    multipliers[some] = found[m:]
-    return x + shift, found[:m] / (instance.alpha * radius), multipliers
+    for x, found, _ in last_resort.on_quadratic_rows(one, *begin):
+        multipliers = multipliers.copy()
+        multipliers[some] = found[m:]
+        yield x + shift, found[:m] / (instance.alpha * radius), multipliers
 
 
 def along_tangents(

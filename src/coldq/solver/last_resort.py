@@ -24,6 +24,7 @@ from coldq.solver.kernels import last_resort as kernels
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
 CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
+DEPENDENT = 1e-13  # of a row: what is left of it beside the span of others
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -151,6 +152,9 @@ def answers(
     """
     problem = relaxed(problem, guess[0], give)
     fixed = problem.lower >= problem.upper
+    equal, rows = needed(problem, fixed)
+    x, mu, nu = guess
+    problem, guess = only(problem, equal, rows), (x, mu[rows], nu[equal])
     costs = problem.cost[np.isfinite(problem.cost)], problem.lean, rounded(problem.y), [1.0]
     dear = float(np.abs(np.concatenate(costs)).max())
     afresh = (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear))
@@ -158,8 +162,52 @@ def answers(
         with np.errstate(all="ignore"):
             point = start(problem, fixed, guess, tau)
             point, left = walk(problem, lengthened(problem, point, fixed))
-            answer = settle(problem, point)
-        yield answer, left
+            x, found, found_equal = settle(problem, point)
+        mu, nu = np.zeros(rows.size), np.zeros(equal.size)
+        mu[rows], nu[equal] = found, found_equal
+        yield (x, mu, nu), left
+
+
+def needed(problem: Problem, fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The equalities that do not follow from others, and the rows that these leave in doubt.
+
+    With an equality twice the system of their multipliers is singular, and a hard row that is
+    constant where the equalities hold has no room.
+    """
+    p = fixed.size
+    across: list[Array] = []  # orthonormal, of the same span as the equalities
+
+    def rest(row: Array) -> Array:
+        row = np.where(fixed, 0.0, row)
+        size = np.abs(row).max(initial=0.0)
+        row = row / (size * np.sqrt(p)) if size > 0.0 else row
+        for _ in range(2):
+            for direction in across:
+                row = row - (direction @ row) * direction
+        return row
+
+    equal = np.ones(len(problem.E), bool)
+    for k, line in enumerate(problem.E):
+        left = rest(line)
+        length = float(np.linalg.norm(left))
+        equal[k] = length > DEPENDENT
+        if equal[k]:
+            across.append(left / length)
+    rows = np.ones(len(problem.A), bool)
+    if across:
+        hard = np.isinf(problem.cost)[problem.group]
+        hard[: len(problem.P)] = False
+        for k in np.flatnonzero(hard):
+            rows[k] = float(np.linalg.norm(rest(problem.A[k]))) > DEPENDENT
+    return equal, rows
+
+
+def only(problem: Problem, equal: np.ndarray, rows: np.ndarray) -> Problem:
+    """The same with these equalities and rows alone."""
+    return problem._replace(
+        A=problem.A[rows], b=problem.b[rows], group=problem.group[rows], lean=problem.lean[rows],
+        E=problem.E[equal], e=problem.e[equal],
+    )  # fmt: skip
 
 
 def relaxed(problem: Problem, x: Array, give: float) -> Problem:
