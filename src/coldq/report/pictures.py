@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import StrMethodFormatter
@@ -99,13 +100,22 @@ def new_canvas(width: float, height: float) -> Canvas:
 
 def save(canvas: Canvas, path: Path) -> None:
     """Write a picture whole, in every format, without the day and the program in it."""
+    settle(canvas)
     for suffix in SUFFIXES:
         with whole_file(path.with_name(path.name + suffix)) as temporary:
             canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[suffix])
 
 
+def settle(canvas: Canvas) -> None:
+    """Lay the picture out, once for all formats: that takes longer than to draw it."""
+    if isinstance(canvas.get_layout_engine(), ConstrainedLayoutEngine):
+        canvas.draw_without_rendering()
+        canvas.set_layout_engine("none")
+
+
 def as_address(canvas: Canvas) -> str:
     """The picture as SVG inside an address, so that the page needs no other file."""
+    settle(canvas)
     content = io.BytesIO()
     canvas.savefig(content, format="svg", metadata=UNSTAMPED[".svg"])
     return f"data:image/svg+xml;base64,{base64.b64encode(content.getvalue()).decode()}"

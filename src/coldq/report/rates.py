@@ -61,39 +61,46 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
 def _draw(chosen: list[Cell], title: str) -> Canvas:
     """Log-log, a panel for every kind of loss and measure; dashes have the claimed slope."""
     canvas = new_canvas(*INCHES)
-    canvas.suptitle(f"{title}; dashed: the claimed slope", fontsize=8.5)
-    panels = canvas.subplots(2, len(MEASURES))
+    canvas.suptitle(f"{title}, where V_x and V_g are nearest to 1/2; dashed: the claimed slope",
+                    fontsize=8.5)  # fmt: skip
+    panels, handles = canvas.subplots(2, len(MEASURES)), {}
+    number = {name: k for k, name in enumerate(dict.fromkeys(c.column.title for c in chosen))}
     for line, losses in enumerate((CONVEX, STRONG)):
         for place, measure in enumerate(MEASURES):
             own = [c for c in chosen if (c.column.losses, c.measure) == (losses, measure)]
-            _panel(panels[line, place], own, f"{losses}, {measure}")
+            handles |= _panel(panels[line, place], own, number, f"{losses}, {measure}")
+    names = sorted(handles, key=number.__getitem__)
+    canvas.legend(
+        [handles[name] for name in names], names, loc="outside lower center", ncols=5,
+        fontsize=6, frameon=False,
+    )  # fmt: skip
     return canvas
 
 
-def _panel(axes: Any, chosen: list[Cell], title: str) -> None:
-    """One line an algorithm: its cell nearest to V_x = V_g = 1/2."""
+def _panel(axes: Any, chosen: list[Cell], number: dict[str, int], title: str) -> dict[str, Any]:
+    """One line an algorithm: its cell nearest to V_x = V_g = 1/2. The lines by their names."""
     axes.set_title(title, loc="left")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True)
     middle = {c.column.title: c for c in sorted(chosen, key=_off_middle, reverse=True)}
-    for k, cell in enumerate(middle.values()):
+    lines = {}
+    for name, cell in middle.items():
         mean, T = cell.totals.mean(axis=1), np.asarray(cell.horizons, float)
         shown = mean > 1e-9 * T
         if not shown[-1]:
             continue
+        k = number[name]
         look = PALETTE[k % len(PALETTE)]
-        label = f"{cell.column.title} ({cell.path_exponent:g}, {cell.variation_exponent:g})"
-        axes.plot(
+        (lines[name],) = axes.plot(
             T[shown], mean[shown], marker=look.marker, markersize=2.5, linewidth=0.9,
-            color=look.colour, linestyle="-" if k < len(PALETTE) else ":", label=label,
+            color=look.colour, linestyle="-" if k < len(PALETTE) else ":",
         )  # fmt: skip
         claim = mean[-1] * (T / T[-1]) ** cell.claim
         axes.plot(T, claim, "--", linewidth=0.5, color=look.colour)
     axes.set_xlabel("T")
     axes.minorticks_off()
-    if axes.lines:
-        axes.legend(fontsize=4.5, title="at (V_x, V_g)", title_fontsize=4.5, frameon=False)
+    return lines
 
 
 def _off_middle(cell: Cell) -> float:

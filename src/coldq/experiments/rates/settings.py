@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class Column:
     measures: tuple[str, ...] = (STATIC, DYNAMIC, VIOLATION)
     own: bool = True
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A name for files."""
         words = f"{self.title} {self.losses}".lower()
