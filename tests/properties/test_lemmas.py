@@ -131,7 +131,7 @@ def drawn(
 runs = drawn(15, 4, 4)
 other_runs = drawn(8, 3, 3, pair=st.sampled_from(SOLVED))
 some = settings(max_examples=150, derandomize=True)
-many = settings(some, max_examples=600)  # some ten for each pair
+many = settings(some, max_examples=300)  # some five for each pair
 any_run = runs | other_runs
 
 
