@@ -75,10 +75,26 @@ def simulate(
     require_learner(learner)
     require_problem(problem)
     seeds = seed_tuple(seeds)
+    _require_one(learner, problem, len(seeds))
+    return play(learner, problem, seeds, delay, keep=keep, start=start, progress=progress)
+
+
+def play(
+    learner: Learner,
+    problem: Problem,
+    seeds: tuple[int, ...],
+    delay: int = 0,
+    *,
+    keep: Iterable[str] = (),
+    start: ArrayLike | None = None,
+    progress: bool | None = None,
+) -> Trace:
+    """:func:`simulate` itself. A learner whose parameters make a batch of as many members as there
+    are seeds plays each seed with a member of its own; a seed may then come several times."""
     delay = whole_number("delay", delay, 0)
     agents = getattr(problem, "agents", None)
     keep = _kept_names(keep, KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT))
-    _require_together(learner, problem, delay, len(seeds))
+    _require_together(learner, problem, delay)
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
     state = learner.init(N, start=start, batch=(S,))
     for name in keep:
@@ -151,8 +167,8 @@ def _kept_names(keep: Any, keepable: tuple[str, ...]) -> tuple[str, ...]:
     return keep
 
 
-def _require_together(learner: Learner, problem: Problem, delay: int, seeds: int) -> None:
-    """Raise unless the learner was made for this problem and delay, and is one for each seed."""
+def _require_together(learner: Learner, problem: Problem, delay: int) -> None:
+    """Raise unless the learner was made for this problem and delay."""
     if learner.domain != problem.domain:
         raise InvalidInput(
             f"the learner's domain is {learner.domain}, but the problem's is {problem.domain}"
@@ -164,6 +180,10 @@ def _require_together(learner: Learner, problem: Problem, delay: int, seeds: int
     own_delay = getattr(learner, "delay", delay)
     if own_delay != delay:
         raise InvalidInput(f"the learner's delay is {own_delay}, but the run's is {delay}")
+
+
+def _require_one(learner: Learner, problem: Problem, seeds: int) -> None:
+    """Raise unless it is one learner for all seeds."""
     agents = getattr(problem, "agents", None)
     own = np.shape(learner.init(problem.n_constraints).x)[:-1]
     network = () if agents is None else (agents,)

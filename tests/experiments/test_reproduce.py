@@ -85,6 +85,16 @@ def test_the_tuned_rival_has_no_higher_loss_or_the_lowest(report):
             assert tuned <= max(ours + 0.001 * abs(ours), printed)
 
 
+def test_the_tuned_rival_ran_beside_others_as_it_runs_alone(report):
+    _, result = report
+    for runs in (result.figures[0], result.figures[2]):
+        run = next(each for each in runs.runs if each.entry.label == "RECOO (tuned)")
+        trace, problem = run.trace, run.setting.problem
+        alone = coldq.simulate(run.entry.make(problem), problem, trace.seeds)
+        np.testing.assert_array_equal(trace.loss, alone.loss)
+        np.testing.assert_array_equal(trace.constraint, alone.constraint)
+
+
 def test_two_runs_give_the_same_numbers_on_one_thread_or_two(tmp_path, monkeypatch):
     contents = []
     for threads in ("1", "2"):

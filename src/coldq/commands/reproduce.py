@@ -9,11 +9,13 @@ from coldq.commands.needs import require_report
 from coldq.experiments.figures import FIGURES, Figure
 from coldq.experiments.reproduce import Reproduction, count_steps
 from coldq.experiments.reproduce import reproduce as run_all
+from coldq.experiments.runs import FigureRuns
 from coldq.files import require_writable
 from coldq.report.files import write_claims, write_traces
 from coldq.report.terminal import progress
 from coldq.simulate import seed_tuple
 from coldq.solver.threads import thread_count
+from coldq.tasks.workers import share
 
 MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
 
@@ -34,13 +36,24 @@ def reproduce(
     require_report()
     require_writable(out, MEGABYTES)
 
-    from coldq.report import write_page, write_pictures
+    from coldq.report import write_page
 
-    with progress(count_steps(figures, quick)) as done:
+    with progress(count_steps(figures)) as done:
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
-    for each in result.figures:
-        write_pictures(each, out / "figures")
-        write_traces(each, out / "traces" / f"{each.figure.key}.parquet")
+    share(
+        _write_figure,
+        [(each, out) for each in result.figures],
+        thread_count(),
+        lambda task, nothing: None,
+    )
     write_claims(result, out / "claims.json")
     write_page(result, out / "index.html")
     return result
+
+
+def _write_figure(task: tuple[FigureRuns, Path]) -> None:
+    from coldq.report import write_pictures
+
+    runs, out = task
+    write_pictures(runs, out / "figures")
+    write_traces(runs, out / "traces" / f"{runs.figure.key}.parquet")

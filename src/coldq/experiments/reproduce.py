@@ -34,9 +34,9 @@ class Reproduction:
     stepping: Stepping | None
 
 
-def count_steps(figures: Iterable[Figure], quick: bool = False) -> int:
+def count_steps(figures: Iterable[Figure]) -> int:
     """How often :func:`reproduce` says that something is done."""
-    return 1 + sum(count_runs(figure, FEW_ALPHAS if quick else ALPHAS) for figure in figures)
+    return 1 + sum(count_runs(figure) for figure in figures)
 
 
 def reproduce(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from coldq.experiments.intervals import tuned_to
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
-from coldq.simulate import simulate
+from coldq.simulate import play
 from coldq.tasks.workers import share
 from coldq.trace import Trace
 
@@ -78,10 +78,10 @@ class FigureRuns:
         return tuple(run for run in self.runs if run.setting is setting)
 
 
-def count_runs(figure: Figure, alphas: tuple[float, ...] = ALPHAS) -> int:
+def count_runs(figure: Figure) -> int:
     """How often `run_figure` will report that something is done."""
     tuned = sum(setting.claimed for setting in figure.settings) if figure.tuned else 0
-    return (len(figure.settings) + 1) * len(figure.entries) + tuned * len(alphas)
+    return (len(figure.settings) + 1) * len(figure.entries) + tuned
 
 
 def run_figure(
@@ -112,12 +112,13 @@ def run_figures(
 
 
 class Task(NamedTuple):
-    """A learner to be run in a setting."""
+    """A learner to be run in a setting; with each of `alphas`, if there are any, side by side."""
 
     setting: Setting
     entry: Entry
     seeds: tuple[int, ...]
     use: str  # "shown", "tried" for tuning, or "timed": one seed alone
+    alphas: tuple[float, ...] = ()
 
 
 def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> Iterator[Task]:
@@ -127,8 +128,7 @@ def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> 
             yield Task(setting, entry, chosen, "shown")
         if figure.tuned and setting.claimed:
             theirs = next(entry for entry in figure.entries if entry.label == "RECOO")
-            for scale in alphas:
-                yield Task(setting, _with_alpha(theirs, scale), chosen, "tried")
+            yield Task(setting, theirs, chosen, "tried", alphas)
     # One seed alone: a decision maker has no batch that would share the cost of Python.
     for entry in figure.entries:
         yield Task(figure.settings[0], entry, seeds[:1], "timed")
@@ -155,11 +155,14 @@ def _all_played(
 
 def _played(numbered: tuple[int, Task]) -> tuple[Trace, float]:
     task = numbered[1]
-    problem = task.setting.problem
-    learner = task.entry.make(problem)
+    problem, entry, seeds = task.setting.problem, task.entry, task.seeds
+    if task.alphas:
+        entry = _with_alpha(entry, np.repeat(task.alphas, len(seeds)))
+        seeds = seeds * len(task.alphas)
+    learner = entry.make(problem)
     begun = time.perf_counter()
-    keep = ["queue"] if task.entry.label == "COLDQ" else []
-    trace = simulate(learner, problem, task.seeds, keep=keep, progress=False)
+    keep = ["queue"] if entry.label == "COLDQ" else []
+    trace = play(learner, problem, seeds, keep=keep, progress=False)
     return trace, time.perf_counter() - begun
 
 
@@ -167,28 +170,38 @@ def _collected(
     figure: Figure, plan: list[Task], found: Iterator[tuple[Trace, float]]
 ) -> FigureRuns:
     """The runs of a figure, each setting's with RECOO's best alpha behind the others."""
-    runs, tried, seconds = list[Run](), list[Run](), dict[str, float]()
-    for task, following in zip(plan, [*plan[1:], None], strict=True):
-        run = Run(task.setting, task.entry, *next(found))
+    runs, seconds = list[Run](), dict[str, float]()
+    for task in plan:
+        trace, spent = next(found)
         if task.use == "timed":
-            seconds[task.entry.label] = run.seconds / run.trace.horizon
+            seconds[task.entry.label] = spent / trace.horizon
         elif task.use == "shown":
-            runs.append(run)
+            runs.append(Run(task.setting, task.entry, trace, spent))
         else:
-            tried.append(run)
-            if following is None or following.use != "tried":
-                ours = next(r for r in runs if r.setting is task.setting)
-                runs.append(_tuned(ours, tried))
-                tried = []
+            ours = next(run for run in runs if run.setting is task.setting)
+            runs.append(_tuned(ours, list(_parted(task, trace, spent))))
     return FigureRuns(figure, tuple(runs), seconds)
 
 
-def _with_alpha(theirs: Entry, scale: float) -> Entry:
+def _parted(task: Task, trace: Trace, seconds: float) -> Iterator[Run]:
+    """The runs of each alpha."""
+    count = len(task.seeds)
+    for k, alpha in enumerate(task.alphas):
+        entry, own = _with_alpha(task.entry, alpha), slice(k * count, (k + 1) * count)
+        part = replace(
+            trace, learner=entry.make(task.setting.problem), seeds=task.seeds, state=None,
+            loss=trace.loss[own], constraint=trace.constraint[own],
+        )  # fmt: skip
+        yield Run(task.setting, entry, part, seconds / len(task.alphas))
+
+
+def _with_alpha(theirs: Entry, scale: Any) -> Entry:
+    size = f"{scale:.3g}" if np.ndim(scale) == 0 else "c"
     return replace(
         theirs,
         label=TUNED,
         parameters={**theirs.parameters, "alpha": Power(0.5, scale)},
-        printed=f"alpha_t = {scale:.3g} t^(1/2), the rest as RECOO",
+        printed=f"alpha_t = {size} t^(1/2), the rest as RECOO",
         published=None,
     )
 
