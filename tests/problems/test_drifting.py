@@ -32,7 +32,7 @@ def test_the_path_length_grows_with_its_dial_whatever_the_other(vx: float, vg: f
 
 
 @pytest.mark.parametrize("vg", DIALS)
-@pytest.mark.parametrize("vx", [0.0, 0.25, 0.75])
+@pytest.mark.parametrize("vx", [0.0, 0.75])
 def test_the_constraint_variation_grows_with_its_dial_whatever_the_other(
     vx: float, vg: float
 ) -> None:
@@ -118,7 +118,7 @@ def test_the_regret_of_coldq_really_grows_as_claimed() -> None:
     # T^((1 + V_x) / 2), not slower: the family is as hard as the theory fears.
     for vx in (0.0, 0.5):
         totals = []
-        for T in (512, 8192):
+        for T in (512, 4096):
             problem = Drifting(vx, 0.0, horizon=T)
             trace = coldq.simulate(
                 coldq.COLDQ.for_problem(problem, path_exponent=vx),
@@ -127,7 +127,7 @@ def test_the_regret_of_coldq_really_grows_as_claimed() -> None:
                 progress=False,
             )
             totals.append(float(coldq.dynamic_regret(trace).mean()))
-        assert slope([512, 8192], totals) == pytest.approx((1.0 + vx) / 2.0, abs=0.06)
+        assert slope([512, 4096], totals) == pytest.approx((1.0 + vx) / 2.0, abs=0.06)
 
 
 def test_a_seed_s_data_is_the_same_whatever_runs_beside_it() -> None:
