@@ -52,6 +52,22 @@ def test_decisions_over_http_are_those_of_an_agent_bit_for_bit(server) -> None:
     assert history["loss"][:1] == one.history(3).columns["loss"].tolist()[:1]
 
 
+def test_a_learner_of_values_alone_says_where_it_wants_them(server) -> None:
+    learner = coldq.TwoPoint(coldq.OGD(LEARNER.domain, eta=0.1))
+    state = learner.init(0)
+    made = {"learner": coldq.describe(learner), "n_constraints": 0}
+    assert server.put("/agents/probe", json=made).status_code == 201
+    for round in range(1, 5):
+        answer = server.post("/agents/probe/decide").json()
+        assert answer == {"round": round, "x": state.x.tolist()}
+        points = server.get("/agents/probe").json()["points"]
+        assert points == state.points.tolist()
+        loss = coldq.ValueAt(points, np.square(points).sum(axis=-1))
+        path, body = f"/agents/probe/rounds/{round}/feedback", {"loss": coldq.describe(loss)}
+        assert server.put(path, json=body).json() == {"round": round, "status": "applied"}
+        state = learner.update(state, coldq.Feedback(loss, None))
+
+
 def test_creating_again_changes_nothing_and_another_is_refused(server) -> None:
     assert server.put("/agents/a", json=MADE).status_code == 201
     server.post("/agents/a/decide")

@@ -251,6 +251,7 @@ def _decision(decision: Any) -> Json:
 
 
 def _shown(agent: Agent) -> dict[str, Any]:
+    points = getattr(agent.state, "points", None)  # where a learner of values alone wants them
     return {
         "learner": type(agent.learner).__name__,
         "n_constraints": agent.n_constraints,
@@ -262,6 +263,7 @@ def _shown(agent: Agent) -> dict[str, Any]:
         "waiting": list(agent.waiting),
         "t": np.asarray(agent.state.t).tolist(),
         "x": np.asarray(agent.state.x).tolist(),
+        **({} if points is None else {"points": points.tolist()}),
     }
 
 
