@@ -16,7 +16,7 @@ from scipy import sparse
 
 import coldq
 from tests.adversary.drawn import EXTREME, MODERATE, Draw, Drawn
-from tests.adversary.judging import INF, LONG, Problem, Rows, floored, gap, residual
+from tests.adversary.judging import INF, LONG, Problem, Rows, Slopes, floored, gap, residual
 
 Rng = np.random.Generator
 AFFINE, CURVED, GAP = 1e-9, 1e-8, 1e-6  # what docs/which-pair-is-solved-how.md promises
@@ -43,7 +43,7 @@ def affine_rows(A: np.ndarray, b: np.ndarray, thin: bool = False) -> Rows:
     g: Any = coldq.SparseAffine(sparse.csr_array(A), b) if thin else coldq.Affine(A, b)
     C, c = A.astype(LONG), b.astype(LONG)
     return Rows(
-        g, lambda x: C @ x - c, lambda x, room: (np.arange(len(b)), C, C @ x - c),
+        g, lambda x: C @ x - c, lambda x, room, at: (np.arange(len(b)), C, C @ x - c),
         lambda x, at: (np.abs(C) * floored(C != 0.0, at)).sum(axis=1) + np.abs(c),
         lambda by: affine_rows(A, b + by, thin),
     )  # fmt: skip
@@ -69,7 +69,7 @@ def quadratic_rows(
         g = coldq.Convex(lambda x: (0.5 * (P @ x) + q) @ x - r, lambda x: P @ x + q, lambda x: P,
                          len(r))  # fmt: skip
     return Rows(
-        g, value, lambda x, room: (np.arange(len(r)), B @ x + a, value(x)),
+        g, value, lambda x, room, at: (np.arange(len(r)), B @ x + a, value(x)),
         size,
         lambda by: quadratic_rows(P, q, r + by, functions), curved=True,
         wobble=lambda x: np.abs(B) @ np.abs(x) + np.abs(a),
@@ -95,8 +95,8 @@ def ball_rows(c: np.ndarray, radius: np.ndarray, margin: np.ndarray) -> Rows:
 
     return Rows(
         coldq.QuadraticConstraint.ball(c, radius).tightened(margin), value,
-        lambda x, room: (np.arange(len(c)), 2.0 * (x - C), value(x)), size, shifted, curved=True,
-        wobble=lambda x: 2.0 * (np.abs(x) + np.abs(C)),
+        lambda x, room, at: (np.arange(len(c)), 2.0 * (x - C), value(x)), size, shifted,
+        curved=True, wobble=lambda x: 2.0 * (np.abs(x) + np.abs(C)),
     )  # fmt: skip
 
 
@@ -117,9 +117,9 @@ def piecewise_rows(A: np.ndarray, b: np.ndarray) -> Rows:
     def widest(x: np.ndarray, at: np.ndarray) -> np.ndarray:
         return ((np.abs(C) * floored(C != 0.0, at)).sum(axis=2) + np.abs(c)).max(axis=1)
 
-    def slopes(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def slopes(x: np.ndarray, room: float, at: np.ndarray) -> Slopes:
         values = C @ x - c
-        near = values >= (values.max(axis=1) - room * widest(x, np.abs(x)))[:, None]
+        near = values >= (values.max(axis=1) - room * widest(x, at))[:, None]
         return np.nonzero(near)[0], C[near], values[near]
 
     return Rows(
@@ -136,7 +136,7 @@ def capacity_rows(demand: float, scale: np.ndarray, rate: np.ndarray) -> Rows:
 
     return Rows(
         coldq.LogCapacity(demand, scale, rate), value,
-        lambda x, room: (np.zeros(1, int), -(s * r / (1.0 + r * x))[None], value(x)),
+        lambda x, room, at: (np.zeros(1, int), -(s * r / (1.0 + r * x))[None], value(x)),
         lambda x, at: np.array([abs(demand) + s @ np.log1p(r * floored(s * r > 0.0, at))]),
         lambda by: capacity_rows(demand - float(by[0]), scale, rate), curved=True,
     )  # fmt: skip
@@ -171,7 +171,7 @@ def function_rows(
         assert f.bend is not None
         return zoom**2 * factor[:, None, None] * f.bend((x - shift) * zoom)
 
-    def slopes(x: np.ndarray, room: float) -> Any:
+    def slopes(x: np.ndarray, room: float, at: np.ndarray) -> Any:
         if f.pieces is None:
             return np.arange(by.size), slope(x), value(x)
         owner, S, values = f.pieces((x - shift) * zoom, room)
@@ -201,8 +201,8 @@ def function_rows(
 def stacked_rows(*parts: Rows) -> Rows:
     begins = np.cumsum([0, *(part.constraint.n_constraints for part in parts)])
 
-    def slopes(x: np.ndarray, room: float) -> Any:
-        owner, S, values = zip(*(part.slopes(x, room) for part in parts), strict=True)
+    def slopes(x: np.ndarray, room: float, at: np.ndarray) -> Any:
+        owner, S, values = zip(*(part.slopes(x, room, at) for part in parts), strict=True)
         owners = [first + own for first, own in zip(begins, owner, strict=False)]
         return np.concatenate(owners), np.concatenate(S), np.concatenate(values)
 
@@ -646,7 +646,7 @@ def clashing(rng: Rng, problem: Problem, X: Placed) -> Problem | None:
     """One row hard and above zero on all of the domain's box; None where that has no end."""
     box, n = problem.domain.box, problem.weights.size
     spot = X.spot.astype(LONG)
-    owner, S, tangents = problem.rows.slopes(spot, 0.0)
+    owner, S, tangents = problem.rows.slopes(spot, 0.0, np.abs(spot))
     k = int(rng.integers(n))
     slope, value = S[owner == k][0], tangents[owner == k][0]
     least = value

@@ -26,8 +26,9 @@ class Rows(NamedTuple):
     """Rows ``g(x) <= 0`` as the judge reads them, all in long double.
 
     `slopes` gives the gradients at x, the row that each belongs to and the value of its tangent:
-    one for a smooth row, at a kink one for every piece within `room` of being the largest. `size`
-    is that of the terms which a value is the sum of, coordinates counting as much as it is told.
+    one for a smooth row, at a kink one for every piece within `room` of being the largest, beside
+    its terms. `size` is that of the terms which a value is the sum of. Coordinates count in terms
+    as much as both are told.
     `shifted` lowers the values by so much. `wobble` is how much a relative change of x by 1, or of
     what its slope is computed from, moves the slope of a row: rounding of x counts in it. Every
     piece of a row lies above its tangent by `bowl` times half of the square of the distance.
@@ -35,7 +36,7 @@ class Rows(NamedTuple):
 
     constraint: Any
     value: Callable[[np.ndarray], np.ndarray]
-    slopes: Callable[[np.ndarray, float], Slopes]
+    slopes: Callable[[np.ndarray, float, np.ndarray], Slopes]
     size: Callable[[np.ndarray, np.ndarray], np.ndarray]
     shifted: Callable[[np.ndarray], Rows]
     curved: bool = False
@@ -164,7 +165,7 @@ def unbalanced(
     that these multipliers prove, or the same multipliers made exact.
     """
     y, mu = problem.target(), lam * (LONG(0.5) / LONG(problem.alpha))
-    owner, S, tangents = problem.rows.slopes(x, room)
+    owner, S, tangents = problem.rows.slopes(x, room, at)
     B, size, away = normals_at(problem.domain, x, at, room)
     pulled = np.abs(problem.center) + np.abs(problem.gradient) * (LONG(0.5) / LONG(problem.alpha))
     scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
@@ -396,7 +397,7 @@ def least_by_cuts(problem: Problem, start: np.ndarray, enough: Any, size: Any) -
     center, best, x = problem.center.astype(LONG), LONG(-INF), start
     cuts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for _ in range(100):
-        owner, S, tangents = problem.rows.slopes(x, 1e-4)
+        owner, S, tangents = problem.rows.slopes(x, 1e-4, counted(problem, x))
         cuts.append((owner, S, S @ x - tangents))
         group = np.concatenate([o for o, _, _ in cuts])
         C, c = np.concatenate([s for _, s, _ in cuts]), np.concatenate([d for _, _, d in cuts])
