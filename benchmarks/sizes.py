@@ -1,20 +1,21 @@
 """How cost grows with size: ``python -m benchmarks.sizes``, see ``--help``.
 
-Every sweep goes through sizes in steps of 1.5. A cost is the median over several draws, each the
-best of several calls that are spread over the run, so that a busy moment of the machine hits single
-calls only. A step that costs more than 2.5 times its neighbour is measured again, both in turns,
-before it is believed. Beside it stand the limit, one pass over the data at the bandwidth that the
-machine has, and the memory that the largest size takes beyond its data.
+Every sweep goes through sizes in steps of 1.5. A cost is the median over several draws of the best
+of several calls, in CPU time, because other work on the machine would show in the clock's; where
+all cores share the work it is the clock's. A step that costs more than 2.5 times its neighbour is
+measured again, both in turns, before it is believed. Beside it stand the limit, one pass over the
+data at the bandwidth that the machine has, and the memory that the largest size takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ from scipy import sparse
 
 import coldq
 from benchmarks.batch import threads_used
-from benchmarks.clock import timed
 from benchmarks.large import budgets, clashing
 from coldq.networks import metropolis, ring
 from coldq.step import solve
@@ -51,6 +51,7 @@ class Sweep:
     first: float
     last: float
     make: Callable[[int, int], list[Case]]  # of a size and a number of draws
+    clock: Callable[[], float] = process_time
     cost: dict[int, float] = field(default_factory=dict)
     data: dict[int, int] = field(default_factory=dict)
     memory: float = np.nan  # times the data, at the largest size
@@ -270,7 +271,7 @@ def sweeps() -> list[Sweep]:
         Sweep("p, 2 rows on a simplex", other, 2, 1e4, lambda p, k: shares(2, p, k)),
         Sweep("N rows on a simplex, p = 100", other, 1, 200, lambda N, k: shares(N, 100, k)),
         Sweep("tenants, one core", crowd, 1, 1e6, lambda B, k: many(B, k, 1)),
-        Sweep("tenants, all cores", crowd, 1, 1e6, lambda B, k: many(B, k, None)),
+        Sweep("tenants, all cores", crowd, 1, 1e6, lambda B, k: many(B, k, None), perf_counter),
         Sweep("agents of a network", crowd, 2, 1000, networks),
         Sweep("live agents", crowd, 1, 1e4, live),
         Sweep("slots of a run", crowd, 10, 1e5, runs),
@@ -280,42 +281,41 @@ def sweeps() -> list[Sweep]:
 def bandwidth() -> float:
     """Bytes a second of one pass over a matrix that no cache holds: A x."""
     A, x = np.ones((1000, 32_000)), np.ones(32_000)
-    return A.nbytes / min(timed(lambda: A @ x)[0] for _ in range(7))
+    return A.nbytes / min(best([Case(lambda: A @ x, A.nbytes)], 7, process_time))
 
 
-def once(case: Case, calls: int) -> float:
-    """Seconds of a call, by several in a row."""
-    begun = perf_counter()
-    for _ in range(calls):
-        case.call()
-    return (perf_counter() - begun) / calls
-
-
-def best(cases: Sequence[Case], repeats: int) -> Iterator[float]:
-    """The least seconds of each."""
+def best(cases: Sequence[Case], repeats: int, clock: Callable[[], float]) -> list[float]:
+    """The least seconds of each; short calls are timed several at once."""
+    found = []
     for case in cases:
-        least, calls = timed(case.call)[0], 1
+        least, calls = np.inf, 1
         for _ in range(repeats):
-            calls = max(1, int(SHORT / least)) if least < SHORT else 1
-            least = min(least, once(case, calls))
-        yield least
+            begun = clock()
+            for _ in range(calls):
+                case.call()
+            least = min(least, (clock() - begun) / calls)
+            calls = max(1, int(SHORT / max(least, 1e-7)))
+        found.append(least)
+    return found
 
 
 def measure(sweep: Sweep, draws: int, repeats: int, seconds: float) -> None:
     """Time all sizes, measure doubtful neighbours again in turns, and weigh the largest."""
+    gc.disable()
     for size in sweep.sizes:
-        few = sweep.make(size, 1)
-        took = timed(few[0].call)[0]
-        took = min(took, timed(few[0].call)[0])
+        took = min(best(sweep.make(size, 1), 2, sweep.clock))
         count = int(np.clip(seconds / (took * repeats), 2, draws))
         cases = sweep.make(size, count)
-        sweep.cost[size] = float(np.median(list(best(cases, repeats))))
+        sweep.cost[size] = float(np.median(best(cases, repeats, sweep.clock)))
         sweep.data[size] = cases[0].data
+        gc.collect()
     for before, after in zip(sweep.sizes[:-1], sweep.sizes[1:], strict=True):
         if sweep.factor(before, after) > MOST:
-            pair = [sweep.make(size, 2 * draws if sweep.cost[size] < 0.05 else 3)
-                    for size in (before, after)]  # fmt: skip
-            rounds = [[list(best(cases, 1)) for cases in pair] for _ in range(repeats + 2)]
+            pair = [
+                sweep.make(size, 2 * draws if sweep.cost[size] < 0.02 else 3)
+                for size in (before, after)
+            ]
+            rounds = [[best(cases, 2, sweep.clock) for cases in pair] for _ in range(3)]
             for k, size in enumerate((before, after)):
                 sweep.cost[size] = float(np.median(np.min([r[k] for r in rounds], axis=0)))
             sweep.again.append((before, after, sweep.factor(before, after)))
@@ -324,6 +324,7 @@ def measure(sweep: Sweep, draws: int, repeats: int, seconds: float) -> None:
     largest.call()
     sweep.memory = tracemalloc.get_traced_memory()[1] / largest.data
     tracemalloc.stop()
+    gc.enable()
 
 
 def spell(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
    it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`).
-2. :func:`solve_large`: where most of many rows hold x back, BLAS takes over, one instance at a time.
+2. :func:`solve_large`: where most of many rows do hold x back, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
    that hard rows have no common point. Where there are many faces on the way, an interior-point
    method is asked first which rows decide.
@@ -20,12 +20,11 @@ import numpy as np
 from numpy import empty, maximum
 
 from coldq._values import Array
-from coldq.compiled.calls import CODE, STACK
+from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.kernels.queued import STEP
-from coldq.solver.kernels.working_set import working_set_step, working_size
+from coldq.solver.kernels.working_set import code_of, working_set_step, working_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
@@ -62,10 +61,18 @@ _singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
 
 def prepare_single(shape: tuple[int, ...]) -> bool:
     """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
-    size = scratch_size(*shape)
-    if shape[0] > FEW_ROWS or 8 * size > SMALL_BLOCK:
+    n, p = shape
+    if n <= FEW_ROWS:
+        kernel, size = affine_step(), scratch_size(n, p)
+    else:
+        many, code, size = working_set_step(), code_of(affine_step), working_size(n, p)
+
+        def kernel(*given: Any) -> Any:
+            return many(*given[:-4], code, *given[-4:])
+
+    if 8 * size > SMALL_BLOCK:
         return False
-    _singles[shape] = affine_step(), zeros_of(shape[0]), size
+    _singles[shape] = kernel, zeros_of(n), size
     return True
 
 
@@ -111,7 +118,7 @@ def solve_affine(
     zeros = zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
-    answer = answer or run_affine(problem, rounds)
+    answer = run_affine(problem, rounds, answer)
     if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
         if is_large(*A.shape[-2:]):
             return solve_large(problem, answer)
@@ -120,29 +127,26 @@ def solve_affine(
     return answer
 
 
-def code_of(kernel: Any) -> Array:
-    """The address of the step's code, as other kernels take it."""
-    if kernel.layout != STEP:
-        raise RuntimeError(f"there are kernels made for another step than {kernel}")
-    return kernel().__self__[CODE].view(np.float64)  # its card
-
-
-def run_affine(problem: AffineProblem, rounds: Array = PATIENT) -> Step:
-    """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
-    common point) or NaN."""
+def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | None = None) -> Step:
+    """The kernels alone: an answer whose residual may be large, infinite (hard rows without a
+    common point) or NaN. `found` is what the first of them says, if that is known."""
     n, p = problem.A.shape[-2:]
     cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     if n <= FEW_ROWS:
-        found = run_batch(affine_step(), (*problem, rounds), cores, shapes, scratch_size(n, p))
-        return new_tuple(Step, found)
-    inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
-    found = Step(*run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
-    missed = ~(found.residual <= TOLERANCE)
-    if missed.any() and not is_large(n, p):
-        for where, one in members(problem, missed):
-            again = run_batch(affine_step(), (*one, rounds), cores, shapes, scratch_size(n, p))
-            for all_of_them, its in zip(found, again, strict=True):
-                all_of_them[where] = its
+        size = scratch_size(n, p)
+        return found or new_tuple(
+            Step, run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
+        )
+    if found is None:
+        inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
+        found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
+    if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
+        return found
+    for where, one in members(problem, ~(found.residual <= TOLERANCE)):
+        size = scratch_size(n, p)
+        again = run_batch(affine_step(), (*one, rounds), cores, shapes, size)
+        for all_of_them, its in zip(found, again, strict=True):
+            all_of_them[where] = its
     return found
 
 
@@ -242,14 +246,12 @@ def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
 
 def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
-    from coldq.solver.large import residual, solve_one
+    from coldq.solver.large import residual, solve_one, solve_sparse
 
     problem, double = one.divided(), 2.0 * float(one.alpha)
     if not np.isfinite(problem.y).all():
         return Step(problem.y, np.zeros_like(one.b), np.nan)
-    x, mu = solve_one(problem)
-    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
-        x, mu = solve_one(problem, at_once=False)
+    x, mu = solve_sparse(problem) if problem.sparse else solve_one(problem)
     multipliers = np.where(
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )

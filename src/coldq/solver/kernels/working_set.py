@@ -9,23 +9,35 @@ the last round ended, because it is asked for the change of the multipliers.
 
 import math
 
+from typing import Any
+
+import numpy as np
+
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
-from coldq.compiled.calls import run_at, words
+from coldq.compiled.calls import CODE, run_at, words
 from coldq.solver.constants import ROW_TOLERANCE, X_FLOOR
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
     affine_residual, give_multipliers, judged, memory_of, set_row_values,
 )  # fmt: skip
+from coldq.solver.kernels.queued import ITS_OPERANDS, ITS_SIZES, STEP
 
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
 ALL = 12  # violated rows: no more than these are all taken
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
-ROUNDS = 40
+ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
 WORK = 6e6  # systems that a round may solve, times its rows cubed: others do better then
-ITS_SIZES, ITS_OPERANDS, NUMBERS = 3, 16, 2  # alpha, and rounds
+NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
+
+
+def code_of(step: Any) -> Any:
+    """The address of a step's code, as the kernels take it that call it."""
+    if step.layout != STEP:
+        raise RuntimeError(f"there are kernels made for another step than {step}")
+    return step().__self__[CODE].view(np.float64)  # of its card
 
 
 def working_size(n: int, p: int) -> int:
@@ -44,7 +56,9 @@ def is_wrong(rows, k):
 
 
 @compiled
-def begin_all(half, center, gradient, floor, weights, compliance, A, b, lower, upper, columns, rows, x):  # fmt: skip
+def begin_all(
+    half, center, gradient, floor, weights, compliance, A, b, lower, upper, columns, rows, x
+):  # fmt: skip
     """Set y, the multipliers nearest to zero, and x and g that belong to them.
 
     NaN without a y, infinite if a row that is constant on X cannot hold, else 0.
@@ -91,30 +105,36 @@ def begin_all(half, center, gradient, floor, weights, compliance, A, b, lower, u
     return 0.0
 
 
-@compiled
-def choose(rows, n):
-    """List the next working set in rows[CHOSEN]; how many, 0 if there is no need, -1 if too many.
+@inlined
+def violated(rows, n):
+    """How many rows are wrong that were not in the last working set; rows[SIDE] says who was."""
+    count = 0
+    for k in range(n):
+        if rows[SIDE, k] == 0.0 and rows[NORM, k] > 0.0 and is_wrong(rows, k):
+            count += 1
+    return count
 
-    rows[SIDE] says who was in the last one.
+
+@compiled
+def choose(rows, n, room):
+    """List the next working set in rows[CHOSEN]; how many, -1 if too many.
+
+    All multipliers between their bounds belong to it, and of the rows that x violates those it
+    violates most: as many as there is room for, or as are between their bounds, if that is more.
     """
     m = 0
-    wrong = 0
     for k in range(n):
-        between = rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]
-        violated = is_wrong(rows, k) and rows[NORM, k] > 0.0
-        wrong += 1 if violated and rows[SIDE, k] == 0.0 else 0
+        rows[SIDE, k] = 0.0
         rows[GAIN, k] = -1.0
-        if between and m < MOST:
+        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]:
+            if m > MOST - FIRST:
+                return -1
             rows[CHOSEN, m] = k
+            rows[SIDE, k] = 1.0
             m += 1
-        elif between:
-            return -1
-        elif violated:
+        elif rows[NORM, k] > 0.0 and is_wrong(rows, k):
             rows[GAIN, k] = abs(rows[G, k]) / math.sqrt(rows[NORM, k])
-    if wrong == 0:
-        return 0
-    room = ALL if wrong <= ALL else max(FIRST, m)
-    while room > 0:
+    for _ in range(min(max(room, m), MOST - m)):
         deepest = -1
         depth = -1.0
         for k in range(n):
@@ -123,12 +143,10 @@ def choose(rows, n):
                 deepest = k
         if deepest < 0:
             break
-        if m == MOST:
-            return -1
         rows[GAIN, deepest] = -1.0
         rows[CHOSEN, m] = deepest
+        rows[SIDE, deepest] = 1.0
         m += 1
-        room -= 1
     return m
 
 
@@ -144,14 +162,12 @@ def pose(A, b, columns, rows, m, afresh, its_columns, its_rows, its_A):
         its_columns[ITS_Y, i] = columns[Y, i]
     for k in range(n):
         mu = rows[MU, k]
-        rows[SIDE, k] = 0.0
         if mu != 0.0:
             for i in range(p):
                 its_columns[ITS_Y, i] -= mu * A[k, i]
     for a in range(m):
         k = int(rows[CHOSEN, a])
         mu, soft = rows[MU, k], rows[SOFT, k]
-        rows[SIDE, k] = 1.0
         its_rows[ITS_B, a] = b[k] + soft * mu
         its_rows[ITS_LO, a] = rows[LO, k] - mu
         its_rows[ITS_HI, a] = rows[HI, k] - mu
@@ -174,7 +190,15 @@ def change(rows, its_rows, m):
             rows[MU, k] = min(max(rows[MU, k] + d, rows[LO, k]), rows[HI, k])
 
 
-@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(),(s)->(p),(n),()")
+@inlined
+def told(at, residual):
+    """Put down the residual where it is wanted, and return it."""
+    if at[15] != 0:
+        vector(at[15], 1)[0] = residual
+    return residual
+
+
+@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(),(s)->(p),(n),()?")
 def working_set_step(sizes, at):
     """Affine rows on a box: as :func:`affine_step`, whose code's address comes before the memory.
 
@@ -185,10 +209,8 @@ def working_set_step(sizes, at):
     own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
     rest = COLUMNS * p + (HESSIAN + 2 * most) * most
     memory = memory_of(at[12], s, at[16], own + ITS_ROWS * most + most * p + rest)
-    residual = vector(at[15], 1)
-    residual[0] = math.nan
     if memory == 0:
-        return math.nan
+        return told(at, math.nan)
     its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
     half_at = memory + 8 * (ITS_SIZES + ITS_OPERANDS)
     columns_at = half_at + 8 * NUMBERS
@@ -211,30 +233,25 @@ def working_set_step(sizes, at):
         columns, rows, x,
     )  # fmt: skip
     if not (begun == 0.0):
-        residual[0] = begun
-        return begun
+        return told(at, begun)
     numbers = vector(half_at, NUMBERS)
     numbers[0] = 0.5
     for i in range(p):
         its_columns[ITS_GRADIENT, i] = 0.0
     refreshed = 0
     off = math.nan
-    for _ in range(ROUNDS):
-        m = choose(rows, n)
-        if m < 0:
-            return math.nan
-        if m == 0:
+    for _ in range(ROUNDS + CHEAP // (n * p)):
+        wrong = violated(rows, n)
+        if wrong == 0:
             off = affine_residual(x, A, lower, upper, columns, rows)
             if off <= REFRESH_ABOVE or refreshed == 2:
                 break
-            # Form ``y - A'mu`` afresh, and go on with the multipliers that are between bounds.
-            refreshed += 1
-            for k in range(n):
-                if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]:
-                    rows[CHOSEN, m] = k
-                    m += 1
-            if m == 0:
-                break
+            refreshed += 1  # ``y - A'mu`` will be formed afresh
+        m = choose(rows, n, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
+        if m < 0:
+            return told(at, math.nan)
+        if m == 0:
+            break
         numbers[1] = min(rounds, WORK / (m * m * m))
         found = math.nan
         for attempt in range(2):
@@ -250,13 +267,11 @@ def working_set_step(sizes, at):
             if found < UNSETTLED:
                 break
         if not (found < UNSETTLED):
-            residual[0] = found
-            return found
+            return told(at, found)
         change(rows, its_rows, m)
         set_row_values(A, b, x, rows)
     else:
-        return math.nan
+        return told(at, math.nan)
     give_multipliers(alpha, floor, weights, rows, multipliers)
     off = judged(off, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
-    residual[0] = off
-    return off
+    return told(at, off)
