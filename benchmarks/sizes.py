@@ -13,6 +13,7 @@ import argparse
 import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
@@ -133,7 +134,7 @@ def curved(kind: str, N: int, p: int, draws: int) -> list[Case]:
         if kind == "max-affine":
             return coldq.MaxAffine(rng.normal(size=(N, 8, p)), np.sqrt(p) * rng.random((N, 8)))
         if kind == "ball":
-            return coldq.QuadraticConstraint.ball(rng.normal(size=p), 0.5 * np.sqrt(p))
+            return coldq.QuadraticConstraint.ball(rng.normal(size=(1, p)), [0.5 * np.sqrt(p)])
         scale, rate = np.full(p, 4.0), np.full(p, 4.0)
         return coldq.LogCapacity(float(rng.poisson(25 * p)), scale, rate)
 
@@ -304,7 +305,7 @@ def measure(sweep: Sweep, draws: int, repeats: int, seconds: float) -> None:
     gc.disable()
     for size in sweep.sizes:
         took = min(best(sweep.make(size, 1), 2, sweep.clock))
-        count = int(np.clip(seconds / (took * repeats), 2, draws))
+        count = int(np.clip(seconds / (took * repeats), 1 if took > seconds else 2, draws))
         cases = sweep.make(size, count)
         sweep.cost[size] = float(np.median(best(cases, repeats, sweep.clock)))
         sweep.data[size] = cases[0].data
@@ -312,19 +313,28 @@ def measure(sweep: Sweep, draws: int, repeats: int, seconds: float) -> None:
     for before, after in zip(sweep.sizes[:-1], sweep.sizes[1:], strict=True):
         if sweep.factor(before, after) > MOST:
             pair = [
-                sweep.make(size, 2 * draws if sweep.cost[size] < 0.02 else 3)
+                sweep.make(size, 2 * draws if sweep.cost[size] < 0.02 else 2)
                 for size in (before, after)
             ]
             rounds = [[best(cases, 2, sweep.clock) for cases in pair] for _ in range(3)]
             for k, size in enumerate((before, after)):
                 sweep.cost[size] = float(np.median(np.min([r[k] for r in rounds], axis=0)))
             sweep.again.append((before, after, sweep.factor(before, after)))
-    largest = sweep.make(sweep.sizes[-1], 1)[0]
-    tracemalloc.start()
-    largest.call()
-    sweep.memory = tracemalloc.get_traced_memory()[1] / largest.data
-    tracemalloc.stop()
     gc.enable()
+    sweep.memory = weigh(sweep.make(sweep.sizes[-1], 1)[0])
+
+
+def weigh(case: Case) -> float:
+    """The most memory that a call takes, its answer included, as a multiple of its data.
+
+    In a thread of its own, which has none kept from calls before.
+    """
+    tracemalloc.start()
+    with ThreadPoolExecutor(1) as fresh:
+        fresh.submit(case.call).result()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / case.data
 
 
 def spell(seconds: float) -> str:

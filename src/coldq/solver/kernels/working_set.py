@@ -27,7 +27,7 @@ FIRST = 4  # rows of the first set; later ones add as many as are between their 
 ALL = 12  # violated rows: no more than these are all taken
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
-WORK = 6e6  # systems that a round may solve, times its rows cubed: others do better then
+WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -151,13 +151,9 @@ def choose(rows, n, room):
 
 
 @compiled
-def pose(A, b, columns, rows, m, afresh, its_columns, its_rows, its_A):
-    """Put down the problem of how the chosen multipliers change, `afresh` from zero."""
+def pose(A, b, columns, rows, m, its_columns, its_rows, its_A):
+    """Put down the problem of how the chosen multipliers change."""
     n, p = A.shape
-    if afresh:
-        for a in range(m):
-            k = int(rows[CHOSEN, a])
-            rows[MU, k] = min(max(0.0, rows[LO, k]), rows[HI, k])
     for i in range(p):
         its_columns[ITS_Y, i] = columns[Y, i]
     for k in range(n):
@@ -252,20 +248,16 @@ def working_set_step(sizes, at):
             return told(at, math.nan)
         if m == 0:
             break
-        numbers[1] = min(rounds, WORK / (m * m * m))
-        found = math.nan
-        for attempt in range(2):
-            pose(A, b, columns, rows, m, attempt, its_columns, its_rows, its_A)
-            its_sizes[0], its_sizes[1], its_sizes[2] = p, m, rest
-            its[0], its[1], its[2] = its_columns_at, its_columns_at + 8 * p, half_at
-            its[3], its[4] = its_rows_at + 8 * ITS_LO * most, its_rows_at + 8 * ITS_HI * most
-            its[5], its[6] = its_rows_at + 8 * ITS_SOFT * most, its_A_at
-            its[7], its[8], its[9] = its_rows_at + 8 * ITS_B * most, at[8], at[9]
-            its[10], its[11], its[12] = half_at + 8, its_A_at + 8 * most * p, at[13]
-            its[13], its[14], its[15] = its_rows_at + 8 * ITS_D * most, 0, 0
-            found = run_at(words(at[11], 1)[0], memory, memory + 8 * ITS_SIZES)
-            if found < UNSETTLED:
-                break
+        numbers[1] = WORK / (m * m * m)
+        pose(A, b, columns, rows, m, its_columns, its_rows, its_A)
+        its_sizes[0], its_sizes[1], its_sizes[2] = p, m, rest
+        its[0], its[1], its[2] = its_columns_at, its_columns_at + 8 * p, half_at
+        its[3], its[4] = its_rows_at + 8 * ITS_LO * most, its_rows_at + 8 * ITS_HI * most
+        its[5], its[6] = its_rows_at + 8 * ITS_SOFT * most, its_A_at
+        its[7], its[8], its[9] = its_rows_at + 8 * ITS_B * most, at[8], at[9]
+        its[10], its[11], its[12] = half_at + 8, its_A_at + 8 * most * p, at[13]
+        its[13], its[14], its[15] = its_rows_at + 8 * ITS_D * most, 0, 0
+        found = run_at(words(at[11], 1)[0], memory, memory + 8 * ITS_SIZES)
         if not (found < UNSETTLED):
             return told(at, found)
         change(rows, its_rows, m)
