@@ -99,9 +99,7 @@ def steps(learner: coldq.COLDQ, N: int, reveal: Callable[[], Any], draws: int) -
 def size_of(given: Sequence[Any]) -> int:
     """Bytes of a step's data."""
     center, gradient, _, weights, rows, _ = given
-    names = "A", "b", "P", "q", "r", "d", "center", "radius", "scale", "rate"
-    own = [getattr(rows, name) for name in names if hasattr(rows, name)]
-    return nbytes(center, gradient, weights, *own)
+    return nbytes(center, gradient, weights, *(getattr(rows, name) for name in rows.cores))
 
 
 def time_varying(N: int, p: int, draws: int) -> list[Case]:
@@ -389,7 +387,7 @@ def main() -> None:
     parser.add_argument("--curves", action="store_true", help="print the cost of every size")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against size")
     arguments = parser.parse_args()
-    draws, repeats, seconds = (3, 3, 0.1) if arguments.quick else (7, 5, 0.5)
+    draws, repeats, seconds = (3, 3, 0.1) if arguments.quick else (5, 4, 0.25)
     chosen = [s for s in sweeps() if arguments.only in f"{s.panel}: {s.name}"]
 
     console, rate = Console(), bandwidth()

@@ -83,9 +83,7 @@ def test_a_batch_gives_the_bits_of_one_by_one_also_where_some_need_another_metho
     together = coldq.penalised_step(center, prices, 1.0, 25.0, coldq.Affine(A, b), box)
     assert together.residual.max() <= TOLERANCE
     for k in range(6):
-        alone = coldq.penalised_step(
-            center[k], prices[k], 1.0, 25.0, coldq.Affine(A[k], b[k]), box
-        )
+        alone = coldq.penalised_step(center[k], prices[k], 1.0, 25.0, coldq.Affine(A[k], b[k]), box)
         assert alone.x.tobytes() == together.x[k].tobytes()
         assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
 
