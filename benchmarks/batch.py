@@ -49,7 +49,7 @@ class Batch:
 def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     """Time the loop and our step in turns on `count` slots of the families' runs."""
     moments = [moment for family in families for moment in family.moments][:count]
-    batch = _stack([moment.slot for moment in moments])
+    batch = stack([moment.slot for moment in moments])
     constraint, domain = batch.constraint, batch.domain
     x, g = np.empty_like(batch.center), np.empty_like(batch.queue)
 
@@ -77,7 +77,7 @@ def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     return Batch(len(moments), cores, *map(float, (*each, *ratios)))
 
 
-def _stack(slots: Sequence[Slot]) -> Slot:
+def stack(slots: Sequence[Slot]) -> Slot:
     def joined(arrays: list[Array]) -> Array:
         return np.ascontiguousarray(np.stack(arrays))
 

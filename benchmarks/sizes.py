@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,18 @@ class Sweep:
         count = int(np.ceil(np.log(self.last / self.first) / np.log(STEP)))
         ladder = np.geomspace(self.first, self.last, count + 1)
         return sorted({int(np.floor(size + 1e-9)) for size in ladder})
+
+    def kept(self) -> dict[str, Any]:
+        """What was measured, as plain data."""
+        return {
+            "cost": list(self.cost.items()), "data": list(self.data.items()),
+            "memory": self.memory, "again": self.again,
+        }  # fmt: skip
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """The same back."""
+        self.cost, self.data = dict(map(tuple, kept["cost"])), dict(map(tuple, kept["data"]))
+        self.memory, self.again = kept["memory"], [tuple(pair) for pair in kept["again"]]
 
     def factor(self, before: int, after: int) -> float:
         """How many times more a size costs, for a step of 1.5: small ones take larger steps."""
@@ -257,7 +270,7 @@ def sweeps() -> list[Sweep]:
         Sweep("p, 100 rows of 10 entries", thin, 10, 1e6, lambda p, k: sparse_rows(100, p, 10, k)),
         Sweep("N, of 10 entries, p = 1,000", thin, 1, 1e4,
               lambda N, k: sparse_rows(N, 1000, 10, k)),
-        Sweep("N, of 10 entries, p = 100,000", thin, 1, 1e4,
+        Sweep("N, of 10 entries, p = 100,000", thin, 1, 1000,
               lambda N, k: sparse_rows(N, 100_000, 10, k)),
         Sweep("p, 2 quadratic rows", other, 2, 300, lambda p, k: curved("quadratic", 2, p, k)),
         Sweep("N quadratic rows, p = 10", other, 1, 50,
@@ -385,6 +398,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer draws, for a first look")
     parser.add_argument("--only", metavar="TEXT", default="", help="sweeps with TEXT in their name")
     parser.add_argument("--curves", action="store_true", help="print the cost of every size")
+    parser.add_argument("--keep", type=Path, metavar="JSON", help="keep results, and go on there")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against size")
     arguments = parser.parse_args()
     draws, repeats, seconds = (3, 3, 0.1) if arguments.quick else (5, 4, 0.25)
@@ -397,15 +411,23 @@ def main() -> None:
         title=f"Cost against size, steps of {STEP}; one pass at {rate / 1e9:.1f} GB/s",
         caption="factor: between neighbours; passes and memory: of the largest, in its data",
     )  # fmt: skip
+    kept: dict[str, Any] = {}
+    if arguments.keep is not None and arguments.keep.exists():
+        kept = json.loads(arguments.keep.read_text())
     for sweep in chosen:
-        begun = perf_counter()
-        with Console(stderr=True).status(sweep.name):
-            measure(sweep, draws, repeats, seconds)
+        name = f"{sweep.panel}: {sweep.name}"
+        if name in kept:
+            sweep.recall(kept[name])
+        else:
+            with Console(stderr=True).status(sweep.name):
+                measure(sweep, draws, repeats, seconds)
+            kept[name] = sweep.kept()
+            if arguments.keep is not None:
+                arguments.keep.write_text(json.dumps(kept))
         table.add_row(*row(sweep, rate))
         if arguments.curves:
-            took = perf_counter() - begun
             curve = " ".join(f"{size}:{1e6 * sweep.cost[size]:.0f}" for size in sweep.sizes)
-            print(f"{sweep.panel}: {sweep.name} ({took:.0f} s), us: {curve}", flush=True)
+            print(f"{name}, us: {curve}", flush=True)
             for before, after, factor in sweep.again:
                 print(f"    again {before} to {after}: {factor:.2f}", flush=True)
     console.print(table)
