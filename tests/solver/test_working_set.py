@@ -10,7 +10,7 @@ from scipy import sparse
 
 import coldq
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import FEW_ROWS, run_affine, solve_large
+from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, run_affine, solve_large
 from coldq.solver.kernels import working_set
 from coldq.solver.large import residual, solve_sparse
 from coldq.solver.problem import AffineProblem, Divided
@@ -70,7 +70,7 @@ def test_budgets_never_need_another_method() -> None:
             problem.center, problem.gradient, 1.0, zeros, problem.weights, rows.A, rows.b,
             box.lower, box.upper,
         )  # fmt: skip
-        if N > 72:  # with fewer, another kernel would have helped
+        if N > MANY_ROWS:  # with fewer, another kernel would have helped
             assert residual_of(instance, answer.x, answer.multipliers) <= TOLERANCE
 
 
