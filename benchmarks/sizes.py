@@ -79,14 +79,22 @@ class Sweep:
         self.memory, self.again = kept["memory"], [tuple(pair) for pair in kept["again"]]
 
     def factor(self, before: int, after: int) -> float:
-        """How many times more a size costs, for a step of 1.5: small ones take larger steps."""
-        steps = max(1.0, np.log(after / before) / np.log(STEP))
-        return float((self.cost[after] / self.cost[before]) ** (1.0 / steps))
+        """How many times more a size costs, as it was last measured."""
+        known = {(first, second): factor for first, second, factor in self.again}
+        return known.get(
+            (before, after), per_step(before, after, self.cost[before], self.cost[after])
+        )
 
     def steepest(self) -> tuple[float, int]:
         """The largest factor between neighbours, and the size that it leads to."""
         pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
         return max((self.factor(a, b), b) for a, b in pairs)
+
+
+def per_step(before: int, after: int, cost: float, more: float) -> float:
+    """How many times more a step of 1.5 costs: the smallest whole numbers are further apart."""
+    steps = max(1.0, np.log(after / before) / np.log(STEP))
+    return float((more / cost) ** (1.0 / steps))
 
 
 def nbytes(*arrays: Any) -> int:
@@ -328,9 +336,8 @@ def measure(sweep: Sweep, draws: int, repeats: int, seconds: float) -> None:
                 for size in (before, after)
             ]
             rounds = [[best(cases, 2, sweep.clock) for cases in pair] for _ in range(3)]
-            for k, size in enumerate((before, after)):
-                sweep.cost[size] = float(np.median(np.min([r[k] for r in rounds], axis=0)))
-            sweep.again.append((before, after, sweep.factor(before, after)))
+            least, more = (float(np.median(np.min([r[k] for r in rounds], axis=0))) for k in (0, 1))
+            sweep.again.append((before, after, per_step(before, after, least, more)))
     gc.enable()
     sweep.memory = weigh(sweep.make(sweep.sizes[-1], 1)[0])
 
