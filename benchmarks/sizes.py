@@ -120,7 +120,8 @@ def steps(learner: coldq.COLDQ, N: int, reveal: Callable[[], Any], draws: int) -
 def size_of(given: Sequence[Any]) -> int:
     """Bytes of a step's data."""
     center, gradient, _, weights, rows, _ = given
-    return nbytes(center, gradient, weights, *(getattr(rows, name) for name in rows.cores))
+    names = {*rows.cores, "A"} if isinstance(rows, coldq.SparseAffine) else rows.cores
+    return nbytes(center, gradient, weights, *(getattr(rows, name) for name in names))
 
 
 def time_varying(N: int, p: int, draws: int) -> list[Case]:
@@ -168,7 +169,8 @@ def curved(kind: str, N: int, p: int, draws: int) -> list[Case]:
 
 def shares(N: int, p: int, draws: int) -> list[Case]:
     """Shares of p things that sum to one, under N rows."""
-    rng, domain = np.random.default_rng(N + p), coldq.Simplex(p)
+    rng = np.random.default_rng(N + p)
+    domain: Any = coldq.Simplex(p)
 
     def reveal() -> coldq.Feedback:
         rows = coldq.Affine(rng.random((N, p)), rng.uniform(0.3, 0.7, N))
