@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture dist clean
+	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -104,6 +104,10 @@ test-site: docs $(VENV)/.ready-browser
 # The picture of the front page.
 picture: $(SETUP)
 	$(BIN)/python examples/web_capacity.py docs/web-capacity.png
+
+# How cost grows with size, as a table and as the picture of docs/growth.md: a quarter of an hour.
+sizes: $(VENV)/.ready-bench
+	$(BIN)/python -m benchmarks.sizes --picture docs/growth.png
 
 # Wheel and sdist in dist/, checked; each is installed into an empty environment, in which the first
 # example of the README is run.

@@ -49,7 +49,7 @@ class Batch:
 def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     """Time the loop and our step in turns on `count` slots of the families' runs."""
     moments = [moment for family in families for moment in family.moments][:count]
-    batch = _stack([moment.slot for moment in moments])
+    batch = stack([moment.slot for moment in moments])
     constraint, domain = batch.constraint, batch.domain
     x, g = np.empty_like(batch.center), np.empty_like(batch.queue)
 
@@ -62,7 +62,7 @@ def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     def step() -> None:
         solve(*batch)
 
-    with _threads(None):
+    with threads_used(None):
         cores = thread_count()
     settings: tuple[tuple[Callable[[], None], str | None], ...] = (
         (loop, "1"), (step, "1"), (step, None),
@@ -70,14 +70,14 @@ def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     seconds = np.empty((rounds, len(settings)))
     for turn in range(-1, rounds):  # the first turn compiles and is overwritten
         for k, (function, threads) in enumerate(settings):
-            with _threads(threads):
+            with threads_used(threads):
                 seconds[turn, k], _ = timed(function)
     each = 1e6 * np.median(seconds, axis=0) / len(moments)
     ratios = np.median(seconds[:, 1:] / seconds[:, :1], axis=0)
     return Batch(len(moments), cores, *map(float, (*each, *ratios)))
 
 
-def _stack(slots: Sequence[Slot]) -> Slot:
+def stack(slots: Sequence[Slot]) -> Slot:
     def joined(arrays: list[Array]) -> Array:
         return np.ascontiguousarray(np.stack(arrays))
 
@@ -95,7 +95,7 @@ def _stack(slots: Sequence[Slot]) -> Slot:
 
 
 @contextmanager
-def _threads(count: str | None) -> Iterator[None]:
+def threads_used(count: str | None) -> Iterator[None]:
     """As many threads as told; by default all cores we may use."""
     before = os.environ.pop("COLDQ_THREADS", None)
     if count is not None:

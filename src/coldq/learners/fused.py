@@ -14,15 +14,16 @@ import numpy as np
 from numpy import empty, int64
 
 from coldq._values import Array, look_quickly
-from coldq.compiled.calls import CODE, STACK
+from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import is_large
+from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.queued import AFTER, STEP, queued_size, queued_step
+from coldq.solver.kernels.queued import AFTER, queued_size, queued_step
+from coldq.solver.kernels.working_set import code_of
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening
 
@@ -42,15 +43,12 @@ _ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
 def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
     """What a call with A of this shape takes; None if others are better at it."""
     n, p = shape[-2:]
-    if is_large(n, p):
+    if n > FEW_ROWS:
         return None
-    if affine_step.layout != STEP:
-        raise RuntimeError(f"{queued_step} is made for another step than {affine_step}")
     if len(_ready) >= MOST_SHAPES:
         _ready.clear()
     look_quickly()  # at the arrays of feedbacks to come
-    code = affine_step().__self__[CODE].view(np.float64)  # type: ignore[attr-defined]  # its card
-    _ready[shape] = made = queued_step(), code, queued_size(n, p), n, p
+    _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
 
 

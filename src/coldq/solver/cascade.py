@@ -1,7 +1,8 @@
 """Affine rows on a box, from the first attempt to the last.
 
-1. :func:`solve_affine`: the compiled kernel, for a single step or a batch.
-2. :func:`solve_large`: many rows or coordinates go to BLAS instead, one instance at a time.
+1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
+   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`).
+2. :func:`solve_large`: where most of many rows do hold x back, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
    that hard rows have no common point. Where there are many faces on the way, an interior-point
    method is asked first which rows decide.
@@ -23,6 +24,7 @@ from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.kernels.working_set import code_of, working_set_step, working_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
@@ -33,10 +35,10 @@ HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative
 # creeps; on a box every answer comes from the kernel that can.
 PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 HALF = np.array(0.5)  # alpha of a projection
-MANY_ROWS = 72  # above, passes on BLAS over few rows at a time beat the compiled loops
+FEW_ROWS = 16  # above, it pays to ask which of them hold x back
+MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
-MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
-SOME_ROWS = 16
+MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -48,8 +50,8 @@ def zeros_of(n: int) -> Array:
 
 
 def is_large(n: int, p: int) -> bool:
-    """Whether n rows in p coordinates go to :mod:`coldq.solver.large`, not to the kernel."""
-    return n > MANY_ROWS or (n > SOME_ROWS and n * p > MUCH_DATA)
+    """Whether :mod:`coldq.solver.large` is better than the kernel at n rows that all matter."""
+    return n > MANY_ROWS or (n > FEW_ROWS and n * p > MUCH_DATA)
 
 
 # By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
@@ -59,10 +61,18 @@ _singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
 
 def prepare_single(shape: tuple[int, ...]) -> bool:
     """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
-    size = scratch_size(*shape)
-    if is_large(*shape) or 8 * size > SMALL_BLOCK:
+    n, p = shape
+    if n <= FEW_ROWS:
+        kernel, size = affine_step(), scratch_size(n, p)
+    else:
+        many, code, size = working_set_step(), code_of(affine_step), working_size(n, p)
+
+        def kernel(*given: Any) -> Any:
+            return many(*given[:-4], code, *given[-4:])
+
+    if 8 * size > SMALL_BLOCK:
         return False
-    _singles[shape] = affine_step(), zeros_of(shape[0]), size
+    _singles[shape] = kernel, zeros_of(n), size
     return True
 
 
@@ -108,22 +118,36 @@ def solve_affine(
     zeros = zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
-    if A.size > MANY_ROWS and is_large(*A.shape[-2:]):
-        return solve_large(problem)
-    answer = answer or run_affine(problem, rounds)
+    answer = run_affine(problem, rounds, answer)
     if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
+        if is_large(*A.shape[-2:]):
+            return solve_large(problem, answer)
         answer, clash = rescue(problem, answer)
         raise_if_failed(answer, clash)
     return answer
 
 
-def run_affine(problem: AffineProblem, rounds: Array = PATIENT) -> Step:
-    """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
-    common point) or NaN."""
+def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | None = None) -> Step:
+    """The kernels alone: an answer whose residual may be large, infinite (hard rows without a
+    common point) or NaN. `found` is what the first of them says, if that is known."""
     n, p = problem.A.shape[-2:]
     cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
-    found = run_batch(affine_step(), (*problem, rounds), cores, shapes, scratch_size(n, p))
-    return new_tuple(Step, found)
+    if n <= FEW_ROWS:
+        size = scratch_size(n, p)
+        return found or new_tuple(
+            Step, run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
+        )
+    if found is None:
+        inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
+        found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
+    if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
+        return found
+    for where, one in members(problem, ~(found.residual <= TOLERANCE)):
+        size = scratch_size(n, p)
+        again = run_batch(affine_step(), (*one, rounds), cores, shapes, size)
+        for all_of_them, its in zip(found, again, strict=True):
+            all_of_them[where] = its
+    return found
 
 
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
@@ -199,18 +223,22 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     return Step(x, multipliers, residual if residual.ndim else residual[()])
 
 
-def solve_large(problem: AffineProblem) -> Step:
-    """The answers of a batch of large instances, one by one; raises if any has none."""
+def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
+    """The answers of a batch of large instances, one by one; raises if any has none.
+
+    Those are kept that are known already.
+    """
     from coldq.solver.extended import hard_rows_clash
 
     batch, n = problem.center.shape[:-1], problem.b.shape[-1]
-    x, multipliers = np.empty(problem.center.shape), np.empty((*batch, n))
-    worst, clash = np.empty(batch), np.zeros(batch, bool)
-    for where, one in members(problem, np.ones(batch, bool)):
+    if answer is None:
+        answer = Step(np.empty(problem.center.shape), np.empty((*batch, n)), np.full(batch, np.inf))
+    x, multipliers, worst = answer
+    clash = np.zeros(batch, bool)
+    for where, one in members(problem, ~(worst <= TOLERANCE)):
         x[where], multipliers[where], worst[where] = solve_large_one(one)
         if worst[where] > TOLERANCE:
             clash[where] = hard_rows_clash(as_dense(one))
-    answer = Step(x, multipliers, worst)
     if not (worst <= TOLERANCE).all():
         raise_if_failed(answer, clash)
     return answer
@@ -218,14 +246,12 @@ def solve_large(problem: AffineProblem) -> Step:
 
 def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
-    from coldq.solver.large import residual, solve_one
+    from coldq.solver.large import residual, solve_one, solve_sparse
 
     problem, double = one.divided(), 2.0 * float(one.alpha)
     if not np.isfinite(problem.y).all():
         return Step(problem.y, np.zeros_like(one.b), np.nan)
-    x, mu = solve_one(problem)
-    if problem.sparse and not residual(problem, x, mu) <= TOLERANCE:
-        x, mu = solve_one(problem, at_once=False)
+    x, mu = solve_sparse(problem) if problem.sparse else solve_one(problem)
     multipliers = np.where(
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )
@@ -265,11 +291,11 @@ def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:
     from coldq.solver.extended import hard_rows_clash
 
     with np.errstate(over="ignore", invalid="ignore"):
-        if is_large(*one.A.shape):
-            x, multipliers, off = solve_large_one(one)
-            return None if not off <= TOLERANCE and hard_rows_clash(one) else (x, multipliers)
         answer = run_affine(one)
         if not answer.residual <= TOLERANCE:
+            if is_large(*one.A.shape):
+                x, multipliers, off = solve_large_one(one)
+                return None if not off <= TOLERANCE and hard_rows_clash(one) else (x, multipliers)
             if not slowly:
                 return None
             answer, clash = rescue(one, answer)

@@ -27,9 +27,10 @@ import numpy as np
 from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
+from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
 from coldq.solver.interior_point import curvature, from_inside
-from coldq.solver.kernels.affine import dual_search
+from coldq.solver.kernels.affine import affine_step, dual_search
 from coldq.solver.kernels.large import (
     advance,
     corrected,
@@ -43,6 +44,8 @@ from coldq.solver.kernels.large import (
     to_move,
 )
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
+from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
+from coldq.solver.kernels.working_set import code_of
 from coldq.solver.problem import Divided
 
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
@@ -58,14 +61,39 @@ START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits
 Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
-def solve_one(problem: Divided, at_once: bool = True) -> tuple[Array, Array]:
+def solve_sparse(problem: Divided) -> tuple[Array, Array]:
+    """The same of sparse rows: few at a time by the kernel, or else by all the methods here.
+
+    Coordinates that no row enters are known at once and left out.
+    """
+    entered, A = problem.A.without_empty_columns()
+    if entered.size < problem.y.size:
+        y, lower, upper = (a[entered] for a in (problem.y, problem.lower, problem.upper))
+        x = problem.clip(problem.y)
+        x[entered], mu = solve_sparse(
+            Divided(y, A, problem.b, problem.lo, problem.hi, lower, upper)
+        )
+        return x, mu
+    (n, p), entries = A.shape, A.parts[0].size
+    x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
+    memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
+    rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
+    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code)
+    if found and residual(problem, x, mu) <= SETTLED:
+        return x, mu
+    x, mu = solve_one(problem, at_once=2 * n <= p)
+    if 2 * n <= p and not residual(problem, x, mu) <= TOLERANCE:
+        x, mu = solve_one(problem, at_once=False)
+    return x, mu
+
+
+def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
     """x and mu of an instance; whether they are the answer is for the residual to say.
 
     Of many rows few hold x back. So the rows most violated at the start are solved for first, then
-    those that their answer violates are added, as many at most as there are already. Sparse rows
-    cost little: all that are violated are added at once, and all there are where these are more
-    than the coordinates, or where no system gets larger than they; if that fails, not `at_once`.
-    Where few do not end soon, most rows are likely to matter, and all are taken unless far more.
+    those that their answer violates are added, as many at most as there are already; `at_once` all
+    there are. Where few do not end soon, most rows are likely to matter, and all are taken unless
+    far more.
     """
     y, A, b, lo, hi, _, _ = problem
     n = b.size
@@ -84,9 +112,8 @@ def solve_one(problem: Divided, at_once: bool = True) -> tuple[Array, Array]:
         added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
-        if problem.sparse and at_once:
-            if n <= x.size or added.size + chosen.sum() > x.size:
-                added = np.flatnonzero(~fixed)
+        if at_once:
+            added = np.flatnonzero(~fixed)
         elif added.size > count:
             depth = np.abs(g[added]) / length[added]
             added = added[np.argpartition(depth, -count)[-count:]]

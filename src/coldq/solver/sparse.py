@@ -61,6 +61,17 @@ class SparseRows:
         add_outer_products()(*self.parts, place, weight, H)
         return H
 
+    def without_empty_columns(self) -> tuple[np.ndarray, SparseRows]:
+        """The columns that have entries, and the matrix of these; itself, if all have."""
+        data, indices, indptr = self.parts
+        has_any = np.zeros(self.shape[1], bool)
+        has_any[indices] = True
+        entered = np.flatnonzero(has_any)
+        if entered.size == self.shape[1]:
+            return entered, self
+        place = np.cumsum(has_any) - 1
+        return entered, SparseRows((data, place[indices], indptr), entered.size)
+
     def toarray(self) -> Array:
         out = np.zeros(self.shape)
         out[np.repeat(np.arange(self.shape[0]), np.diff(self.parts[2])), self.parts[1]] = (

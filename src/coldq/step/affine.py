@@ -14,7 +14,6 @@ from coldq.solver.ball import run_ball, run_balls
 from coldq.solver.cascade import (
     HASTY,
     HUGE,
-    MANY_ROWS,
     explained,
     new_tuple,
     solve_affine,
@@ -25,7 +24,7 @@ from coldq.solver.problem import HINGE, AffineProblem, BallProblem, BallRow
 from coldq.solver.sparse import SparseRows
 from coldq.step.slot import Slot
 
-MUCH_SPARSE = 20_000  # N p above which even few sparse rows cost less as such than as dense ones
+MUCH_SPARSE = 20_000  # N p above which sparse rows cost less as such than as dense ones
 
 
 def solve_rows(slot: Slot) -> Step:
@@ -98,10 +97,10 @@ def solve_unconstrained(slot: Slot) -> Step:
 
 
 def solve_sparse(slot: Slot) -> Step:
-    """Sparse rows; few of them, and those beside a domain's own, are solved as dense ones."""
+    """Sparse rows; small ones, and those beside a domain's own, are solved as dense ones."""
     center, gradient, alpha, weights, _, constraint, domain = slot
     n, p = constraint.shape
-    if not (n > MANY_ROWS or n * p > MUCH_SPARSE) or type(domain) is not Box:
+    if n * p <= MUCH_SPARSE or type(domain) is not Box:
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(slot._replace(constraint=rows))
     return solve_large(

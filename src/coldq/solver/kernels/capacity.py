@@ -82,6 +82,7 @@ def solve_capacity(
             if reachable < demand:
                 return math.inf, math.inf
         left, right = lo, limit
+        at_limit = False
         mu = lo + (demand - capacity) / rise if rise > 0.0 else max(2.0 * lo, 1.0)
         for _ in range(200):
             mu = min(mu, limit)
@@ -100,6 +101,9 @@ def solve_capacity(
             proposal = mu * math.exp(ratio)
             if left < proposal and proposal < right:
                 mu = proposal
+            elif gap > 0.0 and right == limit and not at_limit:
+                mu = limit  # where the weight may be too small to meet the demand
+                at_limit = True
             elif right < math.inf:
                 mu = math.sqrt(left * right) if left > 0.0 else 0.5 * right
             else:

@@ -1,0 +1,269 @@
+"""Many affine rows on a box, of which few hold x back.
+
+The dual is maximised over a *working set* of multipliers, the others resting at their bounds: those
+between their bounds, and those of the rows that x violates most. Each round goes up, so that no set
+comes twice, and costs one pass over A beside a step with few rows. That step is
+:data:`~coldq.solver.kernels.affine.affine_step`, called by the address of its code; it starts where
+the last round ended, because it is asked for the change of the multipliers.
+"""
+
+import math
+
+from typing import Any
+
+import numpy as np
+
+from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
+from coldq.compiled.calls import CODE, run_at, words
+from coldq.solver.constants import ROW_TOLERANCE, X_FLOOR
+from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
+from coldq.solver.kernels.piece import (
+    CHOSEN, COLUMNS, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
+    affine_residual, give_multipliers, judged, memory_of, set_row_values,
+)  # fmt: skip
+from coldq.solver.kernels.queued import ITS_OPERANDS, ITS_SIZES, STEP
+
+FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
+ALL = 12  # violated rows: no more than these are all taken
+MOST = 64  # rows of a set: with more, passes on BLAS are faster
+ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
+WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
+NUMBERS = 2  # alpha, and rounds
+ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
+ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
+
+
+def code_of(step: Any) -> Any:
+    """The address of a step's code, as the kernels take it that call it."""
+    if step.layout != STEP:
+        raise RuntimeError(f"there are kernels made for another step than {step}")
+    return step().__self__[CODE].view(np.float64)  # of its card
+
+
+def working_size(n: int, p: int) -> int:
+    """How many numbers an instance needs to work in."""
+    m = min(n, MOST)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    return own + ITS_ROWS * m + m * p + COLUMNS * p + (HESSIAN + 2 * m) * m
+
+
+@inlined
+def is_wrong(rows, k):
+    """Whether a multiplier has room to go where g pushes it."""
+    tolerance = ROW_TOLERANCE * rows[SCALE, k]
+    g, mu = rows[G, k], rows[MU, k]
+    return (g > tolerance and mu < rows[HI, k]) or (g < -tolerance and mu > rows[LO, k])
+
+
+@compiled
+def begin_all(
+    half, center, gradient, floor, weights, compliance, A, b, lower, upper, columns, rows, x
+):  # fmt: skip
+    """Set y, the multipliers nearest to zero, and x and g that belong to them.
+
+    NaN without a y, infinite if a row that is constant on X cannot hold, else 0.
+    """
+    n, p = A.shape
+    finite = 0.0
+    for i in range(p):
+        y = center[i] - gradient[i] * half
+        columns[Y, i] = y
+        columns[Z, i] = y
+        columns[W, i] = 1.0 if lower[i] < upper[i] else 0.0
+        finite += 0.0 * y
+    if not (finite == 0.0):
+        return math.nan
+    for k in range(n):
+        rows[LO, k] = floor[k] * half
+        rows[HI, k] = weights[k] * half
+        rows[SOFT, k] = compliance[k] / half
+        mu = min(max(0.0, rows[LO, k]), rows[HI, k])
+        rows[MU, k] = mu
+        rows[SIDE, k] = 0.0
+        if mu != 0.0:
+            for i in range(p):
+                columns[Z, i] -= mu * A[k, i]
+    for i in range(p):
+        x[i] = min(max(columns[Z, i], lower[i]), upper[i])
+    for k in range(n):
+        value = 0.0
+        size = 0.0
+        norm = 0.0
+        for i in range(p):
+            value += A[k, i] * x[i]
+            size += abs(A[k, i]) * max(abs(x[i]), X_FLOOR)
+            norm += columns[W, i] * A[k, i] * A[k, i]
+        soft = rows[SOFT, k] * rows[MU, k]
+        rows[G, k] = value - b[k] - soft
+        rows[SCALE, k] = size + abs(b[k]) + abs(soft)
+        rows[NORM, k] = norm + rows[SOFT, k]
+        if rows[NORM, k] == 0.0 and rows[G, k] != 0.0:
+            # The row is constant on X: its multiplier is at a bound, once and for all.
+            rows[MU, k] = rows[HI, k] if rows[G, k] > 0.0 else rows[LO, k]
+            if abs(rows[MU, k]) == math.inf:
+                return math.inf
+    return 0.0
+
+
+@inlined
+def violated(rows, n):
+    """How many rows are wrong that were not in the last working set; rows[SIDE] says who was."""
+    count = 0
+    for k in range(n):
+        if rows[SIDE, k] == 0.0 and rows[NORM, k] > 0.0 and is_wrong(rows, k):
+            count += 1
+    return count
+
+
+@compiled
+def choose(rows, n, room):
+    """List the next working set in rows[CHOSEN]; how many, -1 if too many.
+
+    All multipliers between their bounds belong to it, and of the rows that x violates those it
+    violates most: as many as there is room for, or as are between their bounds, if that is more.
+    """
+    m = 0
+    for k in range(n):
+        rows[SIDE, k] = 0.0
+        rows[GAIN, k] = -1.0
+        if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]:
+            if m > MOST - FIRST:
+                return -1
+            rows[CHOSEN, m] = k
+            rows[SIDE, k] = 1.0
+            m += 1
+        elif rows[NORM, k] > 0.0 and is_wrong(rows, k):
+            rows[GAIN, k] = abs(rows[G, k]) / math.sqrt(rows[NORM, k])
+    for _ in range(min(max(room, m), MOST - m)):
+        deepest = -1
+        depth = -1.0
+        for k in range(n):
+            if rows[GAIN, k] > depth:
+                depth = rows[GAIN, k]
+                deepest = k
+        if deepest < 0:
+            break
+        rows[GAIN, deepest] = -1.0
+        rows[CHOSEN, m] = deepest
+        rows[SIDE, deepest] = 1.0
+        m += 1
+    return m
+
+
+@compiled
+def pose(A, b, columns, rows, m, its_columns, its_rows, its_A):
+    """Put down the problem of how the chosen multipliers change."""
+    n, p = A.shape
+    for i in range(p):
+        its_columns[ITS_Y, i] = columns[Y, i]
+    for k in range(n):
+        mu = rows[MU, k]
+        if mu != 0.0:
+            for i in range(p):
+                its_columns[ITS_Y, i] -= mu * A[k, i]
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        mu, soft = rows[MU, k], rows[SOFT, k]
+        its_rows[ITS_B, a] = b[k] + soft * mu
+        its_rows[ITS_LO, a] = rows[LO, k] - mu
+        its_rows[ITS_HI, a] = rows[HI, k] - mu
+        its_rows[ITS_SOFT, a] = soft
+        for i in range(p):
+            its_A[a, i] = A[k, i]
+
+
+@inlined
+def change(rows, its_rows, m):
+    """Add to the chosen multipliers what was found; what is at a bound is so exactly."""
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        d = its_rows[ITS_D, a]
+        if d >= its_rows[ITS_HI, a]:
+            rows[MU, k] = rows[HI, k]
+        elif d <= its_rows[ITS_LO, a]:
+            rows[MU, k] = rows[LO, k]
+        else:
+            rows[MU, k] = min(max(rows[MU, k] + d, rows[LO, k]), rows[HI, k])
+
+
+@inlined
+def told(at, residual):
+    """Put down the residual where it is wanted, and return it."""
+    if at[15] != 0:
+        vector(at[15], 1)[0] = residual
+    return residual
+
+
+@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(),(s)->(p),(n),()?")
+def working_set_step(sizes, at):
+    """Affine rows on a box: as :func:`affine_step`, whose code's address comes before the memory.
+
+    NaN where a working set gets too large, or anything else goes wrong.
+    """
+    p, n, s = sizes[0], sizes[1], sizes[2]
+    most = min(n, MOST)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    rest = COLUMNS * p + (HESSIAN + 2 * most) * most
+    memory = memory_of(at[12], s, at[16], own + ITS_ROWS * most + most * p + rest)
+    if memory == 0:
+        return told(at, math.nan)
+    its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
+    half_at = memory + 8 * (ITS_SIZES + ITS_OPERANDS)
+    columns_at = half_at + 8 * NUMBERS
+    its_columns_at = columns_at + 8 * COLUMNS * p
+    rows_at = its_columns_at + 8 * ITS_COLUMNS * p
+    its_rows_at = rows_at + 8 * HESSIAN * n
+    its_A_at = its_rows_at + 8 * ITS_ROWS * most
+
+    center, gradient = vector(at[0], p), vector(at[1], p)
+    alpha, floor, weights = vector(at[2], 1)[0], vector(at[3], n), vector(at[4], n)
+    A, b = matrix(at[6], n, p), vector(at[7], n)
+    lower, upper, rounds = vector(at[8], p), vector(at[9], p), vector(at[10], 1)[0]
+    x, multipliers = vector(at[13], p), vector(at[14], n)
+    columns, rows = matrix(columns_at, COLUMNS, p), matrix(rows_at, HESSIAN, n)
+    its_columns = matrix(its_columns_at, ITS_COLUMNS, p)
+    its_rows, its_A = matrix(its_rows_at, ITS_ROWS, most), matrix(its_A_at, most, p)
+
+    begun = begin_all(
+        0.5 / alpha, center, gradient, floor, weights, vector(at[5], n), A, b, lower, upper,
+        columns, rows, x,
+    )  # fmt: skip
+    if not (begun == 0.0):
+        return told(at, begun)
+    numbers = vector(half_at, NUMBERS)
+    numbers[0] = 0.5
+    for i in range(p):
+        its_columns[ITS_GRADIENT, i] = 0.0
+    refreshed = 0
+    off = math.nan
+    for _ in range(ROUNDS + CHEAP // (n * p)):
+        wrong = violated(rows, n)
+        if wrong == 0:
+            off = affine_residual(x, A, lower, upper, columns, rows)
+            if off <= REFRESH_ABOVE or refreshed == 2:
+                break
+            refreshed += 1  # ``y - A'mu`` will be formed afresh
+        m = choose(rows, n, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
+        if m < 0:
+            return told(at, math.nan)
+        if m == 0:
+            break
+        numbers[1] = WORK / (m * m * m)
+        pose(A, b, columns, rows, m, its_columns, its_rows, its_A)
+        its_sizes[0], its_sizes[1], its_sizes[2] = p, m, rest
+        its[0], its[1], its[2] = its_columns_at, its_columns_at + 8 * p, half_at
+        its[3], its[4] = its_rows_at + 8 * ITS_LO * most, its_rows_at + 8 * ITS_HI * most
+        its[5], its[6] = its_rows_at + 8 * ITS_SOFT * most, its_A_at
+        its[7], its[8], its[9] = its_rows_at + 8 * ITS_B * most, at[8], at[9]
+        its[10], its[11], its[12] = half_at + 8, its_A_at + 8 * most * p, at[13]
+        its[13], its[14], its[15] = its_rows_at + 8 * ITS_D * most, 0, 0
+        found = run_at(words(at[11], 1)[0], memory, memory + 8 * ITS_SIZES)
+        if not (found < UNSETTLED):
+            return told(at, found)
+        change(rows, its_rows, m)
+        set_row_values(A, b, x, rows)
+    else:
+        return told(at, math.nan)
+    give_multipliers(alpha, floor, weights, rows, multipliers)
+    off = judged(off, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
+    return told(at, off)

@@ -1,0 +1,126 @@
+"""More than a few affine rows, taken a few at a time: the same answers, and no fewer of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import coldq
+from coldq.solver.answer import TOLERANCE
+from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, run_affine, solve_large
+from coldq.solver.kernels import working_set
+from coldq.solver.large import residual, solve_sparse
+from coldq.solver.problem import AffineProblem, Divided
+from coldq.solver.sparse import SparseRows
+from coldq.step.reference import reference_step
+from tests.instances import CATEGORIES, Instance, make_instance, residual_of
+
+N_MANY = 17  # the least that are many
+
+
+def budgets(rng: np.random.Generator, N: int, p: int) -> tuple[coldq.Affine, coldq.Box]:
+    A = rng.random((N, p))
+    return coldq.Affine(A, 0.4 * A.sum(axis=1) * rng.uniform(0.8, 1.1, N)), coldq.Box(0, 1, dim=p)
+
+
+def test_sixteen_rows_are_few_and_seventeen_many() -> None:
+    assert FEW_ROWS == N_MANY - 1
+
+
+@pytest.mark.parametrize("least", [N_MANY, 40, 80])
+def test_every_one_of_many_degenerate_steps_is_solved(least: int) -> None:
+    rng = np.random.default_rng(least)
+    for k in range(len(CATEGORIES) * 8):
+        category = CATEGORIES[k % len(CATEGORIES)]
+        N, p = least + int(rng.integers(0, 40)), int(rng.integers(1, 40))
+        instance = make_instance(rng, category, N, p)
+        step = instance.solve()
+        assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
+
+
+@pytest.mark.parametrize(("N", "p"), [(17, 3), (40, 10), (60, 100), (200, 20), (300, 300)])
+def test_no_answer_is_worse_than_the_oracles(N: int, p: int) -> None:
+    rng = np.random.default_rng(N)
+    rows, box = budgets(rng, N, p)
+    center, gradient = rng.random(p), 3.0 * rng.standard_normal(p)
+    for weight in (0.05, 2500.0):
+        step = coldq.penalised_step(center, gradient, 1.0, weight, rows, box)
+        _, value = reference_step(center, gradient, 1.0, weight, rows, box)
+        move = step.x - center
+        ours = gradient @ move + move @ move
+        ours += weight * np.maximum(rows.value(step.x), 0.0).sum()
+        assert ours <= value + 1e-7 * (1.0 + abs(value))
+
+
+def test_budgets_never_need_another_method() -> None:
+    """The other methods would answer too, some hundred times later: here the first one must."""
+    rng = np.random.default_rng(4)
+    for N, p in ((17, 5), (50, 30), (100, 1000), (400, 30), (1000, 100)):
+        rows, box = budgets(rng, N, p)
+        zeros = np.zeros(N)
+        problem = AffineProblem(
+            rng.random(p), rng.normal(0.0, 2.0, p), np.array(1.0), zeros, np.full(N, 2500.0),
+            zeros, rows.A, rows.b, box.lower, box.upper,
+        )  # fmt: skip
+        answer = run_affine(problem)
+        instance = Instance(
+            problem.center, problem.gradient, 1.0, zeros, problem.weights, rows.A, rows.b,
+            box.lower, box.upper,
+        )  # fmt: skip
+        if N > MANY_ROWS:  # with fewer, another kernel would have helped
+            assert residual_of(instance, answer.x, answer.multipliers) <= TOLERANCE
+
+
+def test_a_batch_gives_the_bits_of_one_by_one_also_where_some_need_another_method() -> None:
+    rng = np.random.default_rng(5)
+    A, b = rng.normal(size=(6, 60, 30)), rng.uniform(-0.5, 1.0, (6, 60))
+    A[::2], b[::2] = np.abs(A[::2]), 5.0
+    box, prices = coldq.Box(0.0, 5.0, dim=30), 3.0 * rng.normal(size=(6, 30))
+    center = np.broadcast_to(box.start(), (6, 30))
+    together = coldq.penalised_step(center, prices, 1.0, 25.0, coldq.Affine(A, b), box)
+    assert together.residual.max() <= TOLERANCE
+    for k in range(6):
+        alone = coldq.penalised_step(center[k], prices[k], 1.0, 25.0, coldq.Affine(A[k], b[k]), box)
+        assert alone.x.tobytes() == together.x[k].tobytes()
+        assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
+
+
+@pytest.mark.parametrize(("N", "p"), [(30, 60), (60, 15), (200, 400)])
+def test_sparse_rows_of_every_kind_are_solved(N: int, p: int) -> None:
+    rng, seen = np.random.default_rng(N), Counter()
+    for k in range(len(CATEGORIES) * 3):
+        category = CATEGORIES[k % len(CATEGORIES)]
+        instance = make_instance(rng, category, N, p)
+        A = instance.A * (rng.random((N, p)) < 4.0 / p)
+        A[:, rng.random(p) < 0.3] = 0.0  # coordinates that no row enters
+        # What thinning has taken from hard rows comes off their limits: they keep a common point.
+        inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
+        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
+        thin = SparseRows.of(sparse.csr_array(A))
+        step = solve_large(instance.problem()._replace(A=thin))
+        assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
+        seen[category] += 1
+    assert len(seen) == len(CATEGORIES)
+
+
+def test_a_coordinate_that_no_row_enters_is_clipped() -> None:
+    A = np.zeros((3, 6))
+    A[:, [1, 4]] = [[1.0, 1.0], [2.0, 0.0], [0.0, 1.0]]
+    y = np.array([-1.0, 0.9, 0.5, 7.0, 0.8, 0.2])
+    zeros, ones = np.zeros(6), np.ones(6)
+    thin = Divided(y, SparseRows.of(sparse.csr_array(A)), np.ones(3), np.zeros(3),
+                   np.full(3, 1e3), zeros, ones)  # fmt: skip
+    x, mu = solve_sparse(thin)
+    # x_2 + x_5 = 1 and 2 x_2 <= 1 both bind: x_2 = 1/2, x_5 = 1/2.
+    np.testing.assert_allclose(x, [0.0, 0.5, 0.5, 1.0, 0.5, 0.2])
+    np.testing.assert_allclose(mu, [0.3, 0.05, 0.0], atol=1e-12)
+    assert residual(thin, x, mu) <= TOLERANCE
+
+
+def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
+    for N, p in ((1000, 1000), (300, 10_000), (10_000, 100)):
+        assert working_set.working_size(N, p) <= 0.3 * N * p
