@@ -68,6 +68,23 @@ address_of: Any = Special("address_of")  # address_of(array, offset)
 # What rounding took from a product of two floats: below(a, b, a * b), exactly.
 below: Any = Special("below")
 
+# Numbers side by side in the processor's lanes, or one number: a function written with these is
+# compiled for what it is called with. Operators and comparisons go lane by lane; & and | join
+# flags.
+four: Any = Special("four")  # four(): zeros in four lanes
+eight: Any = Special("eight")
+spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
+lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`
+put_lane: Any = Special("put_lane")  # put_lane(address, i, value)
+fused: Any = Special("fused")  # fused(a, b, c): a b + c, rounded once where the processor does so
+without: Any = Special("without")  # without(a, b, c): c - a b, likewise
+larger: Any = Special("larger")  # larger(a, b): b if b > a else a
+smaller: Any = Special("smaller")
+length: Any = Special("length")  # length(a): |a|
+chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere
+anywhere: Any = Special("anywhere")  # anywhere(flags): whether one is set
+fourfold: Any = Special("fourfold")  # fourfold(four): the sum of four lanes, (0 + 2) + (1 + 3)
+
 _building = threading.RLock()
 
 

@@ -1,0 +1,634 @@
+"""Affine rows on a box, few of both: several instances side by side, or one alone.
+
+The ordinary way of :mod:`~coldq.solver.kernels.affine`: hinges with finite weights, a handful of
+Newton steps, nothing in doubt. It is written for one number or for one in each of the processor's
+lanes, and nothing in it may be reordered: a sum of p terms has four partial sums, of every fourth
+term, that are joined as (0 + 2) + (1 + 3), and the last p mod 4 terms one after another; a product
+is fused with a sum where that is written. So an instance's bits do not depend on those beside it,
+nor on the compiler. An instance out of the ordinary is left to the general kernel, from its start.
+"""
+
+import math
+
+from coldq.compiled import (
+    address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
+    lane_at, larger, length, put_lane, smaller, spread, vector, without,
+)  # fmt: skip
+from coldq.compiled.calls import run_at, words
+from coldq.solver.constants import (
+    LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR,
+)  # fmt: skip
+from coldq.solver.kernels.piece import COLUMNS, HESSIAN
+
+MOST_ROWS = 3  # sums over rows then have one order
+MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
+WIDE = 8  # instances side by side
+
+# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, the
+# piece's Hessian, and single ones.
+Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
+B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE = range(9)
+STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
+OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
+# Of the piece of one instance
+GAIN, DOWN, UP, STEP, RHS, SIDE, PICKED, FREED, QUADRATIC = range(9)
+FACTOR = QUADRATIC + MOST_ROWS
+SHORT = MOST_ROWS * (FACTOR + MOST_ROWS)
+
+MOST_STEPS = 6  # Newton steps; later ones of the general kernel look for flat rows
+MOST_PLACES = 12  # of a line search
+EVENLY = 1e-12  # of a direction's squared length: with more curvature no stretch is flat
+SURE = 0.5e-12  # a residual that needs no second look, with a margin for its own rounding
+SOUND_NORM = 1e-200  # of a row
+
+
+def lanes_size(n: int, p: int, wide: int) -> int:
+    """How many numbers so many instances need to work in."""
+    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES) + SHORT + p
+
+
+@exact_inlined
+def clipped(z, least, most):
+    return smaller(larger(z, least), most)
+
+
+@exact_inlined
+def is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
+    """Set y and x without multipliers: 1 if that is the answer, 0 if not, -1 without y."""
+    whole = p - p % 4
+    finite = four()
+    for i in range(0, whole, 4):
+        at = 8 * i
+        new = without(lane_at(gradient + at, 0, finite), half, lane_at(center + at, 0, finite))
+        put_lane(y + at, 0, new)
+        least, most = lane_at(lower + at, 0, finite), lane_at(upper + at, 0, finite)
+        put_lane(x + at, 0, clipped(new, least, most))
+        finite = finite + 0.0 * new
+    total = fourfold(finite)
+    for i in range(whole, p):
+        new = without(lane_at(gradient, i, 0.0), half, lane_at(center, i, 0.0))
+        put_lane(y, i, new)
+        put_lane(x, i, clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0)))
+        total += 0.0 * new
+    if not (total == 0.0):
+        return -1
+    quiet = True
+    for k in range(n):
+        row = A + 8 * k * p
+        parts = four()
+        for i in range(0, whole, 4):
+            parts = fused(lane_at(row + 8 * i, 0, parts), lane_at(x + 8 * i, 0, parts), parts)
+        g = fourfold(parts)
+        for i in range(whole, p):
+            g = fused(lane_at(row, i, 0.0), lane_at(x, i, 0.0), g)
+        g -= lane_at(b, k, 0.0)
+        quiet = quiet and (g <= 0.0 or (g >= 0.0 and lane_at(weights, k, 0.0) == 0.0))
+    return 1 if quiet else 0
+
+
+@exact_inlined
+def take(wide, lane, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory):
+    """Put an instance into its lane."""
+    here = memory + 8 * lane
+    for i in range(p):
+        put_lane(here, (Y * p + i) * wide, lane_at(y, i, 0.0))
+        put_lane(here, (CENTER * p + i) * wide, lane_at(center, i, 0.0))
+        put_lane(here, (LEAST * p + i) * wide, lane_at(lower, i, 0.0))
+        put_lane(here, (MOST * p + i) * wide, lane_at(upper, i, 0.0))
+    for i in range(n * p):
+        put_lane(here, (MATRIX * p + i) * wide, lane_at(A, i, 0.0))
+    rows = here + 8 * wide * (MATRIX + n) * p
+    state = OPEN
+    for k in range(n):
+        weight = lane_at(weights, k, 0.0)
+        put_lane(rows, (B * n + k) * wide, lane_at(b, k, 0.0))
+        put_lane(rows, (WEIGHT * n + k) * wide, weight)
+        put_lane(rows, (HI * n + k) * wide, weight * half)
+        if not (weight >= 0.0 and weight < math.inf):
+            state = LEFT
+    singles = rows + 8 * wide * (PIECE + n) * n
+    put_lane(singles, STATE * wide, state)
+    put_lane(singles, ALPHA * wide, alpha)
+
+
+@exact_inlined
+def set_values(like, n, p, columns, A, rows):
+    """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    for k in range(n):
+        g0, g1, g2, g3 = zero, zero, zero, zero
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        for i in range(whole):
+            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
+            g0, g1, g2, g3 = g1, g2, g3, fused(a, x, g0)
+            s0, s1, s2, s3 = s1, s2, s3, fused(length(a), larger(length(x), X_FLOOR), s0)
+        value, size = (g0 + g2) + (g1 + g3), (s0 + s2) + (s1 + s3)
+        for i in range(whole, p):
+            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
+            value = fused(a, x, value)
+            size = fused(length(a), larger(length(x), X_FLOOR), size)
+        b = lane_at(rows, B * n + k, like)
+        put_lane(rows, G * n + k, value - b)
+        put_lane(rows, SCALE * n + k, size + length(b))
+
+
+@exact_inlined
+def free_entry(like, p, columns, row, i, z_line):
+    """A row's entry where a coordinate is strictly inside its bounds, else 0."""
+    least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+    z = lane_at(columns, z_line * p + i, like)
+    free = chosen((least < z) & (z < most), spread(1.0, like), 0.0)
+    return free * lane_at(row, i, like)
+
+
+@exact_inlined
+def free_product(like, p, columns, one, other):
+    """The product of two rows over the coordinates that are strictly inside their bounds."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    for i in range(whole):
+        a = free_entry(like, p, columns, one, i, Z)
+        s0, s1, s2, s3 = s1, s2, s3, fused(a, lane_at(other, i, like), s0)
+    total = (s0 + s2) + (s1 + s3)
+    for i in range(whole, p):
+        a = free_entry(like, p, columns, one, i, Z)
+        total = fused(a, lane_at(other, i, like), total)
+    return total
+
+
+@exact_inlined
+def begin(like, n, p, columns, A, rows):
+    """Set what the iteration starts from."""
+    whole = p - p % 4
+    zero, unit = spread(0.0, like), spread(1.0, like)
+    for i in range(p):
+        y = lane_at(columns, Y * p + i, like)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        put_lane(columns, Z * p + i, y)
+        put_lane(columns, X * p + i, clipped(y, least, most))
+        put_lane(columns, W * p + i, chosen(least < most, unit, zero))
+    for k in range(n):
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        for i in range(whole):
+            a = lane_at(A, k * p + i, like)
+            s0, s1, s2, s3 = s1, s2, s3, fused(lane_at(columns, W * p + i, like) * a, a, s0)
+        norm = (s0 + s2) + (s1 + s3)
+        for i in range(whole, p):
+            a = lane_at(A, k * p + i, like)
+            norm = fused(lane_at(columns, W * p + i, like) * a, a, norm)
+        put_lane(rows, NORM * n + k, norm)
+        put_lane(rows, MU * n + k, zero)
+    set_values(like, n, p, columns, A, rows)
+
+
+@exact_inlined
+def solve_freed(short, count):
+    """Solve ``H d = RHS`` over the freed rows of the piece by LDL'."""
+    for a in range(count):
+        i = int(short[FREED * MOST_ROWS + a])
+        for c in range(a + 1):
+            j = int(short[FREED * MOST_ROWS + c])
+            s = short[(QUADRATIC + i) * MOST_ROWS + j]
+            for e in range(c):
+                both = short[(FACTOR + a) * MOST_ROWS + e] * short[(FACTOR + c) * MOST_ROWS + e]
+                s = without(both, short[(FACTOR + e) * MOST_ROWS + e], s)
+            if c < a:
+                s = s / short[(FACTOR + c) * MOST_ROWS + c]
+            else:
+                s = larger(s, 1e-14 * short[(QUADRATIC + i) * MOST_ROWS + i])
+            short[(FACTOR + a) * MOST_ROWS + c] = s
+        s = short[RHS * MOST_ROWS + i]
+        for e in range(a):
+            j = int(short[FREED * MOST_ROWS + e])
+            s = without(short[(FACTOR + a) * MOST_ROWS + e], short[STEP * MOST_ROWS + j], s)
+        short[STEP * MOST_ROWS + i] = s
+    for a in range(count - 1, -1, -1):
+        i = int(short[FREED * MOST_ROWS + a])
+        s = short[STEP * MOST_ROWS + i] / short[(FACTOR + a) * MOST_ROWS + a]
+        for e in range(a + 1, count):
+            j = int(short[FREED * MOST_ROWS + e])
+            s = without(short[(FACTOR + e) * MOST_ROWS + a], short[STEP * MOST_ROWS + j], s)
+        short[STEP * MOST_ROWS + i] = s
+
+
+@exact
+def maximise_short(short_, m):
+    """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting; whether
+    it ended."""
+    short = vector(short_, SHORT)
+    for k in range(m):
+        short[SIDE * MOST_ROWS + k] = 0.0
+    for _ in range(6):
+        count = 0
+        for k in range(m):
+            side = short[SIDE * MOST_ROWS + k]
+            if side == 0.0:
+                short[FREED * MOST_ROWS + count] = k
+                count += 1
+            else:
+                bound = DOWN if side < 0.0 else UP
+                short[STEP * MOST_ROWS + k] = short[bound * MOST_ROWS + k]
+        for a in range(count):
+            i = int(short[FREED * MOST_ROWS + a])
+            s = short[GAIN * MOST_ROWS + i]
+            for k in range(m):
+                if short[SIDE * MOST_ROWS + k] != 0.0:
+                    h = short[(QUADRATIC + i) * MOST_ROWS + k]
+                    s = without(h, short[STEP * MOST_ROWS + k], s)
+            short[RHS * MOST_ROWS + i] = s
+        solve_freed(short, count)
+        ended = True
+        for k in range(m):
+            side, d = short[SIDE * MOST_ROWS + k], short[STEP * MOST_ROWS + k]
+            new = side
+            if side == 0.0:
+                if d < short[DOWN * MOST_ROWS + k]:
+                    new = -1.0
+                elif d > short[UP * MOST_ROWS + k]:
+                    new = 1.0
+            else:
+                slope = short[GAIN * MOST_ROWS + k]
+                for a in range(m):
+                    h = short[(QUADRATIC + k) * MOST_ROWS + a]
+                    slope = without(h, short[STEP * MOST_ROWS + a], slope)
+                if side * slope < 0.0:
+                    new = 0.0
+            short[RHS * MOST_ROWS + k] = new
+            ended = ended and new == side
+        if ended:
+            return True
+        for k in range(m):
+            short[SIDE * MOST_ROWS + k] = short[RHS * MOST_ROWS + k]
+    return False
+
+
+@exact_inlined
+def is_settled(wide, lane, n, rows):
+    """Whether no multiplier of a lane need move by much."""
+    settled = True
+    for k in range(n):
+        mu, g = rows[(MU * n + k) * wide + lane], rows[(G * n + k) * wide + lane]
+        tolerance = ROW_TOLERANCE * rows[(SCALE * n + k) * wide + lane]
+        stays = (mu <= 0.0 and g <= tolerance) or (
+            mu >= rows[(HI * n + k) * wide + lane] and g >= -tolerance
+        )
+        settled = settled and (stays or abs(g) <= tolerance)
+    return settled
+
+
+@exact_inlined
+def set_direction(wide, lane, n, rows, short_):
+    """Maximise the piece of a lane; False if that is not sure to go up."""
+    short = vector(short_, SHORT)
+    m = 0
+    for k in range(n):
+        mu, g = rows[(MU * n + k) * wide + lane], rows[(G * n + k) * wide + lane]
+        hi = rows[(HI * n + k) * wide + lane]
+        tolerance = ROW_TOLERANCE * rows[(SCALE * n + k) * wide + lane]
+        rows[(D * n + k) * wide + lane] = 0.0
+        if (mu <= 0.0 and g <= tolerance) or (mu >= hi and g >= -tolerance):
+            continue
+        short[PICKED * MOST_ROWS + m] = k
+        short[GAIN * MOST_ROWS + m] = g
+        short[DOWN * MOST_ROWS + m] = 0.0 - mu
+        short[UP * MOST_ROWS + m] = hi - mu
+        m += 1
+    for a in range(m):
+        k = int(short[PICKED * MOST_ROWS + a])
+        for c in range(a + 1):
+            j = int(short[PICKED * MOST_ROWS + c])
+            h = rows[(PIECE * n + k * n + j) * wide + lane]
+            if c == a:
+                h = fused(REGULARISATION, rows[(NORM * n + k) * wide + lane], h)
+            short[(QUADRATIC + a) * MOST_ROWS + c] = h
+            short[(QUADRATIC + c) * MOST_ROWS + a] = h
+    if m == 1:
+        d = short[GAIN * MOST_ROWS] / short[QUADRATIC * MOST_ROWS]
+        short[STEP * MOST_ROWS] = clipped(d, short[DOWN * MOST_ROWS], short[UP * MOST_ROWS])
+    elif not maximise_short(short_, m):
+        return False
+    start = 0.0
+    offset = 0.0
+    limit = math.inf
+    for a in range(m):
+        k = int(short[PICKED * MOST_ROWS + a])
+        d = short[STEP * MOST_ROWS + a]
+        rows[(D * n + k) * wide + lane] = d
+        start = fused(d, short[GAIN * MOST_ROWS + a], start)
+        offset = fused(d, rows[(B * n + k) * wide + lane], offset)
+        if d > 0.0:
+            limit = smaller(limit, short[UP * MOST_ROWS + a] / larger(d, TINY))
+        elif d < 0.0:
+            limit = smaller(limit, short[DOWN * MOST_ROWS + a] / smaller(d, -TINY))
+    single = (PIECE + n) * n * wide + lane
+    rows[single + START * wide] = start
+    rows[single + OFFSET * wide] = offset
+    rows[single + LIMIT * wide] = larger(limit, 1.0)
+    return start > 0.0
+
+
+@exact_inlined
+def slope_at(like, p, columns, t):
+    """The dual's slope along W less its offset, its curvature, and the squared length of W."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    a0, a1, a2, a3 = zero, zero, zero, zero
+    c0, c1, c2, c3 = zero, zero, zero, zero
+    steep = zero
+    for i in range(whole):
+        w, s = lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like)
+        s = without(t, w, s)
+        inside = clipped(
+            s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        )
+        a0, a1, a2, a3 = a1, a2, a3, fused(w, inside, a0)
+        c0, c1, c2, c3 = c1, c2, c3, chosen(s == inside, fused(w, w, c0), c0)
+        steep = fused(w, w, steep)
+    slope, curvature = (a0 + a2) + (a1 + a3), (c0 + c2) + (c1 + c3)
+    for i in range(whole, p):
+        w, s = lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like)
+        s = without(t, w, s)
+        inside = clipped(
+            s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        )
+        slope = fused(w, inside, slope)
+        curvature = curvature + chosen(s == inside, w * w, 0.0)
+        steep = fused(w, w, steep)
+    return slope, curvature, steep
+
+
+@exact_inlined
+def search(like, p, columns, singles):
+    """Where the dual stops rising along W, in each open lane; 0 in the others.
+
+    The safeguarded Newton iteration of the general kernel; a lane whose search meets anything
+    beside it is left to that.
+    """
+    start, offset = lane_at(singles, START, like), lane_at(singles, OFFSET, like)
+    limit, state = lane_at(singles, LIMIT, like), lane_at(singles, STATE, like)
+    zero, unit, endless = spread(0.0, like), spread(1.0, like), spread(math.inf, like)
+    left, right, t = zero, endless, unit
+    going = chosen(state == OPEN, unit, zero)  # 1 in lanes that search
+    found = zero
+    for _ in range(MOST_PLACES):
+        slope, curvature, steep = slope_at(like, p, columns, t)
+        slope = slope - offset
+        high = length(slope) > SEARCH_TOLERANCE * start
+        # Every place of a flat stretch would do, and the general kernel chooses.
+        flat = chosen(length(slope) <= 1e-6 * start, unit, zero)
+        flat = chosen(curvature > EVENLY * steep, zero, flat)
+        up = chosen(slope > 0.0, unit, zero)
+        beyond = chosen(t >= limit, up, zero)
+        ends = chosen(high, beyond, unit)
+        place = chosen(high, limit, t)
+        ahead = t + slope / larger(curvature, TINY)
+        above = chosen(up == 1.0, t, left)
+        below = chosen(up == 1.0, right, t)
+        middle = 0.5 * (above + below)
+        rising = chosen(curvature > 0.0, ahead, endless)
+        rising = smaller(chosen(rising >= below, middle, rising), limit)
+        falling = chosen(curvature > 0.0, ahead, above)
+        falling = chosen(falling <= above, middle, falling)
+        new = chosen(up == 1.0, rising, falling)
+        # In doubt, NaN included: left to the general kernel.
+        odd = chosen(high, chosen((above < new) & (new < endless), zero, unit), flat)
+        odd = chosen(ends == 1.0, chosen(high, zero, flat), odd) * going
+        state = chosen(odd == 1.0, LEFT, state)
+        done = going * larger(ends, odd)
+        found = chosen(done == 1.0, place, found)
+        going = chosen(done == 1.0, zero, going)
+        left, right, t = above, below, new
+        if not anywhere(going == 1.0):
+            break
+    state = chosen(going == 1.0, LEFT, state)
+    put_lane(singles, STATE, state)
+    return chosen(state == OPEN, found, zero)
+
+
+@exact_inlined
+def go_along(like, n, p, columns, A, rows, singles):
+    """Go along d as far as the dual rises."""
+    for i in range(p):
+        w = lane_at(rows, D * n, like) * lane_at(A, i, like)
+        for k in range(1, n):
+            w = fused(lane_at(rows, D * n + k, like), lane_at(A, k * p + i, like), w)
+        put_lane(columns, W * p + i, w)
+    t = search(like, p, columns, singles)
+    for k in range(n):
+        mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
+        step = t * lane_at(rows, D * n + k, like)
+        moved = chosen(step <= 0.0 - mu, 0.0, mu + step)
+        put_lane(rows, MU * n + k, chosen(step >= hi - mu, hi, moved))
+    for i in range(p):
+        z = without(t, lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like))
+        put_lane(columns, Z * p + i, z)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        put_lane(columns, X * p + i, clipped(z, least, most))
+    set_values(like, n, p, columns, A, rows)
+
+
+@exact_inlined
+def judge(like, n, p, columns, A, rows, singles):
+    """What the answers of settled lanes are worth, and their multipliers."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    largest, reach, worst = zero, zero, zero
+    for i in range(p):
+        largest = larger(largest, length(lane_at(columns, X * p + i, like)))
+    state = lane_at(singles, STATE, like)
+    for i in range(p):
+        y, x = lane_at(columns, Y * p + i, like), lane_at(columns, X * p + i, like)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        own, far = length(y), length(lane_at(columns, CENTER * p + i, like))
+        z, terms = y, own
+        for k in range(n):
+            term = lane_at(A, k * p + i, like) * lane_at(rows, MU * n + k, like)
+            z = z - term
+            terms = terms + length(term)
+        off = length(x - clipped(z, least, most))
+        state = chosen(off <= SURE * (terms + 1.0), state, LEFT)
+        reach = larger(reach, smaller(larger(0.0 - least, most), own + far))
+        off = chosen((least < z) & (z < most), fused(NOISE, terms - own, off), off)
+        size = larger((own + far) + length(x), LEAST_SIZE * largest)
+        worst = larger(worst, off / larger(size, TINY))
+    for k in range(n):
+        mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
+        b, hi = length(lane_at(rows, B * n + k, like)), lane_at(rows, HI * n + k, like)
+        least = LEAST_SIZE * chosen(b > 0.0, largest, larger(largest, reach))
+        s0, s1, s2, s3 = b, zero, zero, zero
+        for i in range(whole):
+            x = larger(length(lane_at(columns, X * p + i, like)), least)
+            s0, s1, s2, s3 = s1, s2, s3, fused(length(lane_at(A, k * p + i, like)), x, s0)
+        size = (s0 + s2) + (s1 + s3)
+        for i in range(whole, p):
+            x = larger(length(lane_at(columns, X * p + i, like)), least)
+            size = fused(length(lane_at(A, k * p + i, like)), x, size)
+        off = larger(worst, length(g) / larger(size, TINY))
+        worst = chosen(((mu > 0.0) & (g < 0.0)) | ((mu < hi) & (g > 0.0)), off, worst)
+        weight = lane_at(rows, WEIGHT * n + k, like)
+        given = smaller(larger(mu * (2.0 * lane_at(singles, ALPHA, like)), 0.0), weight)
+        given = chosen(mu <= 0.0, 0.0, given)
+        put_lane(rows, D * n + k, chosen(mu >= hi, weight, given))
+    put_lane(singles, RESIDUAL, worst)
+    put_lane(singles, STATE, chosen(worst < math.inf, state, LEFT))
+
+
+@exact_inlined
+def solve_lanes(like, wide, live, n, p, memory, short):
+    """Solve the instances in the first `live` lanes: SETTLED then, or LEFT as they were taken."""
+    columns, A = memory, memory + 8 * wide * MATRIX * p
+    rows = A + 8 * wide * n * p
+    singles = rows + 8 * wide * (PIECE + n) * n
+    numbers = vector(rows, wide * (PIECE * n + n * n + SINGLES))
+    states = vector(singles, wide)
+    for lane in range(live, wide):
+        states[lane] = LEFT
+    begin(like, n, p, columns, A, rows)
+    for lane in range(live):
+        for k in range(n):
+            if not (numbers[(NORM * n + k) * wide + lane] > SOUND_NORM):
+                states[lane] = LEFT
+    for _ in range(MOST_STEPS + 1):
+        going = False
+        for lane in range(live):
+            if states[lane] == OPEN:
+                if is_settled(wide, lane, n, numbers):
+                    states[lane] = SETTLED
+                going = going or states[lane] == OPEN
+        if not going:
+            break
+        for k in range(n):
+            for j in range(k + 1):
+                h = free_product(like, p, columns, A + 8 * wide * k * p, A + 8 * wide * j * p)
+                put_lane(rows, PIECE * n + k * n + j, h)
+        for lane in range(live):
+            if states[lane] == OPEN and not set_direction(wide, lane, n, numbers, short):
+                states[lane] = LEFT
+        go_along(like, n, p, columns, A, rows, singles)
+    for lane in range(live):
+        if states[lane] == OPEN:
+            states[lane] = LEFT
+    judge(like, n, p, columns, A, rows, singles)
+
+
+@exact_inlined
+def give(wide, lane, n, p, memory, x, multipliers):
+    """Give the answer that is in a lane; its residual, or -1 if there is none."""
+    rows = memory + 8 * lane + 8 * wide * (MATRIX + n) * p
+    singles = rows + 8 * wide * (PIECE + n) * n
+    if lane_at(singles, STATE * wide, 0.0) != SETTLED:
+        return -1.0
+    for i in range(p):
+        put_lane(x, i, lane_at(memory + 8 * lane, (X * p + i) * wide, 0.0))
+    for k in range(n):
+        put_lane(multipliers, k, lane_at(rows, (D * n + k) * wide, 0.0))
+    return lane_at(singles, RESIDUAL * wide, 0.0)
+
+
+# Operands of the general kernel, which solves one instance.
+ITS_SIZES, ITS_OPERANDS = 3, 16
+
+
+@exact
+def solve_alone(code, place, p, n, given, steps, its, zeros, rest):
+    """Run the general kernel on the instance at a place."""
+    sizes, at = words(its, ITS_SIZES), words(its + 8 * ITS_SIZES, ITS_OPERANDS)
+    sizes[0], sizes[1], sizes[2] = p, n, COLUMNS * p + (HESSIAN + 2 * n) * n
+    at[0] = given[0] + 8 * place * steps[0]
+    at[1] = given[1] + 8 * place * steps[1]
+    at[2] = given[2] + 8 * place * steps[2]
+    at[3], at[5] = zeros, zeros
+    at[4] = given[3] + 8 * place * steps[3]
+    at[6] = given[4] + 8 * place * steps[4]
+    at[7] = given[5] + 8 * place * steps[5]
+    at[8] = given[6] + 8 * place * steps[6]
+    at[9] = given[7] + 8 * place * steps[7]
+    at[10], at[11] = zeros + 8 * n, rest
+    at[12] = given[10] + 8 * place * steps[8]
+    at[13] = given[11] + 8 * place * steps[9]
+    at[14], at[15] = given[12] + 8 * place * steps[10], 0
+    return run_at(code, its, its + 8 * ITS_SIZES)
+
+
+def together_size(n: int, p: int) -> int:
+    """How many numbers a thread needs to work in."""
+    own = lanes_size(n, p, WIDE) + WIDE + ITS_SIZES + ITS_OPERANDS + n + 1
+    return own + COLUMNS * p + (HESSIAN + 2 * n) * n
+
+
+@batch_kernel("(b*,p),(b*,p),(b*),(b*,n),(b*,n,p),(b*,n),(b*,p),(b*,p),(),(s)->(b*,p),(b*,n),(b*)")
+def affine_steps(sizes, at):
+    """Hinges of few affine rows on boxes of few coordinates, b instances: center, gradient, alpha,
+    weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
+    residual. The largest residual is returned."""
+    count, p, n = sizes[0], sizes[1], sizes[2]
+    lanes = WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
+    if (
+        sizes[3]
+        < lanes
+        + SHORT
+        + p
+        + WIDE
+        + ITS_SIZES
+        + ITS_OPERANDS
+        + n
+        + 1
+        + COLUMNS * p
+        + (HESSIAN + 2 * n) * n
+    ):
+        return math.nan
+    memory = at[9]
+    short = memory + 8 * lanes
+    y = short + 8 * SHORT
+    places = words(y + 8 * p, WIDE)
+    its = y + 8 * (p + WIDE)
+    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    rest = zeros + 8 * (n + 1)
+    for k in range(n):
+        vector(zeros, n)[k] = 0.0
+    vector(zeros, n + 1)[n] = math.inf
+    steps = words(address_of(sizes, 4), 11)
+    code = words(at[8], 1)[0]
+    worst = 0.0
+    live = 0
+    for j in range(count):
+        center, alpha = at[0] + 8 * j * steps[0], lane_at(at[2], j * steps[2], 0.0)
+        weights, A = at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4]
+        b, lower, upper = (
+            at[5] + 8 * j * steps[5], at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7],
+        )  # fmt: skip
+        half = 0.5 / alpha
+        quiet = is_quiet(
+            n, p, center, at[1] + 8 * j * steps[1], half, weights, A, b, lower, upper, y,
+            at[10] + 8 * j * steps[8],
+        )  # fmt: skip
+        if quiet > 0:
+            for k in range(n):
+                put_lane(at[11] + 8 * j * steps[9], k, 0.0)
+            put_lane(at[12], j * steps[10], 0.0)
+        elif quiet < 0:
+            found = solve_alone(code, j, p, n, at, steps, its, zeros, rest)
+            if worst == worst and not (found <= worst):
+                worst = found
+        else:
+            take(WIDE, live, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory)
+            places[live] = j
+            live += 1
+        if live == WIDE or (live > 0 and j == count - 1):
+            solve_lanes(eight(), WIDE, live, n, p, memory, short)
+            for lane in range(live):
+                at_ = places[lane]
+                found = give(
+                    WIDE, lane, n, p, memory, at[10] + 8 * at_ * steps[8],
+                    at[11] + 8 * at_ * steps[9],
+                )  # fmt: skip
+                if found < 0.0:
+                    found = solve_alone(code, at_, p, n, at, steps, its, zeros, rest)
+                else:
+                    put_lane(at[12], at_ * steps[10], found)
+                if worst == worst and not (found <= worst):
+                    worst = found
+            live = 0
+    return worst
