@@ -27,8 +27,8 @@ WIDE = 8  # instances side by side
 # An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, the
 # piece's Hessian, and single ones.
 Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
-B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE = range(9)
-STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
+B, HI, WEIGHT, MU, G, SCALE, NORM, D, MOVING, PIECE = range(10)
+STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, COUNT, SINGLES = range(8)
 OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
 # Of the piece of one instance
 GAIN, DOWN, UP, STEP, RHS, SIDE, PICKED, FREED, QUADRATIC = range(9)
@@ -159,10 +159,11 @@ def free_product(like, p, columns, one, other):
 
 
 @exact_inlined
-def begin(like, n, p, columns, A, rows):
+def begin(like, n, p, columns, A, rows, singles):
     """Set what the iteration starts from."""
     whole = p - p % 4
     zero, unit = spread(0.0, like), spread(1.0, like)
+    state = lane_at(singles, STATE, like)
     for i in range(p):
         y = lane_at(columns, Y * p + i, like)
         least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
@@ -179,7 +180,9 @@ def begin(like, n, p, columns, A, rows):
             a = lane_at(A, k * p + i, like)
             norm = fused(lane_at(columns, W * p + i, like) * a, a, norm)
         put_lane(rows, NORM * n + k, norm)
+        state = chosen(norm > SOUND_NORM, state, LEFT)
         put_lane(rows, MU * n + k, zero)
+    put_lane(singles, STATE, state)
     set_values(like, n, p, columns, A, rows)
 
 
@@ -187,146 +190,186 @@ def begin(like, n, p, columns, A, rows):
 def solve_freed(short, count):
     """Solve ``H d = RHS`` over the freed rows of the piece by LDL'."""
     for a in range(count):
-        i = int(short[FREED * MOST_ROWS + a])
+        i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
         for c in range(a + 1):
-            j = int(short[FREED * MOST_ROWS + c])
-            s = short[(QUADRATIC + i) * MOST_ROWS + j]
+            j = int(lane_at(short, FREED * MOST_ROWS + c, 0.0))
+            s = lane_at(short, (QUADRATIC + i) * MOST_ROWS + j, 0.0)
             for e in range(c):
-                both = short[(FACTOR + a) * MOST_ROWS + e] * short[(FACTOR + c) * MOST_ROWS + e]
-                s = without(both, short[(FACTOR + e) * MOST_ROWS + e], s)
+                both = lane_at(short, (FACTOR + a) * MOST_ROWS + e, 0.0) * lane_at(
+                    short, (FACTOR + c) * MOST_ROWS + e, 0.0
+                )
+                s = without(both, lane_at(short, (FACTOR + e) * MOST_ROWS + e, 0.0), s)
             if c < a:
-                s = s / short[(FACTOR + c) * MOST_ROWS + c]
+                s = s / lane_at(short, (FACTOR + c) * MOST_ROWS + c, 0.0)
             else:
-                s = larger(s, 1e-14 * short[(QUADRATIC + i) * MOST_ROWS + i])
-            short[(FACTOR + a) * MOST_ROWS + c] = s
-        s = short[RHS * MOST_ROWS + i]
+                s = larger(s, 1e-14 * lane_at(short, (QUADRATIC + i) * MOST_ROWS + i, 0.0))
+            put_lane(short, (FACTOR + a) * MOST_ROWS + c, s)
+        s = lane_at(short, RHS * MOST_ROWS + i, 0.0)
         for e in range(a):
-            j = int(short[FREED * MOST_ROWS + e])
-            s = without(short[(FACTOR + a) * MOST_ROWS + e], short[STEP * MOST_ROWS + j], s)
-        short[STEP * MOST_ROWS + i] = s
+            j = int(lane_at(short, FREED * MOST_ROWS + e, 0.0))
+            s = without(
+                lane_at(short, (FACTOR + a) * MOST_ROWS + e, 0.0),
+                lane_at(short, STEP * MOST_ROWS + j, 0.0),
+                s,
+            )
+        put_lane(short, STEP * MOST_ROWS + i, s)
     for a in range(count - 1, -1, -1):
-        i = int(short[FREED * MOST_ROWS + a])
-        s = short[STEP * MOST_ROWS + i] / short[(FACTOR + a) * MOST_ROWS + a]
+        i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
+        s = lane_at(short, STEP * MOST_ROWS + i, 0.0) / lane_at(
+            short, (FACTOR + a) * MOST_ROWS + a, 0.0
+        )
         for e in range(a + 1, count):
-            j = int(short[FREED * MOST_ROWS + e])
-            s = without(short[(FACTOR + e) * MOST_ROWS + a], short[STEP * MOST_ROWS + j], s)
-        short[STEP * MOST_ROWS + i] = s
+            j = int(lane_at(short, FREED * MOST_ROWS + e, 0.0))
+            s = without(
+                lane_at(short, (FACTOR + e) * MOST_ROWS + a, 0.0),
+                lane_at(short, STEP * MOST_ROWS + j, 0.0),
+                s,
+            )
+        put_lane(short, STEP * MOST_ROWS + i, s)
 
 
 @exact
-def maximise_short(short_, m):
+def maximise_short(short, m):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting; whether
     it ended."""
-    short = vector(short_, SHORT)
     for k in range(m):
-        short[SIDE * MOST_ROWS + k] = 0.0
+        put_lane(short, SIDE * MOST_ROWS + k, 0.0)
     for _ in range(6):
         count = 0
         for k in range(m):
-            side = short[SIDE * MOST_ROWS + k]
+            side = lane_at(short, SIDE * MOST_ROWS + k, 0.0)
             if side == 0.0:
-                short[FREED * MOST_ROWS + count] = k
+                put_lane(short, FREED * MOST_ROWS + count, float(k))
                 count += 1
             else:
                 bound = DOWN if side < 0.0 else UP
-                short[STEP * MOST_ROWS + k] = short[bound * MOST_ROWS + k]
+                put_lane(short, STEP * MOST_ROWS + k, lane_at(short, bound * MOST_ROWS + k, 0.0))
         for a in range(count):
-            i = int(short[FREED * MOST_ROWS + a])
-            s = short[GAIN * MOST_ROWS + i]
+            i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
+            s = lane_at(short, GAIN * MOST_ROWS + i, 0.0)
             for k in range(m):
-                if short[SIDE * MOST_ROWS + k] != 0.0:
-                    h = short[(QUADRATIC + i) * MOST_ROWS + k]
-                    s = without(h, short[STEP * MOST_ROWS + k], s)
-            short[RHS * MOST_ROWS + i] = s
+                if lane_at(short, SIDE * MOST_ROWS + k, 0.0) != 0.0:
+                    h = lane_at(short, (QUADRATIC + i) * MOST_ROWS + k, 0.0)
+                    s = without(h, lane_at(short, STEP * MOST_ROWS + k, 0.0), s)
+            put_lane(short, RHS * MOST_ROWS + i, s)
         solve_freed(short, count)
         ended = True
         for k in range(m):
-            side, d = short[SIDE * MOST_ROWS + k], short[STEP * MOST_ROWS + k]
+            side, d = (
+                lane_at(short, SIDE * MOST_ROWS + k, 0.0),
+                lane_at(short, STEP * MOST_ROWS + k, 0.0),
+            )
             new = side
             if side == 0.0:
-                if d < short[DOWN * MOST_ROWS + k]:
+                if d < lane_at(short, DOWN * MOST_ROWS + k, 0.0):
                     new = -1.0
-                elif d > short[UP * MOST_ROWS + k]:
+                elif d > lane_at(short, UP * MOST_ROWS + k, 0.0):
                     new = 1.0
             else:
-                slope = short[GAIN * MOST_ROWS + k]
+                slope = lane_at(short, GAIN * MOST_ROWS + k, 0.0)
                 for a in range(m):
-                    h = short[(QUADRATIC + k) * MOST_ROWS + a]
-                    slope = without(h, short[STEP * MOST_ROWS + a], slope)
+                    h = lane_at(short, (QUADRATIC + k) * MOST_ROWS + a, 0.0)
+                    slope = without(h, lane_at(short, STEP * MOST_ROWS + a, 0.0), slope)
                 if side * slope < 0.0:
                     new = 0.0
-            short[RHS * MOST_ROWS + k] = new
+            put_lane(short, RHS * MOST_ROWS + k, new)
             ended = ended and new == side
         if ended:
             return True
         for k in range(m):
-            short[SIDE * MOST_ROWS + k] = short[RHS * MOST_ROWS + k]
+            put_lane(short, SIDE * MOST_ROWS + k, lane_at(short, RHS * MOST_ROWS + k, 0.0))
     return False
 
 
 @exact_inlined
-def is_settled(wide, lane, n, rows):
-    """Whether no multiplier of a lane need move by much."""
-    settled = True
-    for k in range(n):
-        mu, g = rows[(MU * n + k) * wide + lane], rows[(G * n + k) * wide + lane]
-        tolerance = ROW_TOLERANCE * rows[(SCALE * n + k) * wide + lane]
-        stays = (mu <= 0.0 and g <= tolerance) or (
-            mu >= rows[(HI * n + k) * wide + lane] and g >= -tolerance
-        )
-        settled = settled and (stays or abs(g) <= tolerance)
-    return settled
+def moves(like, n, k, rows):
+    """1 where a row's multiplier should move, else 0; and whether it need not do so by much."""
+    mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
+    tolerance = ROW_TOLERANCE * lane_at(rows, SCALE * n + k, like)
+    zero, unit = spread(0.0, like), spread(1.0, like)
+    moving = chosen(g <= tolerance, chosen(mu <= 0.0, zero, unit), unit)
+    at_most = chosen(mu >= lane_at(rows, HI * n + k, like), zero, unit)
+    moving = chosen(g >= 0.0 - tolerance, moving * at_most, moving)
+    return moving, chosen(length(g) <= tolerance, zero, moving)
 
 
 @exact_inlined
-def set_direction(wide, lane, n, rows, short_):
-    """Maximise the piece of a lane; False if that is not sure to go up."""
-    short = vector(short_, SHORT)
-    m = 0
+def settle(like, n, rows, singles):
+    """Settle the open lanes in which no multiplier need move by much; whether any are left."""
+    much = spread(0.0, like)
     for k in range(n):
-        mu, g = rows[(MU * n + k) * wide + lane], rows[(G * n + k) * wide + lane]
-        hi = rows[(HI * n + k) * wide + lane]
-        tolerance = ROW_TOLERANCE * rows[(SCALE * n + k) * wide + lane]
-        rows[(D * n + k) * wide + lane] = 0.0
-        if (mu <= 0.0 and g <= tolerance) or (mu >= hi and g >= -tolerance):
-            continue
-        short[PICKED * MOST_ROWS + m] = k
-        short[GAIN * MOST_ROWS + m] = g
-        short[DOWN * MOST_ROWS + m] = 0.0 - mu
-        short[UP * MOST_ROWS + m] = hi - mu
-        m += 1
+        much = larger(much, moves(like, n, k, rows)[1])
+    state = lane_at(singles, STATE, like)
+    state = chosen((much == 0.0) & (state == OPEN), SETTLED, state)
+    put_lane(singles, STATE, state)
+    return anywhere(state == OPEN)
+
+
+@exact_inlined
+def set_together(wide, lane, n, rows, short):
+    """Maximise a lane's piece where several rows move; whether that ended."""
+    m = 0
+    here = rows + 8 * lane
+    for k in range(n):
+        if lane_at(here, (MOVING * n + k) * wide, 0.0) == 1.0:
+            mu = lane_at(here, (MU * n + k) * wide, 0.0)
+            put_lane(short, PICKED * MOST_ROWS + m, float(k))
+            put_lane(short, GAIN * MOST_ROWS + m, lane_at(here, (G * n + k) * wide, 0.0))
+            put_lane(short, DOWN * MOST_ROWS + m, 0.0 - mu)
+            put_lane(short, UP * MOST_ROWS + m, lane_at(here, (HI * n + k) * wide, 0.0) - mu)
+            m += 1
     for a in range(m):
-        k = int(short[PICKED * MOST_ROWS + a])
+        k = int(lane_at(short, PICKED * MOST_ROWS + a, 0.0))
         for c in range(a + 1):
-            j = int(short[PICKED * MOST_ROWS + c])
-            h = rows[(PIECE * n + k * n + j) * wide + lane]
-            if c == a:
-                h = fused(REGULARISATION, rows[(NORM * n + k) * wide + lane], h)
-            short[(QUADRATIC + a) * MOST_ROWS + c] = h
-            short[(QUADRATIC + c) * MOST_ROWS + a] = h
-    if m == 1:
-        d = short[GAIN * MOST_ROWS] / short[QUADRATIC * MOST_ROWS]
-        short[STEP * MOST_ROWS] = clipped(d, short[DOWN * MOST_ROWS], short[UP * MOST_ROWS])
-    elif not maximise_short(short_, m):
-        return False
-    start = 0.0
-    offset = 0.0
-    limit = math.inf
+            j = int(lane_at(short, PICKED * MOST_ROWS + c, 0.0))
+            h = lane_at(here, (PIECE * n + k * n + j) * wide, 0.0)
+            put_lane(short, (QUADRATIC + a) * MOST_ROWS + c, h)
+            put_lane(short, (QUADRATIC + c) * MOST_ROWS + a, h)
+    ended = maximise_short(short, m)
     for a in range(m):
-        k = int(short[PICKED * MOST_ROWS + a])
-        d = short[STEP * MOST_ROWS + a]
-        rows[(D * n + k) * wide + lane] = d
-        start = fused(d, short[GAIN * MOST_ROWS + a], start)
-        offset = fused(d, rows[(B * n + k) * wide + lane], offset)
-        if d > 0.0:
-            limit = smaller(limit, short[UP * MOST_ROWS + a] / larger(d, TINY))
-        elif d < 0.0:
-            limit = smaller(limit, short[DOWN * MOST_ROWS + a] / smaller(d, -TINY))
-    single = (PIECE + n) * n * wide + lane
-    rows[single + START * wide] = start
-    rows[single + OFFSET * wide] = offset
-    rows[single + LIMIT * wide] = larger(limit, 1.0)
-    return start > 0.0
+        k = int(lane_at(short, PICKED * MOST_ROWS + a, 0.0))
+        put_lane(here, (D * n + k) * wide, lane_at(short, STEP * MOST_ROWS + a, 0.0))
+    return ended
+
+
+@exact_inlined
+def set_directions(like, wide, n, rows, singles, short):
+    """Maximise the pieces of open lanes; a lane in which that is not sure to go up is left."""
+    zero = spread(0.0, like)
+    state = lane_at(singles, STATE, like)
+    count = zero
+    for k in range(n):
+        mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
+        moving = moves(like, n, k, rows)[0]
+        own = PIECE * n + k * n + k
+        h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), lane_at(rows, own, like))
+        d = clipped(lane_at(rows, G * n + k, like) / h, 0.0 - mu, hi - mu)
+        put_lane(rows, own, h)
+        put_lane(rows, MOVING * n + k, moving)
+        put_lane(rows, D * n + k, chosen(moving == 1.0, d, zero))
+        count = count + moving
+    count = chosen(state == OPEN, count, zero)
+    if anywhere(count > 1.0):
+        put_lane(singles, COUNT, count)
+        for lane in range(wide):
+            if lane_at(singles, COUNT * wide + lane, 0.0) > 1.0:
+                if not set_together(wide, lane, n, rows, short):
+                    put_lane(singles, STATE * wide + lane, LEFT)
+        state = lane_at(singles, STATE, like)
+    start, offset, limit = zero, zero, spread(math.inf, like)
+    for k in range(n):
+        mu, d = lane_at(rows, MU * n + k, like), lane_at(rows, D * n + k, like)
+        start = fused(d, lane_at(rows, G * n + k, like), start)
+        offset = fused(d, lane_at(rows, B * n + k, like), offset)
+        up = (lane_at(rows, HI * n + k, like) - mu) / larger(d, TINY)
+        down = (0.0 - mu) / smaller(d, -TINY)
+        room = chosen(d > 0.0, up, chosen(d < 0.0, down, limit))
+        limit = smaller(limit, room)
+    put_lane(singles, START, start)
+    put_lane(singles, OFFSET, offset)
+    put_lane(singles, LIMIT, larger(limit, 1.0))
+    state = chosen(start > 0.0, state, chosen(state == OPEN, LEFT, state))
+    put_lane(singles, STATE, state)
 
 
 @exact_inlined
@@ -481,35 +524,19 @@ def solve_lanes(like, wide, live, n, p, memory, short):
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
     singles = rows + 8 * wide * (PIECE + n) * n
-    numbers = vector(rows, wide * (PIECE * n + n * n + SINGLES))
-    states = vector(singles, wide)
     for lane in range(live, wide):
-        states[lane] = LEFT
-    begin(like, n, p, columns, A, rows)
-    for lane in range(live):
-        for k in range(n):
-            if not (numbers[(NORM * n + k) * wide + lane] > SOUND_NORM):
-                states[lane] = LEFT
-    for _ in range(MOST_STEPS + 1):
-        going = False
-        for lane in range(live):
-            if states[lane] == OPEN:
-                if is_settled(wide, lane, n, numbers):
-                    states[lane] = SETTLED
-                going = going or states[lane] == OPEN
-        if not going:
+        put_lane(singles, STATE * wide + lane, LEFT)
+    begin(like, n, p, columns, A, rows, singles)
+    for _ in range(MOST_STEPS):
+        if not settle(like, n, rows, singles):
             break
         for k in range(n):
             for j in range(k + 1):
                 h = free_product(like, p, columns, A + 8 * wide * k * p, A + 8 * wide * j * p)
                 put_lane(rows, PIECE * n + k * n + j, h)
-        for lane in range(live):
-            if states[lane] == OPEN and not set_direction(wide, lane, n, numbers, short):
-                states[lane] = LEFT
+        set_directions(like, wide, n, rows, singles, short)
         go_along(like, n, p, columns, A, rows, singles)
-    for lane in range(live):
-        if states[lane] == OPEN:
-            states[lane] = LEFT
+    settle(like, n, rows, singles)
     judge(like, n, p, columns, A, rows, singles)
 
 
