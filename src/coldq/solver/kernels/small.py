@@ -554,6 +554,30 @@ def give(wide, lane, n, p, memory, x, multipliers):
     return lane_at(singles, RESIDUAL * wide, 0.0)
 
 
+@exact
+def solve_single(
+    n, p, center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, memory, x,
+    multipliers,
+):  # fmt: skip
+    """Solve one instance, by the same lines; its residual, or -1 if it is out of the ordinary."""
+    for k in range(n):
+        if lane_at(floor, k, 0.0) != 0.0 or lane_at(compliance, k, 0.0) != 0.0:
+            return -1.0
+    half = 0.5 / alpha
+    short = memory + 8 * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
+    y = short + 8 * SHORT
+    quiet = is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x)
+    if quiet < 0:
+        return -1.0
+    if quiet > 0:
+        for k in range(n):
+            put_lane(multipliers, k, 0.0)
+        return 0.0
+    take(1, 0, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory)
+    solve_lanes(0.0, 1, 1, n, p, memory, short)
+    return give(1, 0, n, p, memory, x, multipliers)
+
+
 # Operands of the general kernel, which solves one instance.
 ITS_SIZES, ITS_OPERANDS = 3, 16
 
