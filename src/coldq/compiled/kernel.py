@@ -84,6 +84,10 @@ length: Any = Special("length")  # length(a): |a|
 chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere
 anywhere: Any = Special("anywhere")  # anywhere(flags): whether one is set
 fourfold: Any = Special("fourfold")  # fourfold(four): the sum of four lanes, (0 + 2) + (1 + 3)
+# A sum in four parts, of every fourth term each, in any lane.
+parts_from: Any = Special("parts_from")  # parts_from(first): what the first part begins with
+turned: Any = Special("turned")  # turned(parts, a, b): a b in the next part, fused
+joined: Any = Special("joined")  # joined(parts): (0 + 2) + (1 + 3), after 4, 8, ... turns
 
 _building = threading.RLock()
 

@@ -2,7 +2,7 @@
 
 A function written with these operations is compiled for one number or for several at once, by what
 it is called with. Each lane's bits are those of the number alone: nothing is added up across lanes
-but where :func:`fourfold` says so, and a product is fused with a sum only where `fused` is written.
+but by :func:`fourfold`, and a product is fused with a sum only where `fused` is written.
 """
 
 # pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
@@ -249,10 +249,46 @@ def fourfold(typingctx, four):
     """The sum of four lanes, by halves: (0 + 2) + (1 + 3)."""
 
     def codegen(context, builder, sig, args):
-        a, b, c, d = (builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(4))
-        return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+        return _by_halves(
+            builder, *(builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(4))
+        )
 
     return types.float64(four), codegen
+
+
+def _by_halves(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+
+# A sum in four parts, of every fourth term each, that take turns
+
+
+@intrinsic
+def parts_from(typingctx, first):
+    def codegen(context, builder, sig, args):
+        zero = _spread(builder, NUMBER(0.0), types.float64, sig.args[0])
+        return context.make_tuple(builder, sig.return_type, [args[0], zero, zero, zero])
+
+    return types.UniTuple(first, 4)(first), codegen
+
+
+@intrinsic
+def turned(typingctx, parts, a, b):
+    def codegen(context, builder, sig, args):
+        first, *others = cgutils.unpack_tuple(builder, args[0], 4)
+        return context.make_tuple(
+            builder, sig.return_type, [*others, _fused(builder, args[1], args[2], first)]
+        )
+
+    return parts(parts, a, b), codegen
+
+
+@intrinsic
+def joined(typingctx, parts):
+    def codegen(context, builder, sig, args):
+        return _by_halves(builder, *cgutils.unpack_tuple(builder, args[0], 4))
+
+    return parts.dtype(parts), codegen
 
 
 SPECIALS = {
@@ -269,4 +305,7 @@ SPECIALS = {
     "chosen": chosen,
     "anywhere": anywhere,
     "fourfold": fourfold,
+    "parts_from": parts_from,
+    "turned": turned,
+    "joined": joined,
 }

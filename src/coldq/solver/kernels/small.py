@@ -12,7 +12,7 @@ import math
 
 from coldq.compiled import (
     address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
-    lane_at, larger, length, put_lane, smaller, spread, vector, without,
+    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, vector, without,
 )  # fmt: skip
 from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import (
@@ -117,13 +117,12 @@ def set_values(like, n, p, columns, A, rows):
     whole = p - p % 4
     zero = spread(0.0, like)
     for k in range(n):
-        g0, g1, g2, g3 = zero, zero, zero, zero
-        s0, s1, s2, s3 = zero, zero, zero, zero
+        values, sizes = parts_from(zero), parts_from(zero)
         for i in range(whole):
             a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
-            g0, g1, g2, g3 = g1, g2, g3, fused(a, x, g0)
-            s0, s1, s2, s3 = s1, s2, s3, fused(length(a), larger(length(x), X_FLOOR), s0)
-        value, size = (g0 + g2) + (g1 + g3), (s0 + s2) + (s1 + s3)
+            values = turned(values, a, x)
+            sizes = turned(sizes, length(a), larger(length(x), X_FLOOR))
+        value, size = joined(values), joined(sizes)
         for i in range(whole, p):
             a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
             value = fused(a, x, value)
@@ -134,56 +133,57 @@ def set_values(like, n, p, columns, A, rows):
 
 
 @exact_inlined
-def free_entry(like, p, columns, row, i, z_line):
-    """A row's entry where a coordinate is strictly inside its bounds, else 0."""
-    least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
-    z = lane_at(columns, z_line * p + i, like)
-    free = chosen((least < z) & (z < most), spread(1.0, like), 0.0)
-    return free * lane_at(row, i, like)
-
-
-@exact_inlined
-def free_product(like, p, columns, one, other):
-    """The product of two rows over the coordinates that are strictly inside their bounds."""
+def product(like, p, one, other):
+    """The product of two rows."""
     whole = p - p % 4
-    zero = spread(0.0, like)
-    s0, s1, s2, s3 = zero, zero, zero, zero
+    parts = parts_from(spread(0.0, like))
     for i in range(whole):
-        a = free_entry(like, p, columns, one, i, Z)
-        s0, s1, s2, s3 = s1, s2, s3, fused(a, lane_at(other, i, like), s0)
-    total = (s0 + s2) + (s1 + s3)
+        parts = turned(parts, lane_at(one, i, like), lane_at(other, i, like))
+    total = joined(parts)
     for i in range(whole, p):
-        a = free_entry(like, p, columns, one, i, Z)
-        total = fused(a, lane_at(other, i, like), total)
+        total = fused(lane_at(one, i, like), lane_at(other, i, like), total)
     return total
 
 
 @exact_inlined
-def begin(like, n, p, columns, A, rows, singles):
+def begin(like, wide, n, p, columns, A, rows, singles):
     """Set what the iteration starts from."""
-    whole = p - p % 4
-    zero, unit = spread(0.0, like), spread(1.0, like)
-    state = lane_at(singles, STATE, like)
+    zero = spread(0.0, like)
     for i in range(p):
         y = lane_at(columns, Y * p + i, like)
         least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
         put_lane(columns, Z * p + i, y)
         put_lane(columns, X * p + i, clipped(y, least, most))
-        put_lane(columns, W * p + i, chosen(least < most, unit, zero))
+    state = lane_at(singles, STATE, like)
     for k in range(n):
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        for i in range(whole):
-            a = lane_at(A, k * p + i, like)
-            s0, s1, s2, s3 = s1, s2, s3, fused(lane_at(columns, W * p + i, like) * a, a, s0)
-        norm = (s0 + s2) + (s1 + s3)
-        for i in range(whole, p):
-            a = lane_at(A, k * p + i, like)
-            norm = fused(lane_at(columns, W * p + i, like) * a, a, norm)
+        row = A + 8 * wide * k * p
+        for i in range(p):
+            least = lane_at(columns, LEAST * p + i, like)
+            moves = least < lane_at(columns, MOST * p + i, like)
+            put_lane(columns, W * p + i, chosen(moves, lane_at(row, i, like), zero))
+        norm = product(like, p, columns + 8 * wide * W * p, row)
         put_lane(rows, NORM * n + k, norm)
-        state = chosen(norm > SOUND_NORM, state, LEFT)
         put_lane(rows, MU * n + k, zero)
+        state = chosen(norm > SOUND_NORM, state, LEFT)
     put_lane(singles, STATE, state)
     set_values(like, n, p, columns, A, rows)
+
+
+@exact_inlined
+def set_piece(like, wide, n, p, columns, A, rows):
+    """Set the quadratic pieces that hold here, for all rows: x moves where it is free."""
+    zero = spread(0.0, like)
+    for k in range(n):
+        row = A + 8 * wide * k * p
+        for i in range(p):
+            z = lane_at(columns, Z * p + i, like)
+            free = (lane_at(columns, LEAST * p + i, like) < z) & (
+                z < lane_at(columns, MOST * p + i, like)
+            )
+            put_lane(columns, W * p + i, chosen(free, lane_at(row, i, like), zero))
+        for j in range(k + 1):
+            h = product(like, p, columns + 8 * wide * W * p, A + 8 * wide * j * p)
+            put_lane(rows, PIECE * n + k * n + j, h)
 
 
 @exact_inlined
@@ -373,37 +373,34 @@ def set_directions(like, wide, n, rows, singles, short):
 
 
 @exact_inlined
-def slope_at(like, p, columns, t):
-    """The dual's slope along W less its offset, its curvature, and the squared length of W."""
-    whole = p - p % 4
-    zero = spread(0.0, like)
-    a0, a1, a2, a3 = zero, zero, zero, zero
-    c0, c1, c2, c3 = zero, zero, zero, zero
-    steep = zero
-    for i in range(whole):
-        w, s = lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like)
-        s = without(t, w, s)
-        inside = clipped(
-            s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
-        )
-        a0, a1, a2, a3 = a1, a2, a3, fused(w, inside, a0)
-        c0, c1, c2, c3 = c1, c2, c3, chosen(s == inside, fused(w, w, c0), c0)
-        steep = fused(w, w, steep)
-    slope, curvature = (a0 + a2) + (a1 + a3), (c0 + c2) + (c1 + c3)
-    for i in range(whole, p):
-        w, s = lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like)
-        s = without(t, w, s)
-        inside = clipped(
-            s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
-        )
-        slope = fused(w, inside, slope)
-        curvature = curvature + chosen(s == inside, w * w, 0.0)
-        steep = fused(w, w, steep)
-    return slope, curvature, steep
+def inside_at(like, p, columns, t, i):
+    """A coordinate's W and its place at t along it; W again where that is within the bounds."""
+    w = lane_at(columns, W * p + i, like)
+    s = without(t, w, lane_at(columns, Z * p + i, like))
+    x = clipped(s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like))
+    return w, x, chosen(s == x, w, 0.0)
 
 
 @exact_inlined
-def search(like, p, columns, singles):
+def slope_at(like, p, columns, t):
+    """The dual's slope along W at t, less its offset, and its curvature."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    slopes, curvatures = parts_from(zero), parts_from(zero)
+    for i in range(whole):
+        w, x, free = inside_at(like, p, columns, t, i)
+        slopes = turned(slopes, w, x)
+        curvatures = turned(curvatures, free, w)
+    slope, curvature = joined(slopes), joined(curvatures)
+    for i in range(whole, p):
+        w, x, free = inside_at(like, p, columns, t, i)
+        slope = fused(w, x, slope)
+        curvature = curvature + free * w
+    return slope, curvature
+
+
+@exact_inlined
+def search(like, p, columns, singles, steep):
     """Where the dual stops rising along W, in each open lane; 0 in the others.
 
     The safeguarded Newton iteration of the general kernel; a lane whose search meets anything
@@ -416,7 +413,7 @@ def search(like, p, columns, singles):
     going = chosen(state == OPEN, unit, zero)  # 1 in lanes that search
     found = zero
     for _ in range(MOST_PLACES):
-        slope, curvature, steep = slope_at(like, p, columns, t)
+        slope, curvature = slope_at(like, p, columns, t)
         slope = slope - offset
         high = length(slope) > SEARCH_TOLERANCE * start
         # Every place of a flat stretch would do, and the general kernel chooses.
@@ -453,12 +450,14 @@ def search(like, p, columns, singles):
 @exact_inlined
 def go_along(like, n, p, columns, A, rows, singles):
     """Go along d as far as the dual rises."""
+    steep = spread(0.0, like)
     for i in range(p):
         w = lane_at(rows, D * n, like) * lane_at(A, i, like)
         for k in range(1, n):
             w = fused(lane_at(rows, D * n + k, like), lane_at(A, k * p + i, like), w)
         put_lane(columns, W * p + i, w)
-    t = search(like, p, columns, singles)
+        steep = fused(w, w, steep)
+    t = search(like, p, columns, singles, steep)
     for k in range(n):
         mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
         step = t * lane_at(rows, D * n + k, like)
@@ -500,11 +499,11 @@ def judge(like, n, p, columns, A, rows, singles):
         mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
         b, hi = length(lane_at(rows, B * n + k, like)), lane_at(rows, HI * n + k, like)
         least = LEAST_SIZE * chosen(b > 0.0, largest, larger(largest, reach))
-        s0, s1, s2, s3 = b, zero, zero, zero
+        sizes = parts_from(b)
         for i in range(whole):
             x = larger(length(lane_at(columns, X * p + i, like)), least)
-            s0, s1, s2, s3 = s1, s2, s3, fused(length(lane_at(A, k * p + i, like)), x, s0)
-        size = (s0 + s2) + (s1 + s3)
+            sizes = turned(sizes, length(lane_at(A, k * p + i, like)), x)
+        size = joined(sizes)
         for i in range(whole, p):
             x = larger(length(lane_at(columns, X * p + i, like)), least)
             size = fused(length(lane_at(A, k * p + i, like)), x, size)
@@ -526,14 +525,11 @@ def solve_lanes(like, wide, live, n, p, memory, short):
     singles = rows + 8 * wide * (PIECE + n) * n
     for lane in range(live, wide):
         put_lane(singles, STATE * wide + lane, LEFT)
-    begin(like, n, p, columns, A, rows, singles)
+    begin(like, wide, n, p, columns, A, rows, singles)
     for _ in range(MOST_STEPS):
         if not settle(like, n, rows, singles):
             break
-        for k in range(n):
-            for j in range(k + 1):
-                h = free_product(like, p, columns, A + 8 * wide * k * p, A + 8 * wide * j * p)
-                put_lane(rows, PIECE * n + k * n + j, h)
+        set_piece(like, wide, n, p, columns, A, rows)
         set_directions(like, wide, n, rows, singles, short)
         go_along(like, n, p, columns, A, rows, singles)
     settle(like, n, rows, singles)
