@@ -12,7 +12,8 @@ import math
 
 from coldq.compiled import (
     address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
-    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, vector, without,
+    hidden,
+    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, without,
 )  # fmt: skip
 from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import (
@@ -23,6 +24,7 @@ from coldq.solver.kernels.piece import COLUMNS, HESSIAN
 MOST_ROWS = 3  # sums over rows then have one order
 MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
 WIDE = 8  # instances side by side
+BLOCK = 64  # instances looked at before those that need multipliers are solved
 
 # An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, the
 # piece's Hessian, and single ones.
@@ -53,8 +55,8 @@ def clipped(z, least, most):
 
 
 @exact_inlined
-def is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
-    """Set y and x without multipliers: 1 if that is the answer, 0 if not, -1 without y."""
+def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
+    """Set y and x without multipliers; 0 if that is the answer, 1 if not, or if y is not finite."""
     whole = p - p % 4
     finite = four()
     for i in range(0, whole, 4):
@@ -70,9 +72,7 @@ def is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
         put_lane(y, i, new)
         put_lane(x, i, clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0)))
         total += 0.0 * new
-    if not (total == 0.0):
-        return -1
-    quiet = True
+    quiet = total == 0.0
     for k in range(n):
         row = A + 8 * k * p
         parts = four()
@@ -82,19 +82,25 @@ def is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
         for i in range(whole, p):
             g = fused(lane_at(row, i, 0.0), lane_at(x, i, 0.0), g)
         g -= lane_at(b, k, 0.0)
-        quiet = quiet and (g <= 0.0 or (g >= 0.0 and lane_at(weights, k, 0.0) == 0.0))
-    return 1 if quiet else 0
+        quiet = quiet & ((g <= 0.0) | ((g >= 0.0) & (lane_at(weights, k, 0.0) == 0.0)))
+    return 0 if quiet else 1
 
 
 @exact_inlined
-def take(wide, lane, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory):
-    """Put an instance into its lane."""
+def take_bounds(wide, lane, p, lower, upper, memory):
+    here = memory + 8 * lane
+    for i in range(p):
+        put_lane(here, (LEAST * p + i) * wide, lane_at(lower, i, 0.0))
+        put_lane(here, (MOST * p + i) * wide, lane_at(upper, i, 0.0))
+
+
+@exact_inlined
+def take(wide, lane, n, p, center, alpha, half, weights, A, b, y, memory):
+    """Put an instance into its lane; its bounds come apart."""
     here = memory + 8 * lane
     for i in range(p):
         put_lane(here, (Y * p + i) * wide, lane_at(y, i, 0.0))
         put_lane(here, (CENTER * p + i) * wide, lane_at(center, i, 0.0))
-        put_lane(here, (LEAST * p + i) * wide, lane_at(lower, i, 0.0))
-        put_lane(here, (MOST * p + i) * wide, lane_at(upper, i, 0.0))
     for i in range(n * p):
         put_lane(here, (MATRIX * p + i) * wide, lane_at(A, i, 0.0))
     rows = here + 8 * wide * (MATRIX + n) * p
@@ -149,12 +155,14 @@ def product(like, p, one, other):
 def begin(like, wide, n, p, columns, A, rows, singles):
     """Set what the iteration starts from."""
     zero = spread(0.0, like)
+    finite = zero
     for i in range(p):
         y = lane_at(columns, Y * p + i, like)
         least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
         put_lane(columns, Z * p + i, y)
         put_lane(columns, X * p + i, clipped(y, least, most))
-    state = lane_at(singles, STATE, like)
+        finite = finite + 0.0 * y
+    state = chosen(finite == 0.0, lane_at(singles, STATE, like), LEFT)
     for k in range(n):
         row = A + 8 * wide * k * p
         for i in range(p):
@@ -234,7 +242,7 @@ def maximise_short(short, m):
     it ended."""
     for k in range(m):
         put_lane(short, SIDE * MOST_ROWS + k, 0.0)
-    for _ in range(6):
+    for _ in range(hidden(6)):
         count = 0
         for k in range(m):
             side = lane_at(short, SIDE * MOST_ROWS + k, 0.0)
@@ -412,7 +420,7 @@ def search(like, p, columns, singles, steep):
     left, right, t = zero, endless, unit
     going = chosen(state == OPEN, unit, zero)  # 1 in lanes that search
     found = zero
-    for _ in range(MOST_PLACES):
+    for _ in range(hidden(MOST_PLACES)):
         slope, curvature = slope_at(like, p, columns, t)
         slope = slope - offset
         high = length(slope) > SEARCH_TOLERANCE * start
@@ -526,7 +534,7 @@ def solve_lanes(like, wide, live, n, p, memory, short):
     for lane in range(live, wide):
         put_lane(singles, STATE * wide + lane, LEFT)
     begin(like, wide, n, p, columns, A, rows, singles)
-    for _ in range(MOST_STEPS):
+    for _ in range(hidden(MOST_STEPS)):
         if not settle(like, n, rows, singles):
             break
         set_piece(like, wide, n, p, columns, A, rows)
@@ -562,14 +570,12 @@ def solve_single(
     half = 0.5 / alpha
     short = memory + 8 * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
     y = short + 8 * SHORT
-    quiet = is_quiet(n, p, center, gradient, half, weights, A, b, lower, upper, y, x)
-    if quiet < 0:
-        return -1.0
-    if quiet > 0:
+    if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x) == 0:
         for k in range(n):
             put_lane(multipliers, k, 0.0)
         return 0.0
-    take(1, 0, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory)
+    take_bounds(1, 0, p, lower, upper, memory)
+    take(1, 0, n, p, center, alpha, half, weights, A, b, y, memory)
     solve_lanes(0.0, 1, 1, n, p, memory, short)
     return give(1, 0, n, p, memory, x, multipliers)
 
@@ -601,8 +607,25 @@ def solve_alone(code, place, p, n, given, steps, its, zeros, rest):
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
-    own = lanes_size(n, p, WIDE) + WIDE + ITS_SIZES + ITS_OPERANDS + n + 1
+    own = lanes_size(n, p, WIDE) + BLOCK * p + WIDE + BLOCK + ITS_SIZES + ITS_OPERANDS + n + 1
     return own + COLUMNS * p + (HESSIAN + 2 * n) * n
+
+
+@exact_inlined
+def give_all(live, p, n, at, steps, memory, places, its, worst):
+    """Give the answers of the first `live` lanes; the largest residual."""
+    code = words(at[8], 1)[0]
+    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    for lane in range(live):
+        j = places[lane]
+        x, multipliers = at[10] + 8 * j * steps[8], at[11] + 8 * j * steps[9]
+        found = give(WIDE, lane, n, p, memory, x, multipliers)
+        if found < 0.0:
+            found = solve_alone(code, j, p, n, at, steps, its, zeros, zeros + 8 * (n + 1))
+        put_lane(at[12], j * steps[10], found)
+        if worst == worst and not (found <= worst):
+            worst = found
+    return worst
 
 
 @batch_kernel("(b*,p),(b*,p),(b*),(b*,n),(b*,n,p),(b*,n),(b*,p),(b*,p),(),(s)->(b*,p),(b*,n),(b*)")
@@ -611,71 +634,58 @@ def affine_steps(sizes, at):
     weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
     residual. The largest residual is returned."""
     count, p, n = sizes[0], sizes[1], sizes[2]
-    lanes = WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
-    if (
-        sizes[3]
-        < lanes
-        + SHORT
-        + p
-        + WIDE
-        + ITS_SIZES
-        + ITS_OPERANDS
-        + n
-        + 1
-        + COLUMNS * p
-        + (HESSIAN + 2 * n) * n
-    ):
-        return math.nan
-    memory = at[9]
-    short = memory + 8 * lanes
-    y = short + 8 * SHORT
-    places = words(y + 8 * p, WIDE)
-    its = y + 8 * (p + WIDE)
-    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
-    rest = zeros + 8 * (n + 1)
-    for k in range(n):
-        vector(zeros, n)[k] = 0.0
-    vector(zeros, n + 1)[n] = math.inf
     steps = words(address_of(sizes, 4), 11)
-    code = words(at[8], 1)[0]
+    memory = at[9]
+    short = memory + 8 * WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
+    y = short + 8 * (SHORT + p)
+    places_at = y + 8 * BLOCK * p
+    loud_at = places_at + 8 * WIDE
+    its = loud_at + 8 * BLOCK
+    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    rest = zeros + 8 * (n + 1) + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
+    if sizes[3] < (rest - memory) // 8 or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
+        return math.nan
+    for k in range(n):
+        put_lane(zeros, k, 0.0)
+    put_lane(zeros, n, math.inf)
+    places, loud = words(places_at, WIDE), words(loud_at, BLOCK)
+    shared = steps[6] == 0 and steps[7] == 0  # one box for all
+    for lane in range(WIDE):
+        take_bounds(WIDE, lane, p, at[6], at[7], memory)
     worst = 0.0
     live = 0
-    for j in range(count):
-        center, alpha = at[0] + 8 * j * steps[0], lane_at(at[2], j * steps[2], 0.0)
-        weights, A = at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4]
-        b, lower, upper = (
-            at[5] + 8 * j * steps[5], at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7],
-        )  # fmt: skip
-        half = 0.5 / alpha
-        quiet = is_quiet(
-            n, p, center, at[1] + 8 * j * steps[1], half, weights, A, b, lower, upper, y,
-            at[10] + 8 * j * steps[8],
-        )  # fmt: skip
-        if quiet > 0:
+    for begun in range(0, count, BLOCK):
+        # First all that need no multipliers, without a branch that nobody can predict.
+        found = 0
+        for j in range(begun, min(begun + BLOCK, count)):
+            half = 0.5 / lane_at(at[2], j * steps[2], 0.0)
             for k in range(n):
                 put_lane(at[11] + 8 * j * steps[9], k, 0.0)
             put_lane(at[12], j * steps[10], 0.0)
-        elif quiet < 0:
-            found = solve_alone(code, j, p, n, at, steps, its, zeros, rest)
-            if worst == worst and not (found <= worst):
-                worst = found
-        else:
-            take(WIDE, live, n, p, center, alpha, half, weights, A, b, lower, upper, y, memory)
-            places[live] = j
-            live += 1
-        if live == WIDE or (live > 0 and j == count - 1):
-            solve_lanes(eight(), WIDE, live, n, p, memory, short)
-            for lane in range(live):
-                at_ = places[lane]
-                found = give(
-                    WIDE, lane, n, p, memory, at[10] + 8 * at_ * steps[8],
-                    at[11] + 8 * at_ * steps[9],
+            loud[found] = j
+            found += is_loud(
+                n, p, at[0] + 8 * j * steps[0], at[1] + 8 * j * steps[1], half,
+                at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5],
+                at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7], y + 8 * found * p,
+                at[10] + 8 * j * steps[8],
+            )  # fmt: skip
+        last = begun + BLOCK >= count
+        for f in range(found + 1 if last else found):
+            if f < found:
+                j = loud[f]
+                alpha = lane_at(at[2], j * steps[2], 0.0)
+                take(
+                    WIDE, live, n, p, at[0] + 8 * j * steps[0], alpha, 0.5 / alpha,
+                    at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5],
+                    y + 8 * f * p, memory,
                 )  # fmt: skip
-                if found < 0.0:
-                    found = solve_alone(code, at_, p, n, at, steps, its, zeros, rest)
-                else:
-                    put_lane(at[12], at_ * steps[10], found)
-                if worst == worst and not (found <= worst):
-                    worst = found
-            live = 0
+                if not shared:
+                    lower, upper = at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7]
+                    take_bounds(WIDE, live, p, lower, upper, memory)
+                places[live] = j
+                live += 1
+            if live == WIDE or (live > 0 and f == found):
+                solve_lanes(eight(), WIDE, live, n, p, memory, short)
+                worst = give_all(live, p, n, at, steps, memory, places, its, worst)
+                live = 0
     return worst
