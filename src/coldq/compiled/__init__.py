@@ -42,6 +42,7 @@ from coldq.compiled.kernel import (
     spread,
     turned,
     vector,
+    width,
     without,
 )
 
@@ -75,5 +76,6 @@ __all__ = [
     "spread",
     "turned",
     "vector",
+    "width",
     "without",
 ]

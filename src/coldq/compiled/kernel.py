@@ -73,6 +73,7 @@ below: Any = Special("below")
 # flags.
 four: Any = Special("four")  # four(): zeros in four lanes
 eight: Any = Special("eight")
+width: Any = Special("width")  # width(like): how many lanes it has
 spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
 lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`
 put_lane: Any = Special("put_lane")  # put_lane(address, i, value)

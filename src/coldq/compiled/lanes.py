@@ -292,6 +292,15 @@ def joined(typingctx, parts):
 
 
 @intrinsic
+def width(typingctx, like):
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        return ir.IntType(64)(kind.count if isinstance(kind, Lanes) else 1)
+
+    return types.intp(like), codegen
+
+
+@intrinsic
 def hidden(typingctx, number):
     def codegen(context, builder, sig, args):
         kind = ir.FunctionType(args[0].type, [args[0].type])
@@ -318,4 +327,5 @@ SPECIALS = {
     "turned": turned,
     "joined": joined,
     "hidden": hidden,
+    "width": width,
 }

@@ -13,7 +13,7 @@ import math
 from coldq.compiled import (
     address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
     hidden,
-    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, without,
+    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, width, without,
 )  # fmt: skip
 from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import (
@@ -525,9 +525,10 @@ def judge(like, n, p, columns, A, rows, singles):
     put_lane(singles, STATE, chosen(worst < math.inf, state, LEFT))
 
 
-@exact_inlined
-def solve_lanes(like, wide, live, n, p, memory, short):
+@exact
+def solve_lanes(like, live, n, p, memory, short):
     """Solve the instances in the first `live` lanes: SETTLED then, or LEFT as they were taken."""
+    wide = width(like)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
     singles = rows + 8 * wide * (PIECE + n) * n
@@ -576,7 +577,7 @@ def solve_single(
         return 0.0
     take_bounds(1, 0, p, lower, upper, memory)
     take(1, 0, n, p, center, alpha, half, weights, A, b, y, memory)
-    solve_lanes(0.0, 1, 1, n, p, memory, short)
+    solve_lanes(0.0, 1, n, p, memory, short)
     return give(1, 0, n, p, memory, x, multipliers)
 
 
@@ -611,7 +612,45 @@ def together_size(n: int, p: int) -> int:
     return own + COLUMNS * p + (HESSIAN + 2 * n) * n
 
 
-@exact_inlined
+@exact
+def find_loud(
+    n, p, begun, end, center, gradient, alpha, weights, A, b, lower, upper, x, multipliers,
+    residual, center_step, gradient_step, alpha_step, weights_step, A_step, b_step, lower_step,
+    upper_step, x_step, multipliers_step, residual_step, y, loud_,
+):  # fmt: skip
+    """Answer the instances that need no multipliers, without a branch that nobody could predict;
+    list the others and their y, and return how many."""
+    loud = words(loud_, BLOCK)
+    found = 0
+    for j in range(begun, end):
+        half = 0.5 / lane_at(alpha, j * alpha_step, 0.0)
+        put_lane(residual, j * residual_step, 0.0)
+        for k in range(n):
+            put_lane(multipliers, j * multipliers_step + k, 0.0)
+        loud[found] = j
+        found += is_loud(
+            n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
+            weights + 8 * j * weights_step, A + 8 * j * A_step, b + 8 * j * b_step,
+            lower + 8 * j * lower_step, upper + 8 * j * upper_step, y + 8 * found * p,
+            x + 8 * j * x_step,
+        )  # fmt: skip
+    return found
+
+
+@exact
+def take_at(lane, j, n, p, at, steps, y, memory):
+    """Put the instance at a place into its lane."""
+    alpha = lane_at(at[2], j * steps[2], 0.0)
+    take(
+        WIDE, lane, n, p, at[0] + 8 * j * steps[0], alpha, 0.5 / alpha, at[3] + 8 * j * steps[3],
+        at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5], y, memory,
+    )  # fmt: skip
+    if steps[6] != 0 or steps[7] != 0:  # not one box for all
+        lower, upper = at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7]
+        take_bounds(WIDE, lane, p, lower, upper, memory)
+
+
+@exact
 def give_all(live, p, n, at, steps, memory, places, its, worst):
     """Give the answers of the first `live` lanes; the largest residual."""
     code = words(at[8], 1)[0]
@@ -642,50 +681,31 @@ def affine_steps(sizes, at):
     loud_at = places_at + 8 * WIDE
     its = loud_at + 8 * BLOCK
     zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
-    rest = zeros + 8 * (n + 1) + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
-    if sizes[3] < (rest - memory) // 8 or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
+    end = zeros + 8 * (n + 1) + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
+    if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
     for k in range(n):
         put_lane(zeros, k, 0.0)
     put_lane(zeros, n, math.inf)
     places, loud = words(places_at, WIDE), words(loud_at, BLOCK)
-    shared = steps[6] == 0 and steps[7] == 0  # one box for all
     for lane in range(WIDE):
         take_bounds(WIDE, lane, p, at[6], at[7], memory)
     worst = 0.0
     live = 0
     for begun in range(0, count, BLOCK):
-        # First all that need no multipliers, without a branch that nobody can predict.
-        found = 0
-        for j in range(begun, min(begun + BLOCK, count)):
-            half = 0.5 / lane_at(at[2], j * steps[2], 0.0)
-            for k in range(n):
-                put_lane(at[11] + 8 * j * steps[9], k, 0.0)
-            put_lane(at[12], j * steps[10], 0.0)
-            loud[found] = j
-            found += is_loud(
-                n, p, at[0] + 8 * j * steps[0], at[1] + 8 * j * steps[1], half,
-                at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5],
-                at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7], y + 8 * found * p,
-                at[10] + 8 * j * steps[8],
-            )  # fmt: skip
         last = begun + BLOCK >= count
+        found = find_loud(
+            n, p, begun, count if last else begun + BLOCK, at[0], at[1], at[2], at[3], at[4],
+            at[5], at[6], at[7], at[10], at[11], at[12], steps[0], steps[1], steps[2], steps[3],
+            steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], y, loud_at,
+        )  # fmt: skip
         for f in range(found + 1 if last else found):
             if f < found:
-                j = loud[f]
-                alpha = lane_at(at[2], j * steps[2], 0.0)
-                take(
-                    WIDE, live, n, p, at[0] + 8 * j * steps[0], alpha, 0.5 / alpha,
-                    at[3] + 8 * j * steps[3], at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5],
-                    y + 8 * f * p, memory,
-                )  # fmt: skip
-                if not shared:
-                    lower, upper = at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7]
-                    take_bounds(WIDE, live, p, lower, upper, memory)
-                places[live] = j
+                take_at(live, loud[f], n, p, at, steps, y + 8 * f * p, memory)
+                places[live] = loud[f]
                 live += 1
             if live == WIDE or (live > 0 and f == found):
-                solve_lanes(eight(), WIDE, live, n, p, memory, short)
+                solve_lanes(eight(), live, n, p, memory, short)
                 worst = give_all(live, p, n, at, steps, memory, places, its, worst)
                 live = 0
     return worst
