@@ -19,13 +19,14 @@ import numpy as np
 from numpy import empty, maximum
 
 from coldq._values import Array
-from coldq.compiled.calls import STACK
+from coldq.compiled.calls import CODE, STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, affine_steps, together_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
+from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
 
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 # How many systems the kernel may solve before others take over. Where hard rows of a domain hold
@@ -37,6 +38,7 @@ MANY_ROWS = 72  # above, passes on BLAS over few rows at a time beat the compile
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
 SOME_ROWS = 16
+SIDE_BY_SIDE = 32  # instances along the last axis: with fewer, one by one costs less
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -121,9 +123,28 @@ def run_affine(problem: AffineProblem, rounds: Array = PATIENT) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite (hard rows without a
     common point) or NaN."""
     n, p = problem.A.shape[-2:]
-    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
-    found = run_batch(affine_step(), (*problem, rounds), cores, shapes, scratch_size(n, p))
+    shapes, size = ((p,), (n,), ()), scratch_size(n, p)
+    if (
+        0 < n <= MOST_ROWS
+        and 0 < p <= MOST_COLUMNS
+        and problem.center.ndim > 1
+        and problem.center.shape[-2] >= SIDE_BY_SIDE
+        and problem.floor is problem.soft is zeros_of(n)
+        and rounds is PATIENT
+    ):
+        center, gradient, alpha, _, weights, _, *rest = problem
+        arrays, cores = (center, gradient, alpha, weights, *rest), (1, 1, 0, 1, 2, 1, 1, 1)
+        found = run_rows(affine_steps(), arrays, cores, _code(), shapes, size, together_size(n, p))
+    else:
+        cores = (*problem.cores, 0)
+        found = run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
     return new_tuple(Step, found)
+
+
+@cache
+def _code() -> Array:
+    """The address of the general kernel's code, as kernels take it."""
+    return affine_step().__self__[CODE].view(np.float64)  # type: ignore[attr-defined]  # its card
 
 
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:

@@ -90,10 +90,58 @@ def run_batch(
     batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
     Raises DoNotFit if the inputs do not fit together.
     """
+    return _run(kernel, inputs, cores, out_cores, size, size)
+
+
+def run_rows(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    code: Array,
+    out_cores: Sequence[tuple[int, ...]],
+    work: int,
+    size: int,
+) -> tuple[Array, ...]:
+    """The same of a kernel that takes all instances along the batch's last axis at once.
+
+    Its last inputs are `code`, the address of another kernel's, and memory of `size` numbers for
+    them all; `work` is how many an instance would need to work in alone.
+    """
+    count = inputs[0].shape[-2]
+
+    def at_once(*arrays: Array) -> None:
+        kernel(*arrays[: len(inputs)], code, *arrays[len(inputs) :])
+
+    try:
+        lined = [_lined(a, c, count) for a, c in zip(inputs, cores, strict=True)]
+    except ValueError:
+        raise _misfit(inputs) from None
+    return _run(at_once, lined, cores, out_cores, work, size)
+
+
+def _lined(array: Any, core: int, count: int) -> Array:
+    """The array with the batch's last axis, whether it varies along it or not."""
+    shape = np.shape(array)
+    own = len(shape) - core
+    if own > 0 and shape[own - 1] == count:
+        return array
+    return np.broadcast_to(
+        np.asarray(array, float), (*shape[: max(own - 1, 0)], count, *shape[own:])
+    )
+
+
+def _run(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    out_cores: Sequence[tuple[int, ...]],
+    work: int,
+    size: int,
+) -> tuple[Array, ...]:
     *batch, p = inputs[0].shape
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
     # Scratch memory is about as large as the data of one instance.
-    parts = size * inputs[0].size // (max(p, 1) * LEAST_WORK)
+    parts = work * inputs[0].size // (max(p, 1) * LEAST_WORK)
     if parts > 1:
         parts = min(parts, max(batch, default=1), thread_count())
     try:
@@ -102,9 +150,13 @@ def run_batch(
         else:
             _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
     except TypeError:
-        shapes = " and ".join(str(np.shape(array)) for array in inputs)
-        raise DoNotFit(f"arrays of shapes {shapes} do not fit together") from None
+        raise _misfit(inputs) from None
     return outputs
+
+
+def _misfit(inputs: Sequence[Array]) -> DoNotFit:
+    shapes = " and ".join(str(np.shape(array)) for array in inputs)
+    return DoNotFit(f"arrays of shapes {shapes} do not fit together")
 
 
 def fill_batch(
