@@ -77,6 +77,9 @@ width: Any = Special("width")  # width(like): how many lanes it has
 spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
 lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`
 put_lane: Any = Special("put_lane")  # put_lane(address, i, value)
+# In a table of addresses, one for each lane, what is behind them.
+gathered: Any = Special("gathered")  # gathered(table, i, like): the i-th numbers there
+scattered: Any = Special("scattered")  # scattered(table, i, value): put them there
 fused: Any = Special("fused")  # fused(a, b, c): a b + c, rounded once where the processor does so
 without: Any = Special("without")  # without(a, b, c): c - a b, likewise
 larger: Any = Special("larger")  # larger(a, b): b if b > a else a

@@ -11,6 +11,7 @@ but by :func:`fourfold`, and a product is fused with a sum only where `fused` is
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -20,6 +21,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from coldq.compiled import machine
+from coldq.compiled.memory import WORD
 
 NUMBER = ir.DoubleType()
 
@@ -226,6 +228,45 @@ def put_lane(typingctx, address, index, value):
     return types.void(address, index, value), codegen
 
 
+def _each(builder: Any, kind: Any, table: Any, index: Any) -> Iterator[tuple[int, Any]]:
+    """For each lane where its numbers are, by the addresses in a table, and its place there."""
+    for lane in range(kind.count if isinstance(kind, Lanes) else 1):
+        words = builder.inttoptr(table, WORD.as_pointer())
+        address = builder.load(builder.gep(words, [WORD(lane)]))
+        yield lane, _place(builder, types.float64, address, index)
+
+
+@intrinsic
+def gathered(typingctx, table, index, like):
+    """What stands at a place behind the address of each lane."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.return_type
+        found = ir.Constant(_native(kind), ir.Undefined)
+        for lane, place in _each(builder, kind, *args[:2]):
+            number = builder.load(place, align=8)
+            if not isinstance(kind, Lanes):
+                return number
+            found = builder.insert_element(found, number, ir.IntType(32)(lane))
+        return found
+
+    return like(table, index, like), codegen
+
+
+@intrinsic
+def scattered(typingctx, table, index, value):
+    def codegen(context, builder, sig, args):
+        kind = sig.args[2]
+        for lane, place in _each(builder, kind, *args[:2]):
+            number = args[2]
+            if isinstance(kind, Lanes):
+                number = builder.extract_element(number, ir.IntType(32)(lane))
+            builder.store(number, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(table, index, value), codegen
+
+
 @intrinsic
 def spread(typingctx, number, like):
     """A number in each of the lanes that `like` has."""
@@ -312,6 +353,8 @@ def hidden(typingctx, number):
 SPECIALS = {
     "lane_at": lane_at,
     "put_lane": put_lane,
+    "gathered": gathered,
+    "scattered": scattered,
     "spread": spread,
     "four": _zeros(4),
     "eight": _zeros(8),

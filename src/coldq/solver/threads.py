@@ -116,7 +116,7 @@ def run_rows(
         lined = [_lined(a, c, count) for a, c in zip(inputs, cores, strict=True)]
     except ValueError:
         raise _misfit(inputs) from None
-    return _run(at_once, lined, cores, out_cores, work, size)
+    return _run(at_once, lined, cores, out_cores, work, max(size, STACK + 1))
 
 
 def _lined(array: Any, core: int, count: int) -> Array:

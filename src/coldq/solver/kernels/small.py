@@ -12,8 +12,8 @@ import math
 
 from coldq.compiled import (
     address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
-    hidden,
-    joined, lane_at, larger, length, parts_from, put_lane, smaller, spread, turned, width, without,
+    gathered, hidden, joined, lane_at, larger, length, parts_from, put_lane, scattered, smaller,
+    spread, turned, width, without,
 )  # fmt: skip
 from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import (
@@ -32,6 +32,9 @@ Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
 B, HI, WEIGHT, MU, G, SCALE, NORM, D, MOVING, PIECE = range(10)
 STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, COUNT, SINGLES = range(8)
 OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
+# The addresses of an instance's arrays, and of its y.
+CENTER_AT, GRADIENT_AT, ALPHA_AT, WEIGHTS_AT, A_AT, B_AT, LOWER_AT, UPPER_AT = range(8)
+X_AT, MULTIPLIERS_AT, RESIDUAL_AT, Y_AT, TABLE = range(8, 13)
 # Of the piece of one instance
 GAIN, DOWN, UP, STEP, RHS, SIDE, PICKED, FREED, QUADRATIC = range(9)
 FACTOR = QUADRATIC + MOST_ROWS
@@ -46,7 +49,7 @@ SOUND_NORM = 1e-200  # of a row
 
 def lanes_size(n: int, p: int, wide: int) -> int:
     """How many numbers so many instances need to work in."""
-    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES) + SHORT + p
+    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES + TABLE) + SHORT
 
 
 @exact_inlined
@@ -87,34 +90,45 @@ def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
 
 
 @exact_inlined
-def take_bounds(wide, lane, p, lower, upper, memory):
-    here = memory + 8 * lane
+def take(like, n, p, table, memory):
+    """Put instances into their lanes."""
+    wide = width(like)
+    columns, A = memory, memory + 8 * wide * MATRIX * p
+    rows = A + 8 * wide * n * p
+    singles = rows + 8 * wide * (PIECE + n) * n
     for i in range(p):
-        put_lane(here, (LEAST * p + i) * wide, lane_at(lower, i, 0.0))
-        put_lane(here, (MOST * p + i) * wide, lane_at(upper, i, 0.0))
+        put_lane(columns, Y * p + i, gathered(table + 8 * wide * Y_AT, i, like))
+        put_lane(columns, CENTER * p + i, gathered(table + 8 * wide * CENTER_AT, i, like))
+        put_lane(columns, LEAST * p + i, gathered(table + 8 * wide * LOWER_AT, i, like))
+        put_lane(columns, MOST * p + i, gathered(table + 8 * wide * UPPER_AT, i, like))
+    for i in range(n * p):
+        put_lane(A, i, gathered(table + 8 * wide * A_AT, i, like))
+    alpha = gathered(table + 8 * wide * ALPHA_AT, 0, like)
+    half = 0.5 / alpha
+    state = spread(OPEN, like)
+    for k in range(n):
+        weight = gathered(table + 8 * wide * WEIGHTS_AT, k, like)
+        put_lane(rows, B * n + k, gathered(table + 8 * wide * B_AT, k, like))
+        put_lane(rows, WEIGHT * n + k, weight)
+        put_lane(rows, HI * n + k, weight * half)
+        state = chosen((weight >= 0.0) & (weight < math.inf), state, LEFT)
+    put_lane(singles, STATE, state)
+    put_lane(singles, ALPHA, alpha)
 
 
 @exact_inlined
-def take(wide, lane, n, p, center, alpha, half, weights, A, b, y, memory):
-    """Put an instance into its lane; its bounds come apart."""
-    here = memory + 8 * lane
-    for i in range(p):
-        put_lane(here, (Y * p + i) * wide, lane_at(y, i, 0.0))
-        put_lane(here, (CENTER * p + i) * wide, lane_at(center, i, 0.0))
-    for i in range(n * p):
-        put_lane(here, (MATRIX * p + i) * wide, lane_at(A, i, 0.0))
-    rows = here + 8 * wide * (MATRIX + n) * p
-    state = OPEN
-    for k in range(n):
-        weight = lane_at(weights, k, 0.0)
-        put_lane(rows, (B * n + k) * wide, lane_at(b, k, 0.0))
-        put_lane(rows, (WEIGHT * n + k) * wide, weight)
-        put_lane(rows, (HI * n + k) * wide, weight * half)
-        if not (weight >= 0.0 and weight < math.inf):
-            state = LEFT
+def give(like, n, p, table, memory):
+    """Put answers where they belong; those of lanes that were left mean nothing."""
+    wide = width(like)
+    rows = memory + 8 * wide * (MATRIX + n) * p
     singles = rows + 8 * wide * (PIECE + n) * n
-    put_lane(singles, STATE * wide, state)
-    put_lane(singles, ALPHA * wide, alpha)
+    for i in range(p):
+        scattered(table + 8 * wide * X_AT, i, lane_at(memory, X * p + i, like))
+    for k in range(n):
+        scattered(table + 8 * wide * MULTIPLIERS_AT, k, lane_at(rows, D * n + k, like))
+    residual = lane_at(singles, RESIDUAL, like)
+    residual = chosen(lane_at(singles, STATE, like) == SETTLED, residual, -1.0)
+    scattered(table + 8 * wide * RESIDUAL_AT, 0, residual)
 
 
 @exact_inlined
@@ -526,14 +540,13 @@ def judge(like, n, p, columns, A, rows, singles):
 
 
 @exact
-def solve_lanes(like, live, n, p, memory, short):
-    """Solve the instances in the first `live` lanes: SETTLED then, or LEFT as they were taken."""
+def solve_lanes(like, n, p, table, memory, short):
+    """Solve the instances of a table; the residual of one that is left is -1."""
     wide = width(like)
+    take(like, n, p, table, memory)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
     singles = rows + 8 * wide * (PIECE + n) * n
-    for lane in range(live, wide):
-        put_lane(singles, STATE * wide + lane, LEFT)
     begin(like, wide, n, p, columns, A, rows, singles)
     for _ in range(hidden(MOST_STEPS)):
         if not settle(like, n, rows, singles):
@@ -543,20 +556,7 @@ def solve_lanes(like, live, n, p, memory, short):
         go_along(like, n, p, columns, A, rows, singles)
     settle(like, n, rows, singles)
     judge(like, n, p, columns, A, rows, singles)
-
-
-@exact_inlined
-def give(wide, lane, n, p, memory, x, multipliers):
-    """Give the answer that is in a lane; its residual, or -1 if there is none."""
-    rows = memory + 8 * lane + 8 * wide * (MATRIX + n) * p
-    singles = rows + 8 * wide * (PIECE + n) * n
-    if lane_at(singles, STATE * wide, 0.0) != SETTLED:
-        return -1.0
-    for i in range(p):
-        put_lane(x, i, lane_at(memory + 8 * lane, (X * p + i) * wide, 0.0))
-    for k in range(n):
-        put_lane(multipliers, k, lane_at(rows, (D * n + k) * wide, 0.0))
-    return lane_at(singles, RESIDUAL * wide, 0.0)
+    give(like, n, p, table, memory)
 
 
 @exact
@@ -575,40 +575,44 @@ def solve_single(
         for k in range(n):
             put_lane(multipliers, k, 0.0)
         return 0.0
-    take_bounds(1, 0, p, lower, upper, memory)
-    take(1, 0, n, p, center, alpha, half, weights, A, b, y, memory)
-    solve_lanes(0.0, 1, n, p, memory, short)
-    return give(1, 0, n, p, memory, x, multipliers)
+    singles = y + 8 * p
+    put_lane(singles, 0, alpha)
+    table = words(singles + 16, TABLE)
+    table[CENTER_AT], table[ALPHA_AT], table[WEIGHTS_AT], table[A_AT] = center, singles, weights, A
+    table[B_AT], table[LOWER_AT], table[UPPER_AT] = b, lower, upper
+    table[X_AT], table[MULTIPLIERS_AT], table[RESIDUAL_AT] = x, multipliers, singles + 8
+    table[Y_AT] = y
+    solve_lanes(0.0, n, p, singles + 16, memory, short)
+    return lane_at(singles, 1, 0.0)
 
 
 # Operands of the general kernel, which solves one instance.
 ITS_SIZES, ITS_OPERANDS = 3, 16
+INPUTS, STEPS = 8, 11  # of the kernel below: arrays to read, arrays in all
 
 
 @exact
-def solve_alone(code, place, p, n, given, steps, its, zeros, rest):
-    """Run the general kernel on the instance at a place."""
+def solve_alone(code, lane, p, n, table, its, rest):
+    """Run the general kernel on the instance in a lane."""
     sizes, at = words(its, ITS_SIZES), words(its + 8 * ITS_SIZES, ITS_OPERANDS)
+    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    for k in range(n):
+        put_lane(zeros, k, 0.0)
+    put_lane(zeros, n, math.inf)
     sizes[0], sizes[1], sizes[2] = p, n, COLUMNS * p + (HESSIAN + 2 * n) * n
-    at[0] = given[0] + 8 * place * steps[0]
-    at[1] = given[1] + 8 * place * steps[1]
-    at[2] = given[2] + 8 * place * steps[2]
-    at[3], at[5] = zeros, zeros
-    at[4] = given[3] + 8 * place * steps[3]
-    at[6] = given[4] + 8 * place * steps[4]
-    at[7] = given[5] + 8 * place * steps[5]
-    at[8] = given[6] + 8 * place * steps[6]
-    at[9] = given[7] + 8 * place * steps[7]
-    at[10], at[11] = zeros + 8 * n, rest
-    at[12] = given[10] + 8 * place * steps[8]
-    at[13] = given[11] + 8 * place * steps[9]
-    at[14], at[15] = given[12] + 8 * place * steps[10], 0
+    at[0], at[1] = table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane]
+    at[2], at[4] = table[ALPHA_AT * WIDE + lane], table[WEIGHTS_AT * WIDE + lane]
+    at[6], at[7] = table[A_AT * WIDE + lane], table[B_AT * WIDE + lane]
+    at[8], at[9] = table[LOWER_AT * WIDE + lane], table[UPPER_AT * WIDE + lane]
+    at[3], at[5], at[10], at[11] = zeros, zeros, zeros + 8 * n, rest
+    at[12], at[13] = table[X_AT * WIDE + lane], table[MULTIPLIERS_AT * WIDE + lane]
+    at[14], at[15] = table[RESIDUAL_AT * WIDE + lane], 0
     return run_at(code, its, its + 8 * ITS_SIZES)
 
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
-    own = lanes_size(n, p, WIDE) + BLOCK * p + WIDE + BLOCK + ITS_SIZES + ITS_OPERANDS + n + 1
+    own = lanes_size(n, p, WIDE) + (BLOCK + WIDE) * p + BLOCK + ITS_SIZES + ITS_OPERANDS + n + 1
     return own + COLUMNS * p + (HESSIAN + 2 * n) * n
 
 
@@ -638,30 +642,18 @@ def find_loud(
 
 
 @exact
-def take_at(lane, j, n, p, at, steps, y, memory):
-    """Put the instance at a place into its lane."""
-    alpha = lane_at(at[2], j * steps[2], 0.0)
-    take(
-        WIDE, lane, n, p, at[0] + 8 * j * steps[0], alpha, 0.5 / alpha, at[3] + 8 * j * steps[3],
-        at[4] + 8 * j * steps[4], at[5] + 8 * j * steps[5], y, memory,
-    )  # fmt: skip
-    if steps[6] != 0 or steps[7] != 0:  # not one box for all
-        lower, upper = at[6] + 8 * j * steps[6], at[7] + 8 * j * steps[7]
-        take_bounds(WIDE, lane, p, lower, upper, memory)
-
-
-@exact
-def give_all(live, p, n, at, steps, memory, places, its, worst):
-    """Give the answers of the first `live` lanes; the largest residual."""
-    code = words(at[8], 1)[0]
-    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+def solve_all(live, p, n, code, table_, memory, short, its, rest):
+    """Solve the first `live` instances of a table; the largest residual."""
+    table = words(table_, TABLE * WIDE)
+    for line in range(TABLE):  # the other lanes repeat the first
+        for lane in range(live, WIDE):
+            table[line * WIDE + lane] = table[line * WIDE]
+    solve_lanes(eight(), n, p, table_, memory, short)
+    worst = 0.0
     for lane in range(live):
-        j = places[lane]
-        x, multipliers = at[10] + 8 * j * steps[8], at[11] + 8 * j * steps[9]
-        found = give(WIDE, lane, n, p, memory, x, multipliers)
+        found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
         if found < 0.0:
-            found = solve_alone(code, j, p, n, at, steps, its, zeros, zeros + 8 * (n + 1))
-        put_lane(at[12], j * steps[10], found)
+            found = solve_alone(code, lane, p, n, table, its, rest)
         if worst == worst and not (found <= worst):
             worst = found
     return worst
@@ -673,23 +665,19 @@ def affine_steps(sizes, at):
     weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
     residual. The largest residual is returned."""
     count, p, n = sizes[0], sizes[1], sizes[2]
-    steps = words(address_of(sizes, 4), 11)
-    memory = at[9]
+    steps = words(address_of(sizes, 4), STEPS)
+    memory, code = at[9], words(at[8], 1)[0]
     short = memory + 8 * WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
-    y = short + 8 * (SHORT + p)
-    places_at = y + 8 * BLOCK * p
-    loud_at = places_at + 8 * WIDE
+    table_at = short + 8 * SHORT
+    y = table_at + 8 * TABLE * WIDE
+    kept = y + 8 * BLOCK * p
+    loud_at = kept + 8 * WIDE * p
     its = loud_at + 8 * BLOCK
-    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
-    end = zeros + 8 * (n + 1) + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
+    rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
+    end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
     if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
-    for k in range(n):
-        put_lane(zeros, k, 0.0)
-    put_lane(zeros, n, math.inf)
-    places, loud = words(places_at, WIDE), words(loud_at, BLOCK)
-    for lane in range(WIDE):
-        take_bounds(WIDE, lane, p, at[6], at[7], memory)
+    table, loud = words(table_at, TABLE * WIDE), words(loud_at, BLOCK)
     worst = 0.0
     live = 0
     for begun in range(0, count, BLOCK):
@@ -699,13 +687,24 @@ def affine_steps(sizes, at):
             at[5], at[6], at[7], at[10], at[11], at[12], steps[0], steps[1], steps[2], steps[3],
             steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], y, loud_at,
         )  # fmt: skip
-        for f in range(found + 1 if last else found):
-            if f < found:
-                take_at(live, loud[f], n, p, at, steps, y + 8 * f * p, memory)
-                places[live] = loud[f]
-                live += 1
-            if live == WIDE or (live > 0 and f == found):
-                solve_lanes(eight(), live, n, p, memory, short)
-                worst = give_all(live, p, n, at, steps, memory, places, its, worst)
+        for f in range(found):
+            j = loud[f]
+            for line in range(STEPS):
+                operand = line if line < INPUTS else line + 2
+                table[line * WIDE + live] = at[operand] + 8 * j * steps[line]
+            table[Y_AT * WIDE + live] = y + 8 * f * p
+            live += 1
+            if live == WIDE:
+                most = solve_all(live, p, n, code, table_at, memory, short, its, rest)
+                if worst == worst and not (most <= worst):
+                    worst = most
                 live = 0
+        for lane in range(live):  # whose y would be overwritten
+            for i in range(p):
+                put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
+            table[Y_AT * WIDE + lane] = kept + 8 * lane * p
+    if live > 0:
+        most = solve_all(live, p, n, code, table_at, memory, short, its, rest)
+        if worst == worst and not (most <= worst):
+            worst = most
     return worst
