@@ -21,7 +21,7 @@ from coldq.solver.constants import (
 )  # fmt: skip
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN
 
-MOST_ROWS = 3  # sums over rows then have one order
+MOST_ROWS = 2
 MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
 WIDE = 8  # instances side by side
 BLOCK = 64  # instances looked at before those that need multipliers are solved
@@ -29,18 +29,15 @@ BLOCK = 64  # instances looked at before those that need multipliers are solved
 # An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, the
 # piece's Hessian, and single ones.
 Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
-B, HI, WEIGHT, MU, G, SCALE, NORM, D, MOVING, PIECE = range(10)
-STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, COUNT, SINGLES = range(8)
+B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE = range(9)
+STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
 OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
 # The addresses of an instance's arrays, and of its y.
 CENTER_AT, GRADIENT_AT, ALPHA_AT, WEIGHTS_AT, A_AT, B_AT, LOWER_AT, UPPER_AT = range(8)
 X_AT, MULTIPLIERS_AT, RESIDUAL_AT, Y_AT, TABLE = range(8, 13)
-# Of the piece of one instance
-GAIN, DOWN, UP, STEP, RHS, SIDE, PICKED, FREED, QUADRATIC = range(9)
-FACTOR = QUADRATIC + MOST_ROWS
-SHORT = MOST_ROWS * (FACTOR + MOST_ROWS)
 
 MOST_STEPS = 6  # Newton steps; later ones of the general kernel look for flat rows
+MOST_GUESSES = 6  # in a piece
 MOST_PLACES = 12  # of a line search
 EVENLY = 1e-12  # of a direction's squared length: with more curvature no stretch is flat
 SURE = 0.5e-12  # a residual that needs no second look, with a margin for its own rounding
@@ -49,7 +46,7 @@ SOUND_NORM = 1e-200  # of a row
 
 def lanes_size(n: int, p: int, wide: int) -> int:
     """How many numbers so many instances need to work in."""
-    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES + TABLE) + SHORT
+    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES + TABLE)
 
 
 @exact_inlined
@@ -209,101 +206,6 @@ def set_piece(like, wide, n, p, columns, A, rows):
 
 
 @exact_inlined
-def solve_freed(short, count):
-    """Solve ``H d = RHS`` over the freed rows of the piece by LDL'."""
-    for a in range(count):
-        i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
-        for c in range(a + 1):
-            j = int(lane_at(short, FREED * MOST_ROWS + c, 0.0))
-            s = lane_at(short, (QUADRATIC + i) * MOST_ROWS + j, 0.0)
-            for e in range(c):
-                both = lane_at(short, (FACTOR + a) * MOST_ROWS + e, 0.0) * lane_at(
-                    short, (FACTOR + c) * MOST_ROWS + e, 0.0
-                )
-                s = without(both, lane_at(short, (FACTOR + e) * MOST_ROWS + e, 0.0), s)
-            if c < a:
-                s = s / lane_at(short, (FACTOR + c) * MOST_ROWS + c, 0.0)
-            else:
-                s = larger(s, 1e-14 * lane_at(short, (QUADRATIC + i) * MOST_ROWS + i, 0.0))
-            put_lane(short, (FACTOR + a) * MOST_ROWS + c, s)
-        s = lane_at(short, RHS * MOST_ROWS + i, 0.0)
-        for e in range(a):
-            j = int(lane_at(short, FREED * MOST_ROWS + e, 0.0))
-            s = without(
-                lane_at(short, (FACTOR + a) * MOST_ROWS + e, 0.0),
-                lane_at(short, STEP * MOST_ROWS + j, 0.0),
-                s,
-            )
-        put_lane(short, STEP * MOST_ROWS + i, s)
-    for a in range(count - 1, -1, -1):
-        i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
-        s = lane_at(short, STEP * MOST_ROWS + i, 0.0) / lane_at(
-            short, (FACTOR + a) * MOST_ROWS + a, 0.0
-        )
-        for e in range(a + 1, count):
-            j = int(lane_at(short, FREED * MOST_ROWS + e, 0.0))
-            s = without(
-                lane_at(short, (FACTOR + e) * MOST_ROWS + a, 0.0),
-                lane_at(short, STEP * MOST_ROWS + j, 0.0),
-                s,
-            )
-        put_lane(short, STEP * MOST_ROWS + i, s)
-
-
-@exact
-def maximise_short(short, m):
-    """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting; whether
-    it ended."""
-    for k in range(m):
-        put_lane(short, SIDE * MOST_ROWS + k, 0.0)
-    for _ in range(hidden(6)):
-        count = 0
-        for k in range(m):
-            side = lane_at(short, SIDE * MOST_ROWS + k, 0.0)
-            if side == 0.0:
-                put_lane(short, FREED * MOST_ROWS + count, float(k))
-                count += 1
-            else:
-                bound = DOWN if side < 0.0 else UP
-                put_lane(short, STEP * MOST_ROWS + k, lane_at(short, bound * MOST_ROWS + k, 0.0))
-        for a in range(count):
-            i = int(lane_at(short, FREED * MOST_ROWS + a, 0.0))
-            s = lane_at(short, GAIN * MOST_ROWS + i, 0.0)
-            for k in range(m):
-                if lane_at(short, SIDE * MOST_ROWS + k, 0.0) != 0.0:
-                    h = lane_at(short, (QUADRATIC + i) * MOST_ROWS + k, 0.0)
-                    s = without(h, lane_at(short, STEP * MOST_ROWS + k, 0.0), s)
-            put_lane(short, RHS * MOST_ROWS + i, s)
-        solve_freed(short, count)
-        ended = True
-        for k in range(m):
-            side, d = (
-                lane_at(short, SIDE * MOST_ROWS + k, 0.0),
-                lane_at(short, STEP * MOST_ROWS + k, 0.0),
-            )
-            new = side
-            if side == 0.0:
-                if d < lane_at(short, DOWN * MOST_ROWS + k, 0.0):
-                    new = -1.0
-                elif d > lane_at(short, UP * MOST_ROWS + k, 0.0):
-                    new = 1.0
-            else:
-                slope = lane_at(short, GAIN * MOST_ROWS + k, 0.0)
-                for a in range(m):
-                    h = lane_at(short, (QUADRATIC + k) * MOST_ROWS + a, 0.0)
-                    slope = without(h, lane_at(short, STEP * MOST_ROWS + a, 0.0), slope)
-                if side * slope < 0.0:
-                    new = 0.0
-            put_lane(short, RHS * MOST_ROWS + k, new)
-            ended = ended and new == side
-        if ended:
-            return True
-        for k in range(m):
-            put_lane(short, SIDE * MOST_ROWS + k, lane_at(short, RHS * MOST_ROWS + k, 0.0))
-    return False
-
-
-@exact_inlined
 def moves(like, n, k, rows):
     """1 where a row's multiplier should move, else 0; and whether it need not do so by much."""
     mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
@@ -328,34 +230,57 @@ def settle(like, n, rows, singles):
 
 
 @exact_inlined
-def set_together(wide, lane, n, rows, short):
-    """Maximise a lane's piece where several rows move; whether that ended."""
-    m = 0
-    here = rows + 8 * lane
-    for k in range(n):
-        if lane_at(here, (MOVING * n + k) * wide, 0.0) == 1.0:
-            mu = lane_at(here, (MU * n + k) * wide, 0.0)
-            put_lane(short, PICKED * MOST_ROWS + m, float(k))
-            put_lane(short, GAIN * MOST_ROWS + m, lane_at(here, (G * n + k) * wide, 0.0))
-            put_lane(short, DOWN * MOST_ROWS + m, 0.0 - mu)
-            put_lane(short, UP * MOST_ROWS + m, lane_at(here, (HI * n + k) * wide, 0.0) - mu)
-            m += 1
-    for a in range(m):
-        k = int(lane_at(short, PICKED * MOST_ROWS + a, 0.0))
-        for c in range(a + 1):
-            j = int(lane_at(short, PICKED * MOST_ROWS + c, 0.0))
-            h = lane_at(here, (PIECE * n + k * n + j) * wide, 0.0)
-            put_lane(short, (QUADRATIC + a) * MOST_ROWS + c, h)
-            put_lane(short, (QUADRATIC + c) * MOST_ROWS + a, h)
-    ended = maximise_short(short, m)
-    for a in range(m):
-        k = int(lane_at(short, PICKED * MOST_ROWS + a, 0.0))
-        put_lane(here, (D * n + k) * wide, lane_at(short, STEP * MOST_ROWS + a, 0.0))
-    return ended
+def at_bound(side, down, up):
+    return chosen(side < 0.0, down, up)
 
 
 @exact_inlined
-def set_directions(like, wide, n, rows, singles, short):
+def next_side(side, d, down, up, slope):
+    """Where an entry belongs: at its bound below (-1) or above (1), or between them (0)."""
+    free = chosen(d < down, -1.0, chosen(d > up, 1.0, side))
+    return chosen(side == 0.0, free, chosen(side * slope < 0.0, 0.0, side))
+
+
+@exact_inlined
+def set_pair(like, rows, several):
+    """Maximise the pieces of lanes in which both of two rows move; 0 where that did not end.
+
+    Block principal pivoting: it guesses which entries are at a bound and corrects all wrong guesses
+    at once. Without any, d is the solution of the whole system, by LDL'.
+    """
+    zero, unit = spread(0.0, like), spread(1.0, like)
+    g0, g1 = lane_at(rows, G * 2, like), lane_at(rows, G * 2 + 1, like)
+    mu0, mu1 = lane_at(rows, MU * 2, like), lane_at(rows, MU * 2 + 1, like)
+    down0, up0 = 0.0 - mu0, lane_at(rows, HI * 2, like) - mu0
+    down1, up1 = 0.0 - mu1, lane_at(rows, HI * 2 + 1, like) - mu1
+    h00, h10 = lane_at(rows, PIECE * 2, like), lane_at(rows, PIECE * 2 + 2, like)
+    h11 = lane_at(rows, PIECE * 2 + 3, like)
+    factor = h10 / h00
+    whole1 = without(factor, g0, g1) / larger(without(factor * factor, h00, h11), 1e-14 * h11)
+    whole0 = without(factor, whole1, g0 / h00)
+    d0, d1, side0, side1 = whole0, whole1, zero, zero
+    ended = zero
+    for _ in range(hidden(MOST_GUESSES)):
+        slope0 = without(h10, d1, without(h00, d0, g0))
+        slope1 = without(h11, d1, without(h10, d0, g1))
+        new0 = next_side(side0, d0, down0, up0, slope0)
+        new1 = next_side(side1, d1, down1, up1, slope1)
+        ended = chosen((new0 == side0) & (new1 == side1), unit, zero)
+        if not anywhere(chosen(several, ended, unit) == 0.0):
+            break
+        side0, side1 = new0, new1  # those that ended stay as they are
+        bound0, bound1 = at_bound(side0, down0, up0), at_bound(side1, down1, up1)
+        alone0 = chosen(side1 == 0.0, whole0, without(h10, bound1, g0) / h00)
+        alone1 = chosen(side0 == 0.0, whole1, without(h10, bound0, g1) / h11)
+        d0 = chosen(side0 == 0.0, alone0, bound0)
+        d1 = chosen(side1 == 0.0, alone1, bound1)
+    put_lane(rows, D * 2, chosen(several, d0, lane_at(rows, D * 2, like)))
+    put_lane(rows, D * 2 + 1, chosen(several, d1, lane_at(rows, D * 2 + 1, like)))
+    return chosen(several, ended, unit)
+
+
+@exact_inlined
+def set_directions(like, n, rows, singles):
     """Maximise the pieces of open lanes; a lane in which that is not sure to go up is left."""
     zero = spread(0.0, like)
     state = lane_at(singles, STATE, like)
@@ -367,31 +292,23 @@ def set_directions(like, wide, n, rows, singles, short):
         h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), lane_at(rows, own, like))
         d = clipped(lane_at(rows, G * n + k, like) / h, 0.0 - mu, hi - mu)
         put_lane(rows, own, h)
-        put_lane(rows, MOVING * n + k, moving)
         put_lane(rows, D * n + k, chosen(moving == 1.0, d, zero))
         count = count + moving
     count = chosen(state == OPEN, count, zero)
     if anywhere(count > 1.0):
-        put_lane(singles, COUNT, count)
-        for lane in range(wide):
-            if lane_at(singles, COUNT * wide + lane, 0.0) > 1.0:
-                if not set_together(wide, lane, n, rows, short):
-                    put_lane(singles, STATE * wide + lane, LEFT)
-        state = lane_at(singles, STATE, like)
+        state = chosen(set_pair(like, rows, count > 1.0) == 0.0, LEFT, state)
     start, offset, limit = zero, zero, spread(math.inf, like)
     for k in range(n):
         mu, d = lane_at(rows, MU * n + k, like), lane_at(rows, D * n + k, like)
         start = fused(d, lane_at(rows, G * n + k, like), start)
         offset = fused(d, lane_at(rows, B * n + k, like), offset)
-        up = (lane_at(rows, HI * n + k, like) - mu) / larger(d, TINY)
-        down = (0.0 - mu) / smaller(d, -TINY)
-        room = chosen(d > 0.0, up, chosen(d < 0.0, down, limit))
-        limit = smaller(limit, room)
+        room = chosen(d > 0.0, lane_at(rows, HI * n + k, like) - mu, 0.0 - mu)
+        room = room / chosen(d > 0.0, larger(d, TINY), smaller(d, -TINY))
+        limit = smaller(limit, chosen(d == 0.0, limit, room))
     put_lane(singles, START, start)
     put_lane(singles, OFFSET, offset)
     put_lane(singles, LIMIT, larger(limit, 1.0))
-    state = chosen(start > 0.0, state, chosen(state == OPEN, LEFT, state))
-    put_lane(singles, STATE, state)
+    put_lane(singles, STATE, chosen(start > 0.0, state, chosen(state == OPEN, LEFT, state)))
 
 
 @exact_inlined
@@ -540,7 +457,7 @@ def judge(like, n, p, columns, A, rows, singles):
 
 
 @exact
-def solve_lanes(like, n, p, table, memory, short):
+def solve_lanes(like, n, p, table, memory):
     """Solve the instances of a table; the residual of one that is left is -1."""
     wide = width(like)
     take(like, n, p, table, memory)
@@ -552,7 +469,7 @@ def solve_lanes(like, n, p, table, memory, short):
         if not settle(like, n, rows, singles):
             break
         set_piece(like, wide, n, p, columns, A, rows)
-        set_directions(like, wide, n, rows, singles, short)
+        set_directions(like, n, rows, singles)
         go_along(like, n, p, columns, A, rows, singles)
     settle(like, n, rows, singles)
     judge(like, n, p, columns, A, rows, singles)
@@ -569,8 +486,7 @@ def solve_single(
         if lane_at(floor, k, 0.0) != 0.0 or lane_at(compliance, k, 0.0) != 0.0:
             return -1.0
     half = 0.5 / alpha
-    short = memory + 8 * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
-    y = short + 8 * SHORT
+    y = memory + 8 * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
     if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x) == 0:
         for k in range(n):
             put_lane(multipliers, k, 0.0)
@@ -582,7 +498,7 @@ def solve_single(
     table[B_AT], table[LOWER_AT], table[UPPER_AT] = b, lower, upper
     table[X_AT], table[MULTIPLIERS_AT], table[RESIDUAL_AT] = x, multipliers, singles + 8
     table[Y_AT] = y
-    solve_lanes(0.0, n, p, singles + 16, memory, short)
+    solve_lanes(0.0, n, p, singles + 16, memory)
     return lane_at(singles, 1, 0.0)
 
 
@@ -635,20 +551,20 @@ def find_loud(
         found += is_loud(
             n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
             weights + 8 * j * weights_step, A + 8 * j * A_step, b + 8 * j * b_step,
-            lower + 8 * j * lower_step, upper + 8 * j * upper_step, y + 8 * found * p,
-            x + 8 * j * x_step,
+            lower + 8 * j * lower_step, upper + 8 * j * upper_step,
+            y + 8 * (j - begun) * p, x + 8 * j * x_step,
         )  # fmt: skip
     return found
 
 
 @exact
-def solve_all(live, p, n, code, table_, memory, short, its, rest):
+def solve_all(live, p, n, code, table_, memory, its, rest):
     """Solve the first `live` instances of a table; the largest residual."""
     table = words(table_, TABLE * WIDE)
     for line in range(TABLE):  # the other lanes repeat the first
         for lane in range(live, WIDE):
             table[line * WIDE + lane] = table[line * WIDE]
-    solve_lanes(eight(), n, p, table_, memory, short)
+    solve_lanes(eight(), n, p, table_, memory)
     worst = 0.0
     for lane in range(live):
         found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
@@ -667,8 +583,7 @@ def affine_steps(sizes, at):
     count, p, n = sizes[0], sizes[1], sizes[2]
     steps = words(address_of(sizes, 4), STEPS)
     memory, code = at[9], words(at[8], 1)[0]
-    short = memory + 8 * WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
-    table_at = short + 8 * SHORT
+    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
     y = table_at + 8 * TABLE * WIDE
     kept = y + 8 * BLOCK * p
     loud_at = kept + 8 * WIDE * p
@@ -692,10 +607,10 @@ def affine_steps(sizes, at):
             for line in range(STEPS):
                 operand = line if line < INPUTS else line + 2
                 table[line * WIDE + live] = at[operand] + 8 * j * steps[line]
-            table[Y_AT * WIDE + live] = y + 8 * f * p
+            table[Y_AT * WIDE + live] = y + 8 * (j - begun) * p
             live += 1
             if live == WIDE:
-                most = solve_all(live, p, n, code, table_at, memory, short, its, rest)
+                most = solve_all(live, p, n, code, table_at, memory, its, rest)
                 if worst == worst and not (most <= worst):
                     worst = most
                 live = 0
@@ -704,7 +619,7 @@ def affine_steps(sizes, at):
                 put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
             table[Y_AT * WIDE + lane] = kept + 8 * lane * p
     if live > 0:
-        most = solve_all(live, p, n, code, table_at, memory, short, its, rest)
+        most = solve_all(live, p, n, code, table_at, memory, its, rest)
         if worst == worst and not (most <= worst):
             worst = most
     return worst
