@@ -362,6 +362,7 @@ def affine_step(sizes, at):
         return math.nan
     alpha, rounds = vector(at[2], 1)[0], vector(at[10], 1)[0]
     residual = -1.0
+    # Without memory of its own an instance comes from lanes, which could not do it.
     if at[15] != 0 and 0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS and rounds == math.inf:
         residual = solve_single(
             n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], at[15],

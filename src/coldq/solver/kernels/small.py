@@ -19,7 +19,7 @@ from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import (
     LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR,
 )  # fmt: skip
-from coldq.solver.kernels.piece import COLUMNS, HESSIAN
+from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
 
 MOST_ROWS = 2
 MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
@@ -44,9 +44,11 @@ SURE = 0.5e-12  # a residual that needs no second look, with a margin for its ow
 SOUND_NORM = 1e-200  # of a row
 
 
-def lanes_size(n: int, p: int, wide: int) -> int:
-    """How many numbers so many instances need to work in."""
-    return wide * (MATRIX * p + n * p + PIECE * n + n * n + SINGLES + TABLE)
+# Numbers that a single instance works in: its own, the table, y, alpha and the residual.
+SINGLE = (
+    (MATRIX + MOST_ROWS) * MOST_COLUMNS + (PIECE + MOST_ROWS) * MOST_ROWS + SINGLES + TABLE
+    + MOST_COLUMNS + 2
+)  # fmt: skip
 
 
 @exact_inlined
@@ -528,8 +530,9 @@ def solve_alone(code, lane, p, n, table, its, rest):
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
-    own = lanes_size(n, p, WIDE) + (BLOCK + WIDE) * p + BLOCK + ITS_SIZES + ITS_OPERANDS + n + 1
-    return own + COLUMNS * p + (HESSIAN + 2 * n) * n
+    lanes = WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES + TABLE)
+    alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
+    return lanes + (BLOCK + WIDE) * p + BLOCK + alone
 
 
 @exact
