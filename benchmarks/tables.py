@@ -53,7 +53,7 @@ def batch_table(result: Batch) -> Table:
     table = _table(
         f"A batch of {result.count:,} steps, p = 10, N = 2",
         "The bare loop is compiled and does a gradient step, the clip and one A x. Target: within "
-        "12 times on one core, aim 5. More cores help as far as they are idle.",
+        "5 times on one core, by CPU time. More cores help as far as they are idle.",
         "what", "us an instance", "times the bare loop",
     )  # fmt: skip
     table.add_row("bare loop, one core", f"{result.loop:.3f}", "1.0")

@@ -55,7 +55,7 @@ def judge(
             "x",
         ),
         _within("the same by Feedback.from_arrays", whole.from_arrays / whole.step, 2.5, "x"),
-        _within("a step in a batch, one core, against the bare loop", batch.times_loop, 12, "x"),
+        _within("a step in a batch, one core, against the bare loop", batch.times_loop, 5, "x"),
         *(
             _within(f"an update of {cost.name}, against COLDQ", cost.times_coldq, cost.target, "x")
             for cost in costs[1:]

@@ -60,37 +60,37 @@ def clipped(z, least, most):
 def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
     """Set y and x without multipliers; 0 if that is the answer, 1 if not, or if y is not finite."""
     whole = p - p % 4
-    finite = four()
+    last = A + 8 * (n - 1) * p  # of one or two rows
+    finite, firsts, lasts = four(), four(), four()
     for i in range(0, whole, 4):
         at = 8 * i
         new = without(lane_at(gradient + at, 0, finite), half, lane_at(center + at, 0, finite))
         put_lane(y + at, 0, new)
-        least, most = lane_at(lower + at, 0, finite), lane_at(upper + at, 0, finite)
-        put_lane(x + at, 0, clipped(new, least, most))
         finite = finite + 0.0 * new
-    total = fourfold(finite)
+        new = clipped(new, lane_at(lower + at, 0, finite), lane_at(upper + at, 0, finite))
+        put_lane(x + at, 0, new)
+        firsts = fused(lane_at(A + at, 0, finite), new, firsts)
+        lasts = fused(lane_at(last + at, 0, finite), new, lasts)
+    total, g, h = fourfold(finite), fourfold(firsts), fourfold(lasts)
     for i in range(whole, p):
         new = without(lane_at(gradient, i, 0.0), half, lane_at(center, i, 0.0))
         put_lane(y, i, new)
-        put_lane(x, i, clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0)))
         total += 0.0 * new
-    quiet = total == 0.0
-    for k in range(n):
-        row = A + 8 * k * p
-        parts = four()
-        for i in range(0, whole, 4):
-            parts = fused(lane_at(row + 8 * i, 0, parts), lane_at(x + 8 * i, 0, parts), parts)
-        g = fourfold(parts)
-        for i in range(whole, p):
-            g = fused(lane_at(row, i, 0.0), lane_at(x, i, 0.0), g)
-        g -= lane_at(b, k, 0.0)
-        quiet = quiet & ((g <= 0.0) | ((g >= 0.0) & (lane_at(weights, k, 0.0) == 0.0)))
-    return 0 if quiet else 1
+        new = clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0))
+        put_lane(x, i, new)
+        g = fused(lane_at(A, i, 0.0), new, g)
+        h = fused(lane_at(last, i, 0.0), new, h)
+    g -= lane_at(b, 0, 0.0)
+    h -= lane_at(b, n - 1, 0.0)
+    # Flags are joined, not asked in turn: no branch here could be predicted.
+    quiet = (g <= 0.0) | ((g >= 0.0) & (lane_at(weights, 0, 0.0) == 0.0))
+    quiet = quiet & ((h <= 0.0) | ((h >= 0.0) & (lane_at(weights, n - 1, 0.0) == 0.0)))
+    return 0 if quiet & (total == 0.0) else 1
 
 
 @exact_inlined
-def take(like, n, p, table, memory):
-    """Put instances into their lanes."""
+def take(like, n, p, table, memory, bounds):
+    """Put instances into their lanes; the bounds if these are not there already."""
     wide = width(like)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
@@ -98,8 +98,10 @@ def take(like, n, p, table, memory):
     for i in range(p):
         put_lane(columns, Y * p + i, gathered(table + 8 * wide * Y_AT, i, like))
         put_lane(columns, CENTER * p + i, gathered(table + 8 * wide * CENTER_AT, i, like))
-        put_lane(columns, LEAST * p + i, gathered(table + 8 * wide * LOWER_AT, i, like))
-        put_lane(columns, MOST * p + i, gathered(table + 8 * wide * UPPER_AT, i, like))
+    if bounds:
+        for i in range(p):
+            put_lane(columns, LEAST * p + i, gathered(table + 8 * wide * LOWER_AT, i, like))
+            put_lane(columns, MOST * p + i, gathered(table + 8 * wide * UPPER_AT, i, like))
     for i in range(n * p):
         put_lane(A, i, gathered(table + 8 * wide * A_AT, i, like))
     alpha = gathered(table + 8 * wide * ALPHA_AT, 0, like)
@@ -459,10 +461,10 @@ def judge(like, n, p, columns, A, rows, singles):
 
 
 @exact
-def solve_lanes(like, n, p, table, memory):
+def solve_lanes(like, n, p, table, memory, bounds):
     """Solve the instances of a table; the residual of one that is left is -1."""
     wide = width(like)
-    take(like, n, p, table, memory)
+    take(like, n, p, table, memory, bounds)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
     singles = rows + 8 * wide * (PIECE + n) * n
@@ -500,7 +502,7 @@ def solve_single(
     table[B_AT], table[LOWER_AT], table[UPPER_AT] = b, lower, upper
     table[X_AT], table[MULTIPLIERS_AT], table[RESIDUAL_AT] = x, multipliers, singles + 8
     table[Y_AT] = y
-    solve_lanes(0.0, n, p, singles + 16, memory)
+    solve_lanes(0.0, n, p, singles + 16, memory, True)
     return lane_at(singles, 1, 0.0)
 
 
@@ -561,13 +563,13 @@ def find_loud(
 
 
 @exact
-def solve_all(live, p, n, code, table_, memory, its, rest):
+def solve_all(live, p, n, code, table_, memory, bounds, its, rest):
     """Solve the first `live` instances of a table; the largest residual."""
     table = words(table_, TABLE * WIDE)
     for line in range(TABLE):  # the other lanes repeat the first
         for lane in range(live, WIDE):
             table[line * WIDE + lane] = table[line * WIDE]
-    solve_lanes(eight(), n, p, table_, memory)
+    solve_lanes(eight(), n, p, table_, memory, bounds)
     worst = 0.0
     for lane in range(live):
         found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
@@ -598,6 +600,7 @@ def affine_steps(sizes, at):
     table, loud = words(table_at, TABLE * WIDE), words(loud_at, BLOCK)
     worst = 0.0
     live = 0
+    bounds = True
     for begun in range(0, count, BLOCK):
         last = begun + BLOCK >= count
         found = find_loud(
@@ -613,16 +616,17 @@ def affine_steps(sizes, at):
             table[Y_AT * WIDE + live] = y + 8 * (j - begun) * p
             live += 1
             if live == WIDE:
-                most = solve_all(live, p, n, code, table_at, memory, its, rest)
+                most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
                 if worst == worst and not (most <= worst):
                     worst = most
                 live = 0
+                bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
         for lane in range(live):  # whose y would be overwritten
             for i in range(p):
                 put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
             table[Y_AT * WIDE + lane] = kept + 8 * lane * p
     if live > 0:
-        most = solve_all(live, p, n, code, table_at, memory, its, rest)
+        most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
         if worst == worst and not (most <= worst):
             worst = most
     return worst
