@@ -26,10 +26,10 @@ MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen part
 WIDE = 8  # instances side by side
 BLOCK = 64  # instances looked at before those that need multipliers are solved
 
-# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, the
-# piece's Hessian, and single ones.
+# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, and single
+# ones.
 Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
-B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE = range(9)
+B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE, ROWS = range(10)
 STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
 OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
 # The addresses of an instance's arrays, and of its y.
@@ -46,7 +46,7 @@ SOUND_NORM = 1e-200  # of a row
 
 # Numbers that a single instance works in: its own, the table, y, alpha and the residual.
 SINGLE = (
-    (MATRIX + MOST_ROWS) * MOST_COLUMNS + (PIECE + MOST_ROWS) * MOST_ROWS + SINGLES + TABLE
+    (MATRIX + MOST_ROWS) * MOST_COLUMNS + ROWS * MOST_ROWS + SINGLES + TABLE
     + MOST_COLUMNS + 2
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def take(like, n, p, table, memory, bounds):
     wide = width(like)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
-    singles = rows + 8 * wide * (PIECE + n) * n
+    singles = rows + 8 * wide * ROWS * n
     for i in range(p):
         put_lane(columns, Y * p + i, gathered(table + 8 * wide * Y_AT, i, like))
         put_lane(columns, CENTER * p + i, gathered(table + 8 * wide * CENTER_AT, i, like))
@@ -122,7 +122,7 @@ def give(like, n, p, table, memory):
     """Put answers where they belong; those of lanes that were left mean nothing."""
     wide = width(like)
     rows = memory + 8 * wide * (MATRIX + n) * p
-    singles = rows + 8 * wide * (PIECE + n) * n
+    singles = rows + 8 * wide * ROWS * n
     for i in range(p):
         scattered(table + 8 * wide * X_AT, i, lane_at(memory, X * p + i, like))
     for k in range(n):
@@ -194,7 +194,8 @@ def begin(like, wide, n, p, columns, A, rows, singles):
 
 @exact_inlined
 def set_piece(like, wide, n, p, columns, A, rows):
-    """Set the quadratic pieces that hold here, for all rows: x moves where it is free."""
+    """Set the diagonals of the quadratic pieces that hold here: x moves where it is free. W keeps
+    the last row's free entries."""
     zero = spread(0.0, like)
     for k in range(n):
         row = A + 8 * wide * k * p
@@ -204,9 +205,9 @@ def set_piece(like, wide, n, p, columns, A, rows):
                 z < lane_at(columns, MOST * p + i, like)
             )
             put_lane(columns, W * p + i, chosen(free, lane_at(row, i, like), zero))
-        for j in range(k + 1):
-            h = product(like, p, columns + 8 * wide * W * p, A + 8 * wide * j * p)
-            put_lane(rows, PIECE * n + k * n + j, h)
+        h = product(like, p, columns + 8 * wide * W * p, row)
+        h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), h)
+        put_lane(rows, PIECE * n + k, h)
 
 
 @exact_inlined
@@ -246,8 +247,9 @@ def next_side(side, d, down, up, slope):
 
 
 @exact_inlined
-def set_pair(like, rows, several):
-    """Maximise the pieces of lanes in which both of two rows move; 0 where that did not end.
+def set_pair(like, rows, h10, several):
+    """Maximise the pieces of lanes in which both of two rows move; 0 where that did not end. The
+    piece's Hessian has h10 beside its diagonal.
 
     Block principal pivoting: it guesses which entries are at a bound and corrects all wrong guesses
     at once. Without any, d is the solution of the whole system, by LDL'.
@@ -257,8 +259,7 @@ def set_pair(like, rows, several):
     mu0, mu1 = lane_at(rows, MU * 2, like), lane_at(rows, MU * 2 + 1, like)
     down0, up0 = 0.0 - mu0, lane_at(rows, HI * 2, like) - mu0
     down1, up1 = 0.0 - mu1, lane_at(rows, HI * 2 + 1, like) - mu1
-    h00, h10 = lane_at(rows, PIECE * 2, like), lane_at(rows, PIECE * 2 + 2, like)
-    h11 = lane_at(rows, PIECE * 2 + 3, like)
+    h00, h11 = lane_at(rows, PIECE * 2, like), lane_at(rows, PIECE * 2 + 1, like)
     factor = h10 / h00
     whole1 = without(factor, g0, g1) / larger(without(factor * factor, h00, h11), 1e-14 * h11)
     whole0 = without(factor, whole1, g0 / h00)
@@ -284,7 +285,7 @@ def set_pair(like, rows, several):
 
 
 @exact_inlined
-def set_directions(like, n, rows, singles):
+def set_directions(like, n, p, free, A, rows, singles):
     """Maximise the pieces of open lanes; a lane in which that is not sure to go up is left."""
     zero = spread(0.0, like)
     state = lane_at(singles, STATE, like)
@@ -292,15 +293,14 @@ def set_directions(like, n, rows, singles):
     for k in range(n):
         mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
         moving = moves(like, n, k, rows)[0]
-        own = PIECE * n + k * n + k
-        h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), lane_at(rows, own, like))
-        d = clipped(lane_at(rows, G * n + k, like) / h, 0.0 - mu, hi - mu)
-        put_lane(rows, own, h)
+        d = lane_at(rows, G * n + k, like) / lane_at(rows, PIECE * n + k, like)
+        d = clipped(d, 0.0 - mu, hi - mu)
         put_lane(rows, D * n + k, chosen(moving == 1.0, d, zero))
         count = count + moving
     count = chosen(state == OPEN, count, zero)
     if anywhere(count > 1.0):
-        state = chosen(set_pair(like, rows, count > 1.0) == 0.0, LEFT, state)
+        both = product(like, p, free, A)
+        state = chosen(set_pair(like, rows, both, count > 1.0) == 0.0, LEFT, state)
     start, offset, limit = zero, zero, spread(math.inf, like)
     for k in range(n):
         mu, d = lane_at(rows, MU * n + k, like), lane_at(rows, D * n + k, like)
@@ -467,13 +467,13 @@ def solve_lanes(like, n, p, table, memory, bounds):
     take(like, n, p, table, memory, bounds)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
-    singles = rows + 8 * wide * (PIECE + n) * n
+    singles = rows + 8 * wide * ROWS * n
     begin(like, wide, n, p, columns, A, rows, singles)
     for _ in range(hidden(MOST_STEPS)):
         if not settle(like, n, rows, singles):
             break
         set_piece(like, wide, n, p, columns, A, rows)
-        set_directions(like, n, rows, singles)
+        set_directions(like, n, p, columns + 8 * wide * W * p, A, rows, singles)
         go_along(like, n, p, columns, A, rows, singles)
     settle(like, n, rows, singles)
     judge(like, n, p, columns, A, rows, singles)
@@ -490,7 +490,7 @@ def solve_single(
         if lane_at(floor, k, 0.0) != 0.0 or lane_at(compliance, k, 0.0) != 0.0:
             return -1.0
     half = 0.5 / alpha
-    y = memory + 8 * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
+    y = memory + 8 * ((MATRIX + n) * p + ROWS * n + SINGLES)
     if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x) == 0:
         for k in range(n):
             put_lane(multipliers, k, 0.0)
@@ -532,7 +532,7 @@ def solve_alone(code, lane, p, n, table, its, rest):
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
-    lanes = WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES + TABLE)
+    lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
     alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
     return lanes + (BLOCK + WIDE) * p + BLOCK + alone
 
@@ -588,7 +588,7 @@ def affine_steps(sizes, at):
     count, p, n = sizes[0], sizes[1], sizes[2]
     steps = words(address_of(sizes, 4), STEPS)
     memory, code = at[9], words(at[8], 1)[0]
-    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + (PIECE + n) * n + SINGLES)
+    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
     y = table_at + 8 * TABLE * WIDE
     kept = y + 8 * BLOCK * p
     loud_at = kept + 8 * WIDE * p
