@@ -67,7 +67,7 @@ def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     def step() -> None:
         solve(*batch)
 
-    with _threads(None):
+    with on_threads(None):
         cores = thread_count()
     settings: tuple[tuple[Callable[[], None], str | None], ...] = (
         (loop, "1"), (step, "1"), (step, None),
@@ -75,7 +75,7 @@ def measure(families: Sequence[Family], count: int, rounds: int) -> Batch:
     seconds, at_work = np.empty((2, rounds, len(settings)))
     for turn in range(-1, rounds):  # the first turn compiles and is overwritten
         for k, (function, threads) in enumerate(settings):
-            with _threads(threads):
+            with on_threads(threads):
                 begun = thread_time()
                 seconds[turn, k], _ = timed(function)
                 at_work[turn, k] = thread_time() - begun
@@ -107,7 +107,7 @@ def _stack(slots: Sequence[Slot]) -> Slot:
 
 
 @contextmanager
-def _threads(count: str | None) -> Iterator[None]:
+def on_threads(count: str | None) -> Iterator[None]:
     """As many threads as told; by default all cores we may use."""
     before = os.environ.pop("COLDQ_THREADS", None)
     if count is not None:

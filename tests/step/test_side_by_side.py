@@ -125,8 +125,9 @@ def test_what_overflows_is_told_of_that_member_alone() -> None:
     parts[7] = parts[7]._replace(gradient=np.full(5, 1e305), alpha=1e-8)  # y is infinite
     parts[20] = parts[20]._replace(A=np.full((2, 5), 1e308), b=np.full(2, -1e308))
     parts[33] = parts[33]._replace(
-        A=np.array([[1.0, 0, 0, 0, 0], [-1.0, 0, 0, 0, 0]]), b=-np.ones(2), weights=np.full(2, np.inf)
-    )
+        A=np.array([[1.0, 0, 0, 0, 0], [-1.0, 0, 0, 0, 0]]), b=-np.ones(2),
+        weights=np.full(2, np.inf),
+    )  # fmt: skip
     found = require_same_bits(stacked(parts))
     assert np.isnan(found.residual[7])
     assert found.residual[33] == np.inf  # hard rows without a common point

@@ -38,7 +38,7 @@ MANY_ROWS = 72  # above, passes on BLAS over few rows at a time beat the compile
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from SOME_ROWS rows on
 SOME_ROWS = 16
-SIDE_BY_SIDE = 32  # instances along the last axis: with fewer, one by one costs less
+SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -127,8 +127,7 @@ def run_affine(problem: AffineProblem, rounds: Array = PATIENT) -> Step:
     if (
         0 < n <= MOST_ROWS
         and 0 < p <= MOST_COLUMNS
-        and problem.center.ndim > 1
-        and problem.center.shape[-2] >= SIDE_BY_SIDE
+        and max(problem.center.shape[:-1], default=0) >= SIDE_BY_SIDE
         and problem.floor is problem.soft is zeros_of(n)
         and rounds is PATIENT
     ):

@@ -90,7 +90,10 @@ def run_batch(
     batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
     Raises DoNotFit if the inputs do not fit together.
     """
-    return _run(kernel, inputs, cores, out_cores, size, size)
+    batch = inputs[0].shape[:-1]
+    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
+    _run(kernel, inputs, cores, batch, outputs, size, size)
+    return outputs
 
 
 def run_rows(
@@ -102,21 +105,30 @@ def run_rows(
     work: int,
     size: int,
 ) -> tuple[Array, ...]:
-    """The same of a kernel that takes all instances along the batch's last axis at once.
+    """The same of a kernel that takes all instances along the batch's longest axis at once.
 
     Its last inputs are `code`, the address of another kernel's, and memory of `size` numbers for
     them all; `work` is how many an instance would need to work in alone.
     """
-    count = inputs[0].shape[-2]
+    batch = inputs[0].shape[:-1]
+    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
+    axis, last = int(np.argmax(batch)), len(batch) - 1
 
     def at_once(*arrays: Array) -> None:
         kernel(*arrays[: len(inputs)], code, *arrays[len(inputs) :])
 
     try:
-        lined = [_lined(a, c, count) for a, c in zip(inputs, cores, strict=True)]
+        if axis == last:
+            into: Sequence[Array] = outputs
+            lined = [_lined(a, c, batch[-1]) for a, c in zip(inputs, cores, strict=True)]
+        else:
+            spread = _spread(inputs, cores, batch)
+            lined, into = ([np.swapaxes(a, axis, last) for a in some] for some in (spread, outputs))
     except ValueError:
         raise _misfit(inputs) from None
-    return _run(at_once, lined, cores, out_cores, work, max(size, STACK + 1))
+    batch = into[0].shape[:-1]
+    _run(at_once, lined, cores, batch, into, work, max(size, STACK + 1))
+    return outputs
 
 
 def _lined(array: Any, core: int, count: int) -> Array:
@@ -130,28 +142,34 @@ def _lined(array: Any, core: int, count: int) -> Array:
     )
 
 
+def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
+    """The inputs with all axes of the batch; nothing is copied."""
+    return [
+        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
+        for a, c in zip(inputs, cores, strict=True)
+    ]
+
+
 def _run(
     kernel: Any,
     inputs: Sequence[Array],
     cores: Sequence[int],
-    out_cores: Sequence[tuple[int, ...]],
+    batch: tuple[int, ...],
+    outputs: Sequence[Array],
     work: int,
     size: int,
-) -> tuple[Array, ...]:
-    *batch, p = inputs[0].shape
-    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
+) -> None:
     # Scratch memory is about as large as the data of one instance.
-    parts = work * inputs[0].size // (max(p, 1) * LEAST_WORK)
+    parts = work * math.prod(batch) // LEAST_WORK
     if parts > 1:
         parts = min(parts, max(batch, default=1), thread_count())
     try:
         if parts < 2:
             kernel(*inputs, scratch(size), *outputs)
         else:
-            _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
+            _split(kernel, parts, inputs, cores, batch, outputs, size)
     except TypeError:
         raise _misfit(inputs) from None
-    return outputs
 
 
 def _misfit(inputs: Sequence[Array]) -> DoNotFit:
@@ -187,10 +205,7 @@ def _split(
     size: int | None,
 ) -> None:
     axis = int(np.argmax(batch))
-    spread = [
-        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
-        for a, c in zip(inputs, cores, strict=True)
-    ]
+    spread = _spread(inputs, cores, batch)
     edges = np.linspace(0, batch[axis], parts + 1).astype(int)
 
     def run(part: int) -> None:

@@ -26,8 +26,8 @@ MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen part
 WIDE = 8  # instances side by side
 BLOCK = 64  # instances looked at before those that need multipliers are solved
 
-# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, and single
-# ones.
+# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, and those
+# that it has once.
 Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
 B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE, ROWS = range(10)
 STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
