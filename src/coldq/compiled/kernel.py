@@ -19,8 +19,9 @@ import numpy as np
 from coldq.compiled import cache, machine
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
-# depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
-# keep their meaning: hard rows have infinite bounds.
+# depends on its length and the processor alone and a batch that runs this code gives the same bits
+# as one instance. NaN and infinity keep their meaning: hard rows have infinite bounds. Other code
+# for the same sums, as that of lanes, must be `exact` on both sides.
 SAFE_FAST = ("contract", "nsz", "reassoc")
 
 
