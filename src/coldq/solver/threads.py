@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +22,7 @@ from coldq.errors import InvalidInput
 from coldq.solver.problem import DoNotFit
 
 LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+PARTS = 8  # for each thread
 
 SMALL_BLOCK = 1_000_000  # bytes of scratch memory that are kept for the next call
 
@@ -160,14 +162,12 @@ def _run(
     size: int,
 ) -> None:
     # Scratch memory is about as large as the data of one instance.
-    parts = work * math.prod(batch) // LEAST_WORK
-    if parts > 1:
-        parts = min(parts, max(batch, default=1), thread_count())
+    parts, threads = _parts(work, batch)
     try:
-        if parts < 2:
+        if threads < 2:
             kernel(*inputs, scratch(size), *outputs)
         else:
-            _split(kernel, parts, inputs, cores, batch, outputs, size)
+            _split(kernel, parts, threads, inputs, cores, batch, outputs, size)
     except TypeError:
         raise _misfit(inputs) from None
 
@@ -186,18 +186,27 @@ def fill_batch(
     work: int,
 ) -> None:
     """Run a kernel that needs no memory of its own into outputs, over a batch of so much work."""
-    parts = work * math.prod(batch) // LEAST_WORK
-    if parts > 1:
-        parts = min(parts, max(batch, default=1), thread_count())
-    if parts < 2:
+    parts, threads = _parts(work, batch)
+    if threads < 2:
         kernel(*inputs, *outputs)
     else:
-        _split(kernel, parts, inputs, cores, batch, outputs, None)
+        _split(kernel, parts, threads, inputs, cores, batch, outputs, None)
+
+
+def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
+    """In how many parts a batch is run, and by how many threads."""
+    parts = work * math.prod(batch) // LEAST_WORK
+    if parts < 2:
+        return 1, 1
+    parts = min(parts, max(batch))
+    threads = min(parts, thread_count())
+    return min(parts, PARTS * threads), threads
 
 
 def _split(
     kernel: Any,
     parts: int,
+    threads: int,
     inputs: Sequence[Array],
     cores: Sequence[int],
     batch: tuple[int, ...],
@@ -213,7 +222,23 @@ def _split(
         memory = () if size is None else (scratch(size),)
         kernel(*(a[here] for a in spread), *memory, *(o[here] for o in outputs))
 
-    futures = [_workers().submit(run, part) for part in range(1, parts)]
-    run(0)
-    for future in futures:
-        future.result()
+    left = deque(range(parts))
+
+    def run_all() -> None:
+        while left:
+            try:
+                part = left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            run(part)
+
+    # Whoever has a core takes the next part: one that has none, because others are at work there,
+    # keeps nobody waiting.
+    futures = [_workers().submit(run_all) for _ in range(1, threads)]
+    try:
+        run_all()
+    finally:
+        left.clear()
+        for future in futures:
+            if not future.cancel():
+                future.result()
