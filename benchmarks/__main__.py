@@ -53,7 +53,10 @@ def main() -> None:
         if arguments.only in (None, "tenants"):
             all_at_once = progress("tenants", lambda: tenants.measure(10_000, rounds // 3))
             console.print(tables.tenants_table(all_at_once), "")
-            judged += targets.judge_tenants(all_at_once)
+            count = 100_000 if quick else 1_000_000
+            million = progress("a million", lambda: tenants.measure_million(count, 8))
+            console.print(tables.million_table(million), "")
+            judged += targets.judge_tenants(all_at_once, million)
         if arguments.only in (None, "F4"):
             sizes = progress("F4", lambda: large.measure(quick))
             console.print(tables.large_table(sizes), "")

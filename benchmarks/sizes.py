@@ -26,7 +26,7 @@ from rich.table import Table
 from scipy import sparse
 
 import coldq
-from benchmarks.batch import threads_used
+from benchmarks.batch import on_threads
 from benchmarks.large import budgets, clashing
 from coldq.networks import metropolis, ring
 from coldq.step import solve
@@ -206,7 +206,7 @@ def many(size: int, draws: int, cores: int | None) -> list[Case]:
         feedback = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(A, b))
 
         def update(state: Any = state, feedback: coldq.Feedback = feedback) -> Any:
-            with threads_used(None if cores is None else str(cores)):
+            with on_threads(None if cores is None else str(cores)):
                 return learner.update(state, feedback)
 
         cases.append(Case(update, nbytes(H, y, A, b, state.x, state.queue)))

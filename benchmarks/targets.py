@@ -12,7 +12,7 @@ from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
 from benchmarks.startup import StartUp
-from benchmarks.tenants import Tenants
+from benchmarks.tenants import Million, Tenants
 from benchmarks.whole_run import WholeRun
 
 
@@ -55,7 +55,7 @@ def judge(
             "x",
         ),
         _within("the same by Feedback.from_arrays", whole.from_arrays / whole.step, 2.5, "x"),
-        _within("a step in a batch, one core, against the bare loop", batch.times_loop, 12, "x"),
+        _within("a step in a batch, one core, against the bare loop", batch.times_loop, 5, "x"),
         *(
             _within(f"an update of {cost.name}, against COLDQ", cost.times_coldq, cost.target, "x")
             for cost in costs[1:]
@@ -65,9 +65,11 @@ def judge(
     ]
 
 
-def judge_tenants(result: Tenants) -> list[Target]:
-    """What SelfTuning may cost."""
+def judge_tenants(result: Tenants, million: Million) -> list[Target]:
+    """What a slot of many tenants, and SelfTuning, may cost."""
+    many = f"{million.count:,} tenants of COLDQ, {million.cores} cores, each"
     return [
+        _within(many, million.clock, 0.8, " us"),
         _within(
             f"{result.count:,} tenants of SelfTuning, against COLDQ", result.times_coldq, 12, "x"
         ),

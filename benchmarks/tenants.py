@@ -1,14 +1,16 @@
-"""SelfTuning beside COLDQ for many tenants at once, and what a tenant's state takes."""
+"""Many tenants at once: a slot of a million by COLDQ, SelfTuning beside it, what a state takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
 import coldq
+from benchmarks.batch import on_threads
+from coldq.solver.threads import thread_count
 
 DIM, ROWS, MEASUREMENTS, WARM_UP = 10, 2, 4, 20
 
@@ -35,6 +37,37 @@ class Tenants:
         return self.self_tuning / self.coldq
 
 
+@dataclass(frozen=True)
+class Million:
+    """The least of some updates of so many tenants of COLDQ, in microseconds each: by the clock on
+    all cores, and the CPU time of all threads. `numbers` is what a tenant's state holds."""
+
+    count: int
+    cores: int
+    clock: float
+    at_work: float
+    numbers: int
+
+
+def measure_million(count: int, rounds: int) -> Million:
+    """Update all tenants of COLDQ, the feedback being there, on slots as those of TimeVarying."""
+    learner = coldq.COLDQ(coldq.Box(0.0, 5.0, dim=DIM), 5000)
+    rng = np.random.default_rng(0)
+    state = learner.init(ROWS, batch=(count,))
+    clock, at_work = [], []
+    slots = [_slot(rng, (count,)) for _ in range(2)]
+    with on_threads(None):
+        cores = thread_count()
+        for turn in range(rounds + 2):  # the first rows are not held yet
+            begun = perf_counter(), process_time()
+            state = learner.update(state, slots[turn % 2])
+            clock.append(perf_counter() - begun[0])
+            at_work.append(process_time() - begun[1])
+    numbers = sum(a.size for a in state.to_arrays().values() if a.dtype.kind in "fi") // count
+    least = (1e6 * min(seconds[2:]) / count for seconds in (clock, at_work))
+    return Million(count, cores, *least, numbers)
+
+
 def measure(count: int, rounds: int) -> Tenants:
     """Update all tenants by COLDQ and by SelfTuning in turns, on the same feedback."""
     domain = coldq.Box(0.0, 5.0, dim=DIM)
@@ -59,12 +92,16 @@ def _in_turns(
     states = [learner.init(ROWS, batch=batch) for learner in learners]
     seconds = np.empty((rounds, len(learners)))
     for turn in range(-WARM_UP, rounds):
-        H = rng.uniform(-1.0, 1.0, (*batch, MEASUREMENTS, DIM))
-        y = H.sum(axis=-1) + rng.standard_normal((*batch, MEASUREMENTS))
-        rows = rng.random((*batch, ROWS, DIM)), rng.random((*batch, ROWS))
-        revealed = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(*rows))
+        revealed = _slot(rng, batch)
         for k, learner in enumerate(learners):
             begun = process_time()
             states[k] = learner.update(states[k], revealed)
             seconds[max(turn, 0), k] = process_time() - begun
     return seconds, states
+
+
+def _slot(rng: np.random.Generator, batch: tuple[int, ...]) -> coldq.Feedback:
+    H = rng.uniform(-1.0, 1.0, (*batch, MEASUREMENTS, DIM))
+    y = H.sum(axis=-1) + rng.standard_normal((*batch, MEASUREMENTS))
+    rows = rng.random((*batch, ROWS, DIM)), rng.random((*batch, ROWS))
+    return coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(*rows))

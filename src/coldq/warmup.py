@@ -33,7 +33,7 @@ def kernels(everything: bool = True) -> list[Kernel]:
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
     found = [contraction.build for contraction in contractions.ALL]
-    found += [step["affine"].affine_step, step["queued"].queued_step]
+    found += [step["affine"].affine_step, step["small"].affine_steps, step["queued"].queued_step]
     found += [step["capacity"].capacity_step]
     if everything:
         modules = (*step.values(), _tuning_kernels)

@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
-from coldq.compiled import batch_kernel, below, compiled, exact, kernel, matrix, vector
+from coldq.compiled import (
+    anywhere,
+    batch_kernel,
+    below,
+    chosen,
+    compiled,
+    eight,
+    exact,
+    exact_inlined,
+    four,
+    fourfold,
+    fused,
+    gathered,
+    joined,
+    kernel,
+    lane_at,
+    larger,
+    length,
+    matrix,
+    parts_from,
+    put_lane,
+    scattered,
+    smaller,
+    spread,
+    turned,
+    vector,
+    width,
+    without,
+)  # fmt: skip
+from coldq.compiled.calls import words
 
 OFFSET = 0.5
 
@@ -89,3 +118,50 @@ def itself(sizes, at):
 
 
 ALL = scaled_product, everything, guarded_quotients, three
+
+
+@exact_inlined
+def mixed(a, b, c):
+    """Something of every operation, of numbers or of lanes."""
+    inside = smaller(larger(fused(a, b, c), -1.0), 1.0)
+    steep = without(a, inside, b) / larger(length(c), 0.5)
+    either = ((a < b) & (b <= c)) | ((a > 0.5) & (c >= b)) | (inside == 1.0)
+    return chosen(either, steep - inside, 0.25 * steep + a)
+
+
+@batch_kernel("(p),(p),(p)->(p),(p)")
+def beside(sizes, at):
+    """The same of eight numbers side by side, and of one after the other."""
+    like = eight()
+    side = mixed(lane_at(at[0], 0, like), lane_at(at[1], 0, like), lane_at(at[2], 0, like))
+    put_lane(at[3], 0, side)
+    for i in range(sizes[0]):
+        a, b, c = lane_at(at[0], i, 0.0), lane_at(at[1], i, 0.0), lane_at(at[2], i, 0.0)
+        put_lane(at[4], i, mixed(a, b, c))
+    return 1.0 if anywhere(side == spread(0.0, like)) else 0.0
+
+
+@batch_kernel("(p)->(),()")
+def in_four_parts(sizes, at):
+    """A sum of 4, 8, ... terms in four parts that take turns, and across four lanes."""
+    parts, across = parts_from(0.0), four()
+    for i in range(sizes[0]):
+        parts = turned(parts, lane_at(at[0], i, 0.0), 1.0)
+    for i in range(0, sizes[0], 4):
+        across = across + lane_at(at[0] + 8 * i, 0, across)
+    put_lane(at[1], 0, joined(parts))
+    put_lane(at[2], 0, fourfold(across))
+    return 0.0
+
+
+@batch_kernel("(m,p)->(p,m),(m,p)")
+def there_and_back(sizes, at):
+    """Eight lines gathered into lanes, and scattered again."""
+    m, p, like = sizes[0], sizes[1], eight()
+    lines, back = words(at[3], m), words(at[3] + 8 * m, m)
+    for k in range(m):
+        lines[k], back[k] = at[0] + 8 * k * p, at[2] + 8 * k * p
+    for i in range(p):
+        put_lane(at[1], i, gathered(at[3], i, like))
+        scattered(at[3] + 8 * m, i, lane_at(at[1], i, like))
+    return 1.0 * width(like) + width(0.0)

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from coldq.compiled import calls, machine
+from coldq.compiled import calls, lanes, machine
 from coldq.compiled.kernel import Kernel, Special, names_of
 from coldq.compiled.memory import WORD, address_of, memory_at
 
@@ -282,6 +282,7 @@ def restore(typingctx, state):
 
 
 SPECIALS = {
+    **lanes.SPECIALS,
     "vector": memory_at(types.float64, 1),
     "matrix": memory_at(types.float64, 2),
     "cube": memory_at(types.float64, 3),

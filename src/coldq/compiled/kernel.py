@@ -19,8 +19,9 @@ import numpy as np
 from coldq.compiled import cache, machine
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
-# depends on its length alone and a batch gives the same bits as one instance. NaN and infinity
-# keep their meaning: hard rows have infinite bounds.
+# depends on its length and the processor alone and a batch that runs this code gives the same bits
+# as one instance. NaN and infinity keep their meaning: hard rows have infinite bounds. Other code
+# for the same sums, as that of lanes, must be `exact` on both sides.
 SAFE_FAST = ("contract", "nsz", "reassoc")
 
 
@@ -67,6 +68,33 @@ pairs: Any = Special("pairs")  # pairs(address, n, p): a matrix of complex numbe
 address_of: Any = Special("address_of")  # address_of(array, offset)
 # What rounding took from a product of two floats: below(a, b, a * b), exactly.
 below: Any = Special("below")
+
+# Numbers side by side in the processor's lanes, or one number: a function written with these is
+# compiled for what it is called with. Operators and comparisons go lane by lane; & and | join
+# flags.
+four: Any = Special("four")  # four(): zeros in four lanes
+eight: Any = Special("eight")
+width: Any = Special("width")  # width(like): how many lanes it has
+spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
+lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`
+put_lane: Any = Special("put_lane")  # put_lane(address, i, value)
+# In a table of addresses, one for each lane, what is behind them.
+gathered: Any = Special("gathered")  # gathered(table, i, like): the i-th numbers there
+scattered: Any = Special("scattered")  # scattered(table, i, value): put them there
+fused: Any = Special("fused")  # fused(a, b, c): a b + c, rounded once where the processor does so
+without: Any = Special("without")  # without(a, b, c): c - a b, likewise
+larger: Any = Special("larger")  # larger(a, b): b if b > a else a
+smaller: Any = Special("smaller")
+length: Any = Special("length")  # length(a): |a|
+chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere
+anywhere: Any = Special("anywhere")  # anywhere(flags): whether one is set
+fourfold: Any = Special("fourfold")  # fourfold(four): the sum of four lanes, (0 + 2) + (1 + 3)
+# A sum in four parts, of every fourth term each, in any lane.
+parts_from: Any = Special("parts_from")  # parts_from(first): what the first part begins with
+turned: Any = Special("turned")  # turned(parts, a, b): a b in the next part, fused
+joined: Any = Special("joined")  # joined(parts): (0 + 2) + (1 + 3), after 4, 8, ... turns
+# hidden(n): a whole number that the compiler does not know, so that it unrolls no loop of n rounds.
+hidden: Any = Special("hidden")
 
 _building = threading.RLock()
 

@@ -24,10 +24,11 @@ from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, affine_steps, together_size
 from coldq.solver.kernels.working_set import code_of, working_set_step, working_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, scratch
+from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
 
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 # How many systems the kernel may solve before others take over. Where hard rows of a domain hold
@@ -39,6 +40,7 @@ FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
+SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -133,10 +135,7 @@ def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | No
     n, p = problem.A.shape[-2:]
     cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     if n <= FEW_ROWS:
-        size = scratch_size(n, p)
-        return found or new_tuple(
-            Step, run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
-        )
+        return found or new_tuple(Step, _run_few(problem, rounds, cores, shapes))
     if found is None:
         inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
         found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
@@ -148,6 +147,24 @@ def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | No
         for all_of_them, its in zip(found, again, strict=True):
             all_of_them[where] = its
     return found
+
+
+def _run_few(problem: AffineProblem, rounds: Array, cores: Any, shapes: Any) -> Any:
+    """The kernel on a few rows: on very few of many instances side by side."""
+    n, p = problem.A.shape[-2:]
+    size = scratch_size(n, p)
+    if (
+        0 < n <= MOST_ROWS
+        and 0 < p <= MOST_COLUMNS
+        and max(problem.center.shape[:-1], default=0) >= SIDE_BY_SIDE
+        and problem.floor is problem.soft is zeros_of(n)
+        and rounds is PATIENT
+    ):
+        center, gradient, alpha, _, weights, _, *rest = problem
+        arrays, own = (center, gradient, alpha, weights, *rest), (1, 1, 0, 1, 2, 1, 1, 1)
+        code = code_of(affine_step)
+        return run_rows(affine_steps(), arrays, own, code, shapes, size, together_size(n, p))
+    return run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
 
 
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:

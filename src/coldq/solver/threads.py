@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +22,7 @@ from coldq.errors import InvalidInput
 from coldq.solver.problem import DoNotFit
 
 LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+PARTS = 8  # for each thread
 
 SMALL_BLOCK = 1_000_000  # bytes of scratch memory that are kept for the next call
 
@@ -90,21 +92,89 @@ def run_batch(
     batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
     Raises DoNotFit if the inputs do not fit together.
     """
-    *batch, p = inputs[0].shape
+    batch = inputs[0].shape[:-1]
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
-    # Scratch memory is about as large as the data of one instance.
-    parts = size * inputs[0].size // (max(p, 1) * LEAST_WORK)
-    if parts > 1:
-        parts = min(parts, max(batch, default=1), thread_count())
+    _run(kernel, inputs, cores, batch, outputs, size, size)
+    return outputs
+
+
+def run_rows(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    code: Array,
+    out_cores: Sequence[tuple[int, ...]],
+    work: int,
+    size: int,
+) -> tuple[Array, ...]:
+    """The same of a kernel that takes all instances along the batch's longest axis at once.
+
+    Its last inputs are `code`, the address of another kernel's, and memory of `size` numbers for
+    them all; `work` is how many an instance would need to work in alone.
+    """
+    batch = inputs[0].shape[:-1]
+    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
+    axis, last = int(np.argmax(batch)), len(batch) - 1
+
+    def at_once(*arrays: Array) -> None:
+        kernel(*arrays[: len(inputs)], code, *arrays[len(inputs) :])
+
     try:
-        if parts < 2:
+        if axis == last:
+            into: Sequence[Array] = outputs
+            lined = [_lined(a, c, batch[-1]) for a, c in zip(inputs, cores, strict=True)]
+        else:
+            spread = _spread(inputs, cores, batch)
+            lined, into = ([np.swapaxes(a, axis, last) for a in some] for some in (spread, outputs))
+    except ValueError:
+        raise _misfit(inputs) from None
+    batch = into[0].shape[:-1]
+    _run(at_once, lined, cores, batch, into, work, max(size, STACK + 1))
+    return outputs
+
+
+def _lined(array: Any, core: int, count: int) -> Array:
+    """The array with the batch's last axis, whether it varies along it or not."""
+    shape = np.shape(array)
+    own = len(shape) - core
+    if own > 0 and shape[own - 1] == count:
+        return array
+    return np.broadcast_to(
+        np.asarray(array, float), (*shape[: max(own - 1, 0)], count, *shape[own:])
+    )
+
+
+def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
+    """The inputs with all axes of the batch; nothing is copied."""
+    return [
+        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
+        for a, c in zip(inputs, cores, strict=True)
+    ]
+
+
+def _run(
+    kernel: Any,
+    inputs: Sequence[Array],
+    cores: Sequence[int],
+    batch: tuple[int, ...],
+    outputs: Sequence[Array],
+    work: int,
+    size: int,
+) -> None:
+    # Scratch memory is about as large as the data of one instance.
+    parts, threads = _parts(work, batch)
+    try:
+        if threads < 2:
             kernel(*inputs, scratch(size), *outputs)
         else:
-            _split(kernel, parts, inputs, cores, tuple(batch), outputs, size)
+            _split(kernel, parts, threads, inputs, cores, batch, outputs, size)
     except TypeError:
-        shapes = " and ".join(str(np.shape(array)) for array in inputs)
-        raise DoNotFit(f"arrays of shapes {shapes} do not fit together") from None
-    return outputs
+        raise _misfit(inputs) from None
+
+
+def _misfit(inputs: Sequence[Array]) -> DoNotFit:
+    shapes = " and ".join(str(np.shape(array)) for array in inputs)
+    return DoNotFit(f"arrays of shapes {shapes} do not fit together")
 
 
 def fill_batch(
@@ -116,18 +186,27 @@ def fill_batch(
     work: int,
 ) -> None:
     """Run a kernel that needs no memory of its own into outputs, over a batch of so much work."""
-    parts = work * math.prod(batch) // LEAST_WORK
-    if parts > 1:
-        parts = min(parts, max(batch, default=1), thread_count())
-    if parts < 2:
+    parts, threads = _parts(work, batch)
+    if threads < 2:
         kernel(*inputs, *outputs)
     else:
-        _split(kernel, parts, inputs, cores, batch, outputs, None)
+        _split(kernel, parts, threads, inputs, cores, batch, outputs, None)
+
+
+def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
+    """In how many parts a batch is run, and by how many threads."""
+    parts = work * math.prod(batch) // LEAST_WORK
+    if parts < 2:
+        return 1, 1
+    parts = min(parts, max(batch))
+    threads = min(parts, thread_count())
+    return min(parts, PARTS * threads), threads
 
 
 def _split(
     kernel: Any,
     parts: int,
+    threads: int,
     inputs: Sequence[Array],
     cores: Sequence[int],
     batch: tuple[int, ...],
@@ -135,10 +214,7 @@ def _split(
     size: int | None,
 ) -> None:
     axis = int(np.argmax(batch))
-    spread = [
-        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
-        for a, c in zip(inputs, cores, strict=True)
-    ]
+    spread = _spread(inputs, cores, batch)
     edges = np.linspace(0, batch[axis], parts + 1).astype(int)
 
     def run(part: int) -> None:
@@ -146,7 +222,23 @@ def _split(
         memory = () if size is None else (scratch(size),)
         kernel(*(a[here] for a in spread), *memory, *(o[here] for o in outputs))
 
-    futures = [_workers().submit(run, part) for part in range(1, parts)]
-    run(0)
-    for future in futures:
-        future.result()
+    left = deque(range(parts))
+
+    def run_all() -> None:
+        while left:
+            try:
+                part = left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            run(part)
+
+    # Whoever has a core takes the next part: one that has none, because others are at work there,
+    # keeps nobody waiting.
+    futures = [_workers().submit(run_all) for _ in range(1, threads)]
+    try:
+        run_all()
+    finally:
+        left.clear()
+        for future in futures:
+            if not future.cancel():
+                future.result()

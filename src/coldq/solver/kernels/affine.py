@@ -16,6 +16,7 @@ from coldq.solver.kernels.piece import (
     Z, affine_residual, give_multipliers, judged, list_moving, maximise_one, maximise_piece,
     memory_of, set_row_values,
 )  # fmt: skip
+from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, solve_single
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 UNSETTLED = 1e-6  # at least the residual of what was given up on the way: others do better
@@ -359,10 +360,19 @@ def affine_step(sizes, at):
     memory = memory_of(at[11], s, at[15], COLUMNS * p + (HESSIAN + 2 * n) * n)
     if memory == 0:
         return math.nan
-    residual = solve_instance(
-        n, p, at[0], at[1], vector(at[2], 1)[0], at[3], at[4], at[5], at[6], at[7], at[8], at[9],
-        vector(at[10], 1)[0], memory, memory + 8 * COLUMNS * p, at[12], at[13],
-    )  # fmt: skip
+    alpha, rounds = vector(at[2], 1)[0], vector(at[10], 1)[0]
+    residual = -1.0
+    # Without memory of its own an instance comes from lanes, which could not do it.
+    if at[15] != 0 and 0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS and rounds == math.inf:
+        residual = solve_single(
+            n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], at[15],
+            at[12], at[13],
+        )  # fmt: skip
+    if residual < 0.0:
+        residual = solve_instance(
+            n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], rounds,
+            memory, memory + 8 * COLUMNS * p, at[12], at[13],
+        )  # fmt: skip
     if at[14] != 0:
         vector(at[14], 1)[0] = residual
     return residual

@@ -16,6 +16,7 @@ from coldq._contraction_kernels import (
 from coldq.compiled import batch_kernel, matrix, vector
 from coldq.compiled.calls import run_at, words
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
+from coldq.solver.kernels.small import SINGLE
 
 # The operands that the step is known to have; whoever gives its address makes sure that it does.
 STEP = "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?"
@@ -25,7 +26,7 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
 
 def queued_size(n: int, p: int) -> int:
     """How many numbers an instance needs to work in."""
-    return ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n + scratch_size(n, p)
+    return ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n + scratch_size(n, p) + SINGLE
 
 
 @batch_kernel(
@@ -44,7 +45,7 @@ def queued_step(sizes, at):
     p, m, n, s = sizes[0], sizes[1], sizes[2], sizes[3]
     own = ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n
     rest = COLUMNS * p + (HESSIAN + 2 * n) * n
-    memory = memory_of(at[17], s, at[21], own + rest)
+    memory = memory_of(at[17], s, at[21], own + rest + SINGLE)
     if memory == 0:
         return math.nan
     its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
@@ -91,7 +92,7 @@ def queued_step(sizes, at):
     its[3], its[4], its[5] = zeros_at, weights_at, zeros_at
     its[6], its[7], its[8], its[9] = at[4], at[5], at[14], at[15]
     its[10], its[11] = rounds_at, memory + 8 * own
-    its[12], its[13], its[14], its[15] = at[18], at[20], 0, 0
+    its[12], its[13], its[14], its[15] = at[18], at[20], 0, memory + 8 * (own + rest)
     residual = run_at(words(at[16], 1)[0], memory, memory + 8 * ITS_SIZES)
     if after:
         set_affine_value(A, following, b, vector(g_at, n))

@@ -1,0 +1,374 @@
+"""Numba's view of several numbers side by side, one in each of the processor's lanes.
+
+A function written with these operations is compiled for one number or for several at once, by what
+it is called with. Each lane's bits are those of the number alone: nothing is added up across lanes
+but by :func:`fourfold`, and a product is fused with a sum only where `fused` is written.
+"""
+
+# pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
+# (Numba gives an intrinsic another signature than its definition has.)
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+from coldq.compiled import machine
+from coldq.compiled.memory import WORD
+
+NUMBER = ir.DoubleType()
+
+
+class Lanes(types.Type):
+    """So many numbers side by side."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"lanes({count})")
+
+
+class Flags(types.Type):
+    """Whether something holds, lane by lane."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"flags({count})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        super().__init__(manager, kind, ir.VectorType(NUMBER, kind.count))
+
+
+@register_model(Flags)
+class _FlagsModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Flags) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.count))
+
+
+# Operators between lanes, or between lanes and a number, which then stands in each
+
+
+def _native(kind: Any) -> Any:
+    return ir.VectorType(NUMBER, kind.count) if isinstance(kind, Lanes) else NUMBER
+
+
+def _spread(builder: Any, value: Any, given: Any, kind: Any) -> Any:
+    """A value as one of `kind`."""
+    if given == kind or not isinstance(kind, Lanes):
+        return value
+    native = _native(kind)
+    one = builder.insert_element(ir.Constant(native, ir.Undefined), value, ir.IntType(32)(0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, ir.Constant(native, ir.Undefined), places)
+
+
+def _joint(args: Any) -> Any:
+    """The lanes among arguments, where the others are numbers; None if there are none."""
+    lanes = next((kind for kind in args if isinstance(kind, Lanes)), None)
+    fits = all(kind in (lanes, types.float64) for kind in args)
+    return lanes if fits else None
+
+
+def _operator(function: Any, instruction: str, *, compares: bool = False) -> None:
+    class Template(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            kind = _joint(args)
+            if kind is None:
+                return None
+            return signature(Flags(kind.count) if compares else kind, *args)
+
+    infer_global(function)(Template)
+
+    def lowered(context, builder, sig, args):
+        kind = _joint(sig.args)
+        parts = [_spread(builder, v, k, kind) for v, k in zip(args, sig.args, strict=True)]
+        if compares:
+            return builder.fcmp_ordered(instruction, *parts)
+        return getattr(builder, instruction)(*parts)
+
+    for pair in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
+        lower_builtin(function, *pair)(lowered)
+
+
+_operator(operator.add, "fadd")
+_operator(operator.sub, "fsub")
+_operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")
+_operator(operator.lt, "<", compares=True)
+_operator(operator.le, "<=", compares=True)
+_operator(operator.gt, ">", compares=True)
+_operator(operator.ge, ">=", compares=True)
+_operator(operator.eq, "==", compares=True)
+
+
+def _flag_operator(function: Any, instruction: str) -> None:
+    class Template(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            fits = isinstance(args[0], Flags) and args[0] == args[1]
+            return signature(args[0], *args) if fits else None
+
+    infer_global(function)(Template)
+    lower_builtin(function, Flags, Flags)(
+        lambda context, builder, sig, args: getattr(builder, instruction)(*args)
+    )
+
+
+_flag_operator(operator.and_, "and_")
+_flag_operator(operator.or_, "or_")
+
+
+# Functions of lanes or of numbers
+
+
+def _call(builder: Any, name: str, *args: Any) -> Any:
+    """LLVM's function of that name for the arguments' type."""
+    kind = args[0].type
+    suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind] * len(args)), f"llvm.{name}.{suffix}"
+    )
+    return builder.call(function, args)
+
+
+def _pointwise(n: int, made: Any) -> Any:
+    """An intrinsic of n values, some of them lanes or all of them numbers."""
+
+    def typed(args: Any) -> Any:
+        kind = _joint(args) or types.float64
+
+        def codegen(context, builder, sig, values):
+            parts = [_spread(builder, v, k, kind) for v, k in zip(values, sig.args, strict=True)]
+            return made(builder, *parts)
+
+        return kind(*args), codegen
+
+    if n == 1:
+        return intrinsic(lambda context, a: typed((a,)))
+    if n == 2:
+        return intrinsic(lambda context, a, b: typed((a, b)))
+    return intrinsic(lambda context, a, b, c: typed((a, b, c)))
+
+
+def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """One rounding where the processor has it, as the compiler does for all other kernels."""
+    if machine.fuses():
+        return _call(builder, "fma", a, b, c)
+    return builder.fadd(builder.fmul(a, b), c)
+
+
+def _without(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    if machine.fuses():
+        return _call(builder, "fma", builder.fneg(a), b, c)
+    return builder.fsub(c, builder.fmul(a, b))
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+
+def _smaller(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", b, a), b, a)
+
+
+@intrinsic
+def chosen(typingctx, flags, a, b):
+    """a where a flag is set, b elsewhere."""
+    kind = _joint((a, b)) or (Lanes(flags.count) if isinstance(flags, Flags) else types.float64)
+
+    def codegen(context, builder, sig, args):
+        parts = [_spread(builder, v, k, kind) for v, k in zip(args[1:], sig.args[1:], strict=True)]
+        return builder.select(args[0], *parts)
+
+    return kind(flags, a, b), codegen
+
+
+@intrinsic
+def anywhere(typingctx, flags):
+    """Whether a flag is set in any lane."""
+
+    def codegen(context, builder, sig, args):
+        if isinstance(sig.args[0], types.Boolean):
+            return args[0]
+        whole = builder.bitcast(args[0], ir.IntType(sig.args[0].count))
+        return builder.icmp_unsigned("!=", whole, whole.type(0))
+
+    return types.boolean(flags), codegen
+
+
+def _place(builder: Any, kind: Any, address: Any, index: Any) -> Any:
+    data = builder.inttoptr(address, _native(kind).as_pointer())
+    return builder.gep(data, [index])
+
+
+@intrinsic
+def lane_at(typingctx, address, index, like):
+    """What stands at a place in memory, as much of it as `like` has."""
+
+    def codegen(context, builder, sig, args):
+        return builder.load(_place(builder, sig.return_type, *args[:2]), align=8)
+
+    return like(address, index, like), codegen
+
+
+@intrinsic
+def put_lane(typingctx, address, index, value):
+    def codegen(context, builder, sig, args):
+        builder.store(args[2], _place(builder, sig.args[2], *args[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(address, index, value), codegen
+
+
+def _each(builder: Any, kind: Any, table: Any, index: Any) -> Iterator[tuple[int, Any]]:
+    """For each lane where its numbers are, by the addresses in a table, and its place there."""
+    for lane in range(kind.count if isinstance(kind, Lanes) else 1):
+        words = builder.inttoptr(table, WORD.as_pointer())
+        address = builder.load(builder.gep(words, [WORD(lane)]))
+        yield lane, _place(builder, types.float64, address, index)
+
+
+@intrinsic
+def gathered(typingctx, table, index, like):
+    """What stands at a place behind the address of each lane."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.return_type
+        found = ir.Constant(_native(kind), ir.Undefined)
+        for lane, place in _each(builder, kind, *args[:2]):
+            number = builder.load(place, align=8)
+            if not isinstance(kind, Lanes):
+                return number
+            found = builder.insert_element(found, number, ir.IntType(32)(lane))
+        return found
+
+    return like(table, index, like), codegen
+
+
+@intrinsic
+def scattered(typingctx, table, index, value):
+    def codegen(context, builder, sig, args):
+        kind = sig.args[2]
+        for lane, place in _each(builder, kind, *args[:2]):
+            number = args[2]
+            if isinstance(kind, Lanes):
+                number = builder.extract_element(number, ir.IntType(32)(lane))
+            builder.store(number, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(table, index, value), codegen
+
+
+@intrinsic
+def spread(typingctx, number, like):
+    """A number in each of the lanes that `like` has."""
+
+    def codegen(context, builder, sig, args):
+        return _spread(builder, args[0], sig.args[0], sig.return_type)
+
+    return like(number, like), codegen
+
+
+def _zeros(count: int) -> Any:
+    def codegen(context, builder, sig, args):
+        native = ir.VectorType(NUMBER, count)
+        return ir.Constant(native, [NUMBER(0.0)] * count)
+
+    return intrinsic(lambda context: (Lanes(count)(), codegen))
+
+
+@intrinsic
+def fourfold(typingctx, four):
+    """The sum of four lanes, by halves: (0 + 2) + (1 + 3)."""
+
+    def codegen(context, builder, sig, args):
+        return _by_halves(
+            builder, *(builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(4))
+        )
+
+    return types.float64(four), codegen
+
+
+def _by_halves(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+
+# A sum in four parts, of every fourth term each, that take turns
+
+
+@intrinsic
+def parts_from(typingctx, first):
+    def codegen(context, builder, sig, args):
+        zero = _spread(builder, NUMBER(0.0), types.float64, sig.args[0])
+        return context.make_tuple(builder, sig.return_type, [args[0], zero, zero, zero])
+
+    return types.UniTuple(first, 4)(first), codegen
+
+
+@intrinsic
+def turned(typingctx, parts, a, b):
+    def codegen(context, builder, sig, args):
+        first, *others = cgutils.unpack_tuple(builder, args[0], 4)
+        return context.make_tuple(
+            builder, sig.return_type, [*others, _fused(builder, args[1], args[2], first)]
+        )
+
+    return parts(parts, a, b), codegen
+
+
+@intrinsic
+def joined(typingctx, parts):
+    def codegen(context, builder, sig, args):
+        return _by_halves(builder, *cgutils.unpack_tuple(builder, args[0], 4))
+
+    return parts.dtype(parts), codegen
+
+
+@intrinsic
+def width(typingctx, like):
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        return ir.IntType(64)(kind.count if isinstance(kind, Lanes) else 1)
+
+    return types.intp(like), codegen
+
+
+@intrinsic
+def hidden(typingctx, number):
+    def codegen(context, builder, sig, args):
+        kind = ir.FunctionType(args[0].type, [args[0].type])
+        return builder.asm(kind, "", "=r,0", [args[0]], side_effect=False)
+
+    return types.intp(number), codegen
+
+
+SPECIALS = {
+    "lane_at": lane_at,
+    "put_lane": put_lane,
+    "gathered": gathered,
+    "scattered": scattered,
+    "spread": spread,
+    "four": _zeros(4),
+    "eight": _zeros(8),
+    "fused": _pointwise(3, _fused),
+    "without": _pointwise(3, _without),
+    "larger": _pointwise(2, _larger),
+    "smaller": _pointwise(2, _smaller),
+    "length": _pointwise(1, lambda builder, a: _call(builder, "fabs", a)),
+    "chosen": chosen,
+    "anywhere": anywhere,
+    "fourfold": fourfold,
+    "parts_from": parts_from,
+    "turned": turned,
+    "joined": joined,
+    "hidden": hidden,
+    "width": width,
+}

@@ -1,0 +1,632 @@
+"""Affine rows on a box, few of both: several instances side by side, or one alone.
+
+The ordinary way of :mod:`~coldq.solver.kernels.affine`: hinges with finite weights, a handful of
+Newton steps, nothing in doubt. It is written for one number or for one in each of the processor's
+lanes, and nothing in it may be reordered: a sum of p terms has four partial sums, of every fourth
+term, that are joined as (0 + 2) + (1 + 3), and the last p mod 4 terms one after another; a product
+is fused with a sum where that is written. So an instance's bits do not depend on those beside it,
+nor on the compiler. An instance out of the ordinary is left to the general kernel, from its start.
+"""
+
+import math
+
+from coldq.compiled import (
+    address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
+    gathered, hidden, joined, lane_at, larger, length, parts_from, put_lane, scattered, smaller,
+    spread, turned, width, without,
+)  # fmt: skip
+from coldq.compiled.calls import run_at, words
+from coldq.solver.constants import (
+    LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR,
+)  # fmt: skip
+from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
+
+MOST_ROWS = 2
+MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
+WIDE = 8  # instances side by side
+BLOCK = 64  # instances looked at before those that need multipliers are solved
+
+# An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, and those
+# that it has once.
+Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
+B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE, ROWS = range(10)
+STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
+OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
+# The addresses of an instance's arrays, and of its y.
+CENTER_AT, GRADIENT_AT, ALPHA_AT, WEIGHTS_AT, A_AT, B_AT, LOWER_AT, UPPER_AT = range(8)
+X_AT, MULTIPLIERS_AT, RESIDUAL_AT, Y_AT, TABLE = range(8, 13)
+
+MOST_STEPS = 6  # Newton steps; later ones of the general kernel look for flat rows
+MOST_GUESSES = 6  # in a piece
+MOST_PLACES = 12  # of a line search
+EVENLY = 1e-12  # of a direction's squared length: with more curvature no stretch is flat
+SURE = 0.5e-12  # a residual that needs no second look, with a margin for its own rounding
+SOUND_NORM = 1e-200  # of a row
+
+
+# Numbers that a single instance works in: its own, the table, y, alpha and the residual.
+SINGLE = (
+    (MATRIX + MOST_ROWS) * MOST_COLUMNS + ROWS * MOST_ROWS + SINGLES + TABLE
+    + MOST_COLUMNS + 2
+)  # fmt: skip
+
+
+@exact_inlined
+def clipped(z, least, most):
+    return smaller(larger(z, least), most)
+
+
+@exact_inlined
+def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
+    """Set y and x without multipliers; 0 if that is the answer, 1 if not, or if y is not finite."""
+    whole = p - p % 4
+    last = A + 8 * (n - 1) * p  # of one or two rows
+    finite, firsts, lasts = four(), four(), four()
+    for i in range(0, whole, 4):
+        at = 8 * i
+        new = without(lane_at(gradient + at, 0, finite), half, lane_at(center + at, 0, finite))
+        put_lane(y + at, 0, new)
+        finite = finite + 0.0 * new
+        new = clipped(new, lane_at(lower + at, 0, finite), lane_at(upper + at, 0, finite))
+        put_lane(x + at, 0, new)
+        firsts = fused(lane_at(A + at, 0, finite), new, firsts)
+        lasts = fused(lane_at(last + at, 0, finite), new, lasts)
+    total, g, h = fourfold(finite), fourfold(firsts), fourfold(lasts)
+    for i in range(whole, p):
+        new = without(lane_at(gradient, i, 0.0), half, lane_at(center, i, 0.0))
+        put_lane(y, i, new)
+        total += 0.0 * new
+        new = clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0))
+        put_lane(x, i, new)
+        g = fused(lane_at(A, i, 0.0), new, g)
+        h = fused(lane_at(last, i, 0.0), new, h)
+    g -= lane_at(b, 0, 0.0)
+    h -= lane_at(b, n - 1, 0.0)
+    # Flags are joined, not asked in turn: no branch here could be predicted.
+    quiet = (g <= 0.0) | ((g >= 0.0) & (lane_at(weights, 0, 0.0) == 0.0))
+    quiet = quiet & ((h <= 0.0) | ((h >= 0.0) & (lane_at(weights, n - 1, 0.0) == 0.0)))
+    return 0 if quiet & (total == 0.0) else 1
+
+
+@exact_inlined
+def take(like, n, p, table, memory, bounds):
+    """Put instances into their lanes; the bounds if these are not there already."""
+    wide = width(like)
+    columns, A = memory, memory + 8 * wide * MATRIX * p
+    rows = A + 8 * wide * n * p
+    singles = rows + 8 * wide * ROWS * n
+    for i in range(p):
+        put_lane(columns, Y * p + i, gathered(table + 8 * wide * Y_AT, i, like))
+        put_lane(columns, CENTER * p + i, gathered(table + 8 * wide * CENTER_AT, i, like))
+    if bounds:
+        for i in range(p):
+            put_lane(columns, LEAST * p + i, gathered(table + 8 * wide * LOWER_AT, i, like))
+            put_lane(columns, MOST * p + i, gathered(table + 8 * wide * UPPER_AT, i, like))
+    for i in range(n * p):
+        put_lane(A, i, gathered(table + 8 * wide * A_AT, i, like))
+    alpha = gathered(table + 8 * wide * ALPHA_AT, 0, like)
+    half = 0.5 / alpha
+    state = spread(OPEN, like)
+    for k in range(n):
+        weight = gathered(table + 8 * wide * WEIGHTS_AT, k, like)
+        put_lane(rows, B * n + k, gathered(table + 8 * wide * B_AT, k, like))
+        put_lane(rows, WEIGHT * n + k, weight)
+        put_lane(rows, HI * n + k, weight * half)
+        state = chosen((weight >= 0.0) & (weight < math.inf), state, LEFT)
+    put_lane(singles, STATE, state)
+    put_lane(singles, ALPHA, alpha)
+
+
+@exact_inlined
+def give(like, n, p, table, memory):
+    """Put answers where they belong; those of lanes that were left mean nothing."""
+    wide = width(like)
+    rows = memory + 8 * wide * (MATRIX + n) * p
+    singles = rows + 8 * wide * ROWS * n
+    for i in range(p):
+        scattered(table + 8 * wide * X_AT, i, lane_at(memory, X * p + i, like))
+    for k in range(n):
+        scattered(table + 8 * wide * MULTIPLIERS_AT, k, lane_at(rows, D * n + k, like))
+    residual = lane_at(singles, RESIDUAL, like)
+    residual = chosen(lane_at(singles, STATE, like) == SETTLED, residual, -1.0)
+    scattered(table + 8 * wide * RESIDUAL_AT, 0, residual)
+
+
+@exact_inlined
+def set_values(like, n, p, columns, A, rows):
+    """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    for k in range(n):
+        values, sizes = parts_from(zero), parts_from(zero)
+        for i in range(whole):
+            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
+            values = turned(values, a, x)
+            sizes = turned(sizes, length(a), larger(length(x), X_FLOOR))
+        value, size = joined(values), joined(sizes)
+        for i in range(whole, p):
+            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
+            value = fused(a, x, value)
+            size = fused(length(a), larger(length(x), X_FLOOR), size)
+        b = lane_at(rows, B * n + k, like)
+        put_lane(rows, G * n + k, value - b)
+        put_lane(rows, SCALE * n + k, size + length(b))
+
+
+@exact_inlined
+def product(like, p, one, other):
+    """The product of two rows."""
+    whole = p - p % 4
+    parts = parts_from(spread(0.0, like))
+    for i in range(whole):
+        parts = turned(parts, lane_at(one, i, like), lane_at(other, i, like))
+    total = joined(parts)
+    for i in range(whole, p):
+        total = fused(lane_at(one, i, like), lane_at(other, i, like), total)
+    return total
+
+
+@exact_inlined
+def begin(like, wide, n, p, columns, A, rows, singles):
+    """Set what the iteration starts from."""
+    zero = spread(0.0, like)
+    finite = zero
+    for i in range(p):
+        y = lane_at(columns, Y * p + i, like)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        put_lane(columns, Z * p + i, y)
+        put_lane(columns, X * p + i, clipped(y, least, most))
+        finite = finite + 0.0 * y
+    state = chosen(finite == 0.0, lane_at(singles, STATE, like), LEFT)
+    for k in range(n):
+        row = A + 8 * wide * k * p
+        for i in range(p):
+            least = lane_at(columns, LEAST * p + i, like)
+            moves = least < lane_at(columns, MOST * p + i, like)
+            put_lane(columns, W * p + i, chosen(moves, lane_at(row, i, like), zero))
+        norm = product(like, p, columns + 8 * wide * W * p, row)
+        put_lane(rows, NORM * n + k, norm)
+        put_lane(rows, MU * n + k, zero)
+        state = chosen(norm > SOUND_NORM, state, LEFT)
+    put_lane(singles, STATE, state)
+    set_values(like, n, p, columns, A, rows)
+
+
+@exact_inlined
+def set_piece(like, wide, n, p, columns, A, rows):
+    """Set the diagonals of the quadratic pieces that hold here: x moves where it is free. W keeps
+    the last row's free entries."""
+    zero = spread(0.0, like)
+    for k in range(n):
+        row = A + 8 * wide * k * p
+        for i in range(p):
+            z = lane_at(columns, Z * p + i, like)
+            free = (lane_at(columns, LEAST * p + i, like) < z) & (
+                z < lane_at(columns, MOST * p + i, like)
+            )
+            put_lane(columns, W * p + i, chosen(free, lane_at(row, i, like), zero))
+        h = product(like, p, columns + 8 * wide * W * p, row)
+        h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), h)
+        put_lane(rows, PIECE * n + k, h)
+
+
+@exact_inlined
+def moves(like, n, k, rows):
+    """1 where a row's multiplier should move, else 0; and whether it need not do so by much."""
+    mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
+    tolerance = ROW_TOLERANCE * lane_at(rows, SCALE * n + k, like)
+    zero, unit = spread(0.0, like), spread(1.0, like)
+    moving = chosen(g <= tolerance, chosen(mu <= 0.0, zero, unit), unit)
+    at_most = chosen(mu >= lane_at(rows, HI * n + k, like), zero, unit)
+    moving = chosen(g >= 0.0 - tolerance, moving * at_most, moving)
+    return moving, chosen(length(g) <= tolerance, zero, moving)
+
+
+@exact_inlined
+def settle(like, n, rows, singles):
+    """Settle the open lanes in which no multiplier need move by much; whether any are left."""
+    much = spread(0.0, like)
+    for k in range(n):
+        much = larger(much, moves(like, n, k, rows)[1])
+    state = lane_at(singles, STATE, like)
+    state = chosen((much == 0.0) & (state == OPEN), SETTLED, state)
+    put_lane(singles, STATE, state)
+    return anywhere(state == OPEN)
+
+
+@exact_inlined
+def at_bound(side, down, up):
+    return chosen(side < 0.0, down, up)
+
+
+@exact_inlined
+def next_side(side, d, down, up, slope):
+    """Where an entry belongs: at its bound below (-1) or above (1), or between them (0)."""
+    free = chosen(d < down, -1.0, chosen(d > up, 1.0, side))
+    return chosen(side == 0.0, free, chosen(side * slope < 0.0, 0.0, side))
+
+
+@exact_inlined
+def set_pair(like, rows, h10, several):
+    """Maximise the pieces of lanes in which both of two rows move; 0 where that did not end. The
+    piece's Hessian has h10 beside its diagonal.
+
+    Block principal pivoting: it guesses which entries are at a bound and corrects all wrong guesses
+    at once. Without any, d is the solution of the whole system, by LDL'.
+    """
+    zero, unit = spread(0.0, like), spread(1.0, like)
+    g0, g1 = lane_at(rows, G * 2, like), lane_at(rows, G * 2 + 1, like)
+    mu0, mu1 = lane_at(rows, MU * 2, like), lane_at(rows, MU * 2 + 1, like)
+    down0, up0 = 0.0 - mu0, lane_at(rows, HI * 2, like) - mu0
+    down1, up1 = 0.0 - mu1, lane_at(rows, HI * 2 + 1, like) - mu1
+    h00, h11 = lane_at(rows, PIECE * 2, like), lane_at(rows, PIECE * 2 + 1, like)
+    factor = h10 / h00
+    whole1 = without(factor, g0, g1) / larger(without(factor * factor, h00, h11), 1e-14 * h11)
+    whole0 = without(factor, whole1, g0 / h00)
+    d0, d1, side0, side1 = whole0, whole1, zero, zero
+    ended = zero
+    for _ in range(hidden(MOST_GUESSES)):
+        slope0 = without(h10, d1, without(h00, d0, g0))
+        slope1 = without(h11, d1, without(h10, d0, g1))
+        new0 = next_side(side0, d0, down0, up0, slope0)
+        new1 = next_side(side1, d1, down1, up1, slope1)
+        ended = chosen((new0 == side0) & (new1 == side1), unit, zero)
+        if not anywhere(chosen(several, ended, unit) == 0.0):
+            break
+        side0, side1 = new0, new1  # those that ended stay as they are
+        bound0, bound1 = at_bound(side0, down0, up0), at_bound(side1, down1, up1)
+        alone0 = chosen(side1 == 0.0, whole0, without(h10, bound1, g0) / h00)
+        alone1 = chosen(side0 == 0.0, whole1, without(h10, bound0, g1) / h11)
+        d0 = chosen(side0 == 0.0, alone0, bound0)
+        d1 = chosen(side1 == 0.0, alone1, bound1)
+    put_lane(rows, D * 2, chosen(several, d0, lane_at(rows, D * 2, like)))
+    put_lane(rows, D * 2 + 1, chosen(several, d1, lane_at(rows, D * 2 + 1, like)))
+    return chosen(several, ended, unit)
+
+
+@exact_inlined
+def set_directions(like, n, p, free, A, rows, singles):
+    """Maximise the pieces of open lanes; a lane in which that is not sure to go up is left."""
+    zero = spread(0.0, like)
+    state = lane_at(singles, STATE, like)
+    count = zero
+    for k in range(n):
+        mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
+        moving = moves(like, n, k, rows)[0]
+        d = lane_at(rows, G * n + k, like) / lane_at(rows, PIECE * n + k, like)
+        d = clipped(d, 0.0 - mu, hi - mu)
+        put_lane(rows, D * n + k, chosen(moving == 1.0, d, zero))
+        count = count + moving
+    count = chosen(state == OPEN, count, zero)
+    if anywhere(count > 1.0):
+        both = product(like, p, free, A)
+        state = chosen(set_pair(like, rows, both, count > 1.0) == 0.0, LEFT, state)
+    start, offset, limit = zero, zero, spread(math.inf, like)
+    for k in range(n):
+        mu, d = lane_at(rows, MU * n + k, like), lane_at(rows, D * n + k, like)
+        start = fused(d, lane_at(rows, G * n + k, like), start)
+        offset = fused(d, lane_at(rows, B * n + k, like), offset)
+        room = chosen(d > 0.0, lane_at(rows, HI * n + k, like) - mu, 0.0 - mu)
+        room = room / chosen(d > 0.0, larger(d, TINY), smaller(d, -TINY))
+        limit = smaller(limit, chosen(d == 0.0, limit, room))
+    put_lane(singles, START, start)
+    put_lane(singles, OFFSET, offset)
+    put_lane(singles, LIMIT, larger(limit, 1.0))
+    put_lane(singles, STATE, chosen(start > 0.0, state, chosen(state == OPEN, LEFT, state)))
+
+
+@exact_inlined
+def inside_at(like, p, columns, t, i):
+    """A coordinate's W and its place at t along it; W again where that is within the bounds."""
+    w = lane_at(columns, W * p + i, like)
+    s = without(t, w, lane_at(columns, Z * p + i, like))
+    x = clipped(s, lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like))
+    return w, x, chosen(s == x, w, 0.0)
+
+
+@exact_inlined
+def slope_at(like, p, columns, t):
+    """The dual's slope along W at t, less its offset, and its curvature."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    slopes, curvatures = parts_from(zero), parts_from(zero)
+    for i in range(whole):
+        w, x, free = inside_at(like, p, columns, t, i)
+        slopes = turned(slopes, w, x)
+        curvatures = turned(curvatures, free, w)
+    slope, curvature = joined(slopes), joined(curvatures)
+    for i in range(whole, p):
+        w, x, free = inside_at(like, p, columns, t, i)
+        slope = fused(w, x, slope)
+        curvature = curvature + free * w
+    return slope, curvature
+
+
+@exact_inlined
+def search(like, p, columns, singles, steep):
+    """Where the dual stops rising along W, in each open lane; 0 in the others.
+
+    The safeguarded Newton iteration of the general kernel; a lane whose search meets anything
+    beside it is left to that.
+    """
+    start, offset = lane_at(singles, START, like), lane_at(singles, OFFSET, like)
+    limit, state = lane_at(singles, LIMIT, like), lane_at(singles, STATE, like)
+    zero, unit, endless = spread(0.0, like), spread(1.0, like), spread(math.inf, like)
+    left, right, t = zero, endless, unit
+    going = chosen(state == OPEN, unit, zero)  # 1 in lanes that search
+    found = zero
+    for _ in range(hidden(MOST_PLACES)):
+        slope, curvature = slope_at(like, p, columns, t)
+        slope = slope - offset
+        high = length(slope) > SEARCH_TOLERANCE * start
+        # Every place of a flat stretch would do, and the general kernel chooses.
+        flat = chosen(length(slope) <= 1e-6 * start, unit, zero)
+        flat = chosen(curvature > EVENLY * steep, zero, flat)
+        up = chosen(slope > 0.0, unit, zero)
+        beyond = chosen(t >= limit, up, zero)
+        ends = chosen(high, beyond, unit)
+        place = chosen(high, limit, t)
+        ahead = t + slope / larger(curvature, TINY)
+        above = chosen(up == 1.0, t, left)
+        below = chosen(up == 1.0, right, t)
+        middle = 0.5 * (above + below)
+        rising = chosen(curvature > 0.0, ahead, endless)
+        rising = smaller(chosen(rising >= below, middle, rising), limit)
+        falling = chosen(curvature > 0.0, ahead, above)
+        falling = chosen(falling <= above, middle, falling)
+        new = chosen(up == 1.0, rising, falling)
+        # In doubt, NaN included: left to the general kernel.
+        odd = chosen(high, chosen((above < new) & (new < endless), zero, unit), flat)
+        odd = chosen(ends == 1.0, chosen(high, zero, flat), odd) * going
+        state = chosen(odd == 1.0, LEFT, state)
+        done = going * larger(ends, odd)
+        found = chosen(done == 1.0, place, found)
+        going = chosen(done == 1.0, zero, going)
+        left, right, t = above, below, new
+        if not anywhere(going == 1.0):
+            break
+    state = chosen(going == 1.0, LEFT, state)
+    put_lane(singles, STATE, state)
+    return chosen(state == OPEN, found, zero)
+
+
+@exact_inlined
+def go_along(like, n, p, columns, A, rows, singles):
+    """Go along d as far as the dual rises."""
+    steep = spread(0.0, like)
+    for i in range(p):
+        w = lane_at(rows, D * n, like) * lane_at(A, i, like)
+        for k in range(1, n):
+            w = fused(lane_at(rows, D * n + k, like), lane_at(A, k * p + i, like), w)
+        put_lane(columns, W * p + i, w)
+        steep = fused(w, w, steep)
+    t = search(like, p, columns, singles, steep)
+    for k in range(n):
+        mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
+        step = t * lane_at(rows, D * n + k, like)
+        moved = chosen(step <= 0.0 - mu, 0.0, mu + step)
+        put_lane(rows, MU * n + k, chosen(step >= hi - mu, hi, moved))
+    for i in range(p):
+        z = without(t, lane_at(columns, W * p + i, like), lane_at(columns, Z * p + i, like))
+        put_lane(columns, Z * p + i, z)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        put_lane(columns, X * p + i, clipped(z, least, most))
+    set_values(like, n, p, columns, A, rows)
+
+
+@exact_inlined
+def judge(like, n, p, columns, A, rows, singles):
+    """What the answers of settled lanes are worth, and their multipliers."""
+    whole = p - p % 4
+    zero = spread(0.0, like)
+    largest, reach, worst = zero, zero, zero
+    for i in range(p):
+        largest = larger(largest, length(lane_at(columns, X * p + i, like)))
+    state = lane_at(singles, STATE, like)
+    for i in range(p):
+        y, x = lane_at(columns, Y * p + i, like), lane_at(columns, X * p + i, like)
+        least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        own, far = length(y), length(lane_at(columns, CENTER * p + i, like))
+        z, terms = y, own
+        for k in range(n):
+            term = lane_at(A, k * p + i, like) * lane_at(rows, MU * n + k, like)
+            z = z - term
+            terms = terms + length(term)
+        off = length(x - clipped(z, least, most))
+        state = chosen(off <= SURE * (terms + 1.0), state, LEFT)
+        reach = larger(reach, smaller(larger(0.0 - least, most), own + far))
+        off = chosen((least < z) & (z < most), fused(NOISE, terms - own, off), off)
+        size = larger((own + far) + length(x), LEAST_SIZE * largest)
+        worst = larger(worst, off / larger(size, TINY))
+    for k in range(n):
+        mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
+        b, hi = length(lane_at(rows, B * n + k, like)), lane_at(rows, HI * n + k, like)
+        least = LEAST_SIZE * chosen(b > 0.0, largest, larger(largest, reach))
+        sizes = parts_from(b)
+        for i in range(whole):
+            x = larger(length(lane_at(columns, X * p + i, like)), least)
+            sizes = turned(sizes, length(lane_at(A, k * p + i, like)), x)
+        size = joined(sizes)
+        for i in range(whole, p):
+            x = larger(length(lane_at(columns, X * p + i, like)), least)
+            size = fused(length(lane_at(A, k * p + i, like)), x, size)
+        off = larger(worst, length(g) / larger(size, TINY))
+        worst = chosen(((mu > 0.0) & (g < 0.0)) | ((mu < hi) & (g > 0.0)), off, worst)
+        weight = lane_at(rows, WEIGHT * n + k, like)
+        given = smaller(larger(mu * (2.0 * lane_at(singles, ALPHA, like)), 0.0), weight)
+        given = chosen(mu <= 0.0, 0.0, given)
+        put_lane(rows, D * n + k, chosen(mu >= hi, weight, given))
+    put_lane(singles, RESIDUAL, worst)
+    put_lane(singles, STATE, chosen(worst < math.inf, state, LEFT))
+
+
+@exact
+def solve_lanes(like, n, p, table, memory, bounds):
+    """Solve the instances of a table; the residual of one that is left is -1."""
+    wide = width(like)
+    take(like, n, p, table, memory, bounds)
+    columns, A = memory, memory + 8 * wide * MATRIX * p
+    rows = A + 8 * wide * n * p
+    singles = rows + 8 * wide * ROWS * n
+    begin(like, wide, n, p, columns, A, rows, singles)
+    for _ in range(hidden(MOST_STEPS)):
+        if not settle(like, n, rows, singles):
+            break
+        set_piece(like, wide, n, p, columns, A, rows)
+        set_directions(like, n, p, columns + 8 * wide * W * p, A, rows, singles)
+        go_along(like, n, p, columns, A, rows, singles)
+    settle(like, n, rows, singles)
+    judge(like, n, p, columns, A, rows, singles)
+    give(like, n, p, table, memory)
+
+
+@exact
+def solve_single(
+    n, p, center, gradient, alpha, floor, weights, compliance, A, b, lower, upper, memory, x,
+    multipliers,
+):  # fmt: skip
+    """Solve one instance, by the same lines; its residual, or -1 if it is out of the ordinary."""
+    for k in range(n):
+        if lane_at(floor, k, 0.0) != 0.0 or lane_at(compliance, k, 0.0) != 0.0:
+            return -1.0
+    half = 0.5 / alpha
+    y = memory + 8 * ((MATRIX + n) * p + ROWS * n + SINGLES)
+    if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x) == 0:
+        for k in range(n):
+            put_lane(multipliers, k, 0.0)
+        return 0.0
+    singles = y + 8 * p
+    put_lane(singles, 0, alpha)
+    table = words(singles + 16, TABLE)
+    table[CENTER_AT], table[ALPHA_AT], table[WEIGHTS_AT], table[A_AT] = center, singles, weights, A
+    table[B_AT], table[LOWER_AT], table[UPPER_AT] = b, lower, upper
+    table[X_AT], table[MULTIPLIERS_AT], table[RESIDUAL_AT] = x, multipliers, singles + 8
+    table[Y_AT] = y
+    solve_lanes(0.0, n, p, singles + 16, memory, True)
+    return lane_at(singles, 1, 0.0)
+
+
+# Operands of the general kernel, which solves one instance.
+ITS_SIZES, ITS_OPERANDS = 3, 16
+INPUTS, STEPS = 8, 11  # of the kernel below: arrays to read, arrays in all
+
+
+@exact
+def solve_alone(code, lane, p, n, table, its, rest):
+    """Run the general kernel on the instance in a lane."""
+    sizes, at = words(its, ITS_SIZES), words(its + 8 * ITS_SIZES, ITS_OPERANDS)
+    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    for k in range(n):
+        put_lane(zeros, k, 0.0)
+    put_lane(zeros, n, math.inf)
+    sizes[0], sizes[1], sizes[2] = p, n, COLUMNS * p + (HESSIAN + 2 * n) * n
+    at[0], at[1] = table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane]
+    at[2], at[4] = table[ALPHA_AT * WIDE + lane], table[WEIGHTS_AT * WIDE + lane]
+    at[6], at[7] = table[A_AT * WIDE + lane], table[B_AT * WIDE + lane]
+    at[8], at[9] = table[LOWER_AT * WIDE + lane], table[UPPER_AT * WIDE + lane]
+    at[3], at[5], at[10], at[11] = zeros, zeros, zeros + 8 * n, rest
+    at[12], at[13] = table[X_AT * WIDE + lane], table[MULTIPLIERS_AT * WIDE + lane]
+    at[14], at[15] = table[RESIDUAL_AT * WIDE + lane], 0
+    return run_at(code, its, its + 8 * ITS_SIZES)
+
+
+def together_size(n: int, p: int) -> int:
+    """How many numbers a thread needs to work in."""
+    lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
+    alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
+    return lanes + (BLOCK + WIDE) * p + BLOCK + alone
+
+
+@exact
+def find_loud(
+    n, p, begun, end, center, gradient, alpha, weights, A, b, lower, upper, x, multipliers,
+    residual, center_step, gradient_step, alpha_step, weights_step, A_step, b_step, lower_step,
+    upper_step, x_step, multipliers_step, residual_step, y, loud_,
+):  # fmt: skip
+    """Answer the instances that need no multipliers, without a branch that nobody could predict;
+    list the others and their y, and return how many."""
+    loud = words(loud_, BLOCK)
+    found = 0
+    for j in range(begun, end):
+        half = 0.5 / lane_at(alpha, j * alpha_step, 0.0)
+        put_lane(residual, j * residual_step, 0.0)
+        for k in range(n):
+            put_lane(multipliers, j * multipliers_step + k, 0.0)
+        loud[found] = j
+        found += is_loud(
+            n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
+            weights + 8 * j * weights_step, A + 8 * j * A_step, b + 8 * j * b_step,
+            lower + 8 * j * lower_step, upper + 8 * j * upper_step,
+            y + 8 * (j - begun) * p, x + 8 * j * x_step,
+        )  # fmt: skip
+    return found
+
+
+@exact
+def solve_all(live, p, n, code, table_, memory, bounds, its, rest):
+    """Solve the first `live` instances of a table; the largest residual."""
+    table = words(table_, TABLE * WIDE)
+    for line in range(TABLE):  # the other lanes repeat the first
+        for lane in range(live, WIDE):
+            table[line * WIDE + lane] = table[line * WIDE]
+    solve_lanes(eight(), n, p, table_, memory, bounds)
+    worst = 0.0
+    for lane in range(live):
+        found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
+        if found < 0.0:
+            found = solve_alone(code, lane, p, n, table, its, rest)
+        if worst == worst and not (found <= worst):
+            worst = found
+    return worst
+
+
+@batch_kernel("(b*,p),(b*,p),(b*),(b*,n),(b*,n,p),(b*,n),(b*,p),(b*,p),(),(s)->(b*,p),(b*,n),(b*)")
+def affine_steps(sizes, at):
+    """Hinges of few affine rows on boxes of few coordinates, b instances: center, gradient, alpha,
+    weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
+    residual. The largest residual is returned."""
+    count, p, n = sizes[0], sizes[1], sizes[2]
+    steps = words(address_of(sizes, 4), STEPS)
+    memory, code = at[9], words(at[8], 1)[0]
+    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
+    y = table_at + 8 * TABLE * WIDE
+    kept = y + 8 * BLOCK * p
+    loud_at = kept + 8 * WIDE * p
+    its = loud_at + 8 * BLOCK
+    rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
+    end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
+    if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
+        return math.nan
+    table, loud = words(table_at, TABLE * WIDE), words(loud_at, BLOCK)
+    worst = 0.0
+    live = 0
+    bounds = True
+    for begun in range(0, count, BLOCK):
+        last = begun + BLOCK >= count
+        found = find_loud(
+            n, p, begun, count if last else begun + BLOCK, at[0], at[1], at[2], at[3], at[4],
+            at[5], at[6], at[7], at[10], at[11], at[12], steps[0], steps[1], steps[2], steps[3],
+            steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], y, loud_at,
+        )  # fmt: skip
+        for f in range(found):
+            j = loud[f]
+            for line in range(STEPS):
+                operand = line if line < INPUTS else line + 2
+                table[line * WIDE + live] = at[operand] + 8 * j * steps[line]
+            table[Y_AT * WIDE + live] = y + 8 * (j - begun) * p
+            live += 1
+            if live == WIDE:
+                most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
+                if worst == worst and not (most <= worst):
+                    worst = most
+                live = 0
+                bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
+        for lane in range(live):  # whose y would be overwritten
+            for i in range(p):
+                put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
+            table[Y_AT * WIDE + lane] = kept + 8 * lane * p
+    if live > 0:
+        most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
+        if worst == worst and not (most <= worst):
+            worst = most
+    return worst
