@@ -84,6 +84,8 @@ def from_inside(problem: Divided, norms: Array) -> Iterator[Array]:
 def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array], Array]:
     """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
     A = problem.A
+    if hasattr(A, "factored"):  # rows that have a way of their own
+        return A.factored(weight, stiff)
     if stiff.size <= weight.size:
         factor, _ = dpotrf(curvature(A, weight, stiff).T, lower=1)
         return lambda right: dpotrs(factor, right, lower=1)[0]
