@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step
@@ -24,8 +23,11 @@ from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch
 
 STEPS = np.array(40.0)  # Newton steps of the kernel
+FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
+NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
+HALF = np.array(0.5)
 
 
 class Blocks(NamedTuple):
@@ -89,6 +91,35 @@ class BlockProblem(NamedTuple):
         return SparseRows((self.data, self.indices.view(np.int64), self.indptr.view(np.int64)), p)
 
 
+def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
+    """Rows of a domain as blocks, if each is the sum of coordinates that follow one another and
+    that no other row has; None if they are not."""
+    alone = A.reshape(-1, *A.shape[-2:])[:1].reshape(-1, p)
+    if A.size == 0 < A.shape[-2] or not ((alone == 0.0) | (alone == 1.0)).all():
+        return None
+    counts = alone.sum(axis=1).astype(np.int64)
+    firsts = alone.argmax(axis=1)
+    order = np.argsort(firsts, kind="stable")
+    start, kind, place, reached = list[float](), list[float](), list[int](), 0
+    for row in order:
+        first, count = int(firsts[row]), int(counts[row])
+        if count == 0 or first < reached or not alone[row, first : first + count].all():
+            return None
+        if first > reached:
+            start, kind, place = [*start, reached], [*kind, np.inf], [*place, -1]
+        start, kind, place = [*start, first], [*kind, floor[row]], [*place, row]
+        reached = first + count
+    if reached < p:
+        start, kind, place = [*start, reached], [*kind, np.inf], [*place, -1]
+    if A.ndim > 2 and not (alone == A).all():
+        return None
+    total = np.zeros((*b.shape[:-1], len(start)))
+    for k, row in enumerate(place):
+        if row >= 0:
+            total[..., k] = b[..., row]
+    return Blocks(np.array(start, float), total, np.array(kind, float))
+
+
 def entries_of(A: Any) -> tuple[Array, Array, Array]:
     """The entries of rows as the kernel takes them."""
     if isinstance(A, SparseRows):
@@ -105,6 +136,13 @@ def run_blocks(problem: BlockProblem) -> Step:
     return Step(*run_batch(simplices_step(), (*problem, STEPS), cores, shapes, size))
 
 
+def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
+    """The nearest points: a step without a gradient and without rows."""
+    none = np.zeros(y.shape[-1])
+    rows = (NONE,) * 7
+    return run_blocks(BlockProblem(y, none, HALF, *rows, lower, upper, *blocks))
+
+
 def solve_blocks(problem: BlockProblem) -> Step:
     """The answers of a batch; where there is none yet, the residual is above the tolerance."""
     answer = run_blocks(problem)
@@ -114,10 +152,26 @@ def solve_blocks(problem: BlockProblem) -> Step:
     for where, one in members(problem, residual > TOLERANCE):
         for guess in guesses(one):
             again = run_blocks(one._replace(guess=guess))
-            if again.residual <= TOLERANCE:
+            if again.residual < residual[where]:
                 x[where], multipliers[where], residual[where] = again
+            if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
                 break
     return Step(x, multipliers, residual)
+
+
+def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
+    """The multipliers of the sums that x and those of the rows leave room for."""
+    double, blocks = 2.0 * float(one.alpha), Blocks(one.start, one.total, one.kind)
+    z = one.center - (one.gradient + multipliers @ one.rows()) / double
+    first = blocks.start.astype(np.int64)
+    least = np.maximum.reduceat(np.where(x > one.lower, -np.inf, z - one.lower), first)
+    most = np.minimum.reduceat(np.where(x < one.upper, np.inf, z - one.upper), first)
+    free = (one.lower < x) & (x < one.upper)
+    count = np.add.reduceat(free.astype(float), first)
+    inner = np.add.reduceat(np.where(free, z - x, 0.0), first) / np.maximum(count, 1.0)
+    ends = np.where(np.isinf(least), most, np.where(np.isinf(most), least, 0.5 * (least + most)))
+    theta = np.where(count > 0.0, inner, np.where(np.isfinite(ends), ends, 0.0))
+    return double * np.maximum(theta, one.kind)[blocks.summed]
 
 
 def guesses(one: BlockProblem) -> Iterator[Array]:
@@ -127,7 +181,7 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
     A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
     both = RowsAndSums(A, blocks, one.lower.size)
     half, summed = 0.5 / float(one.alpha), blocks.summed
-    if n * one.start.size > MUCH:
+    if n * one.start.size > MUCH or n + one.lower.size <= FEW:
         return
     y = one.center - one.gradient * half
     lo = np.concatenate([one.floor * half, one.kind[summed]])
@@ -135,7 +189,8 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
     b = np.concatenate([one.b, one.total[summed]])
     problem = Divided(y, both, b, lo, hi, one.lower, one.upper)
     norms = both.norms()
-    if not (np.isfinite(y).all() and norms.all()):
+    norms = np.where(norms > 0.0, norms, 1.0)
+    if not np.isfinite(y).all():
         return
     with np.errstate(all="ignore"):
         for mu in from_inside(problem, norms):
@@ -176,6 +231,8 @@ class RowsAndSums:
     def factored(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
         """How to solve with ``stiff + A' weight A``, the sums among the rows: by Woodbury's formula
         for each block, and then for the rows by a factor of N by N."""
+        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
+
         A, n, flow = self.A, self.n, 1.0 / stiff
         through = np.add.reduceat(flow, self.start)
         share = np.zeros(self.start.size)
