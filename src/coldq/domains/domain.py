@@ -137,9 +137,10 @@ class Domain(Value):
             y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
             with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
                 y = y / np.maximum(np.abs(y).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
-        found, own = self._onto_blocks(y), self.rows
+        found = self._onto_blocks(y)
         if found is not None:
             return found
+        own = self.rows
         # A step without a gradient.
         return solve_affine(
             y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
@@ -150,8 +151,9 @@ class Domain(Value):
         """The nearest point, threshold by threshold; None if there is more to do."""
         if self.blocks is None:
             return None
-        answer = project_on_blocks(y, self.blocks, self.box.lower, self.box.upper)
-        return answer.x if answer.residual.max(initial=0.0) <= TOLERANCE else None
+        x, _, off = project_on_blocks(y, self.blocks, self.box.lower, self.box.upper)
+        worst = off if type(off) is float else off.max(initial=0.0)
+        return x if worst <= TOLERANCE else None
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the domain, up to `tolerance`.

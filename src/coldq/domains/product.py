@@ -131,9 +131,12 @@ class Product(Domain):
     def project(self, x: ArrayLike) -> Array:
         """The nearest point, part by part."""
         x = point(x, self.dim)
-        if self.blocks is not None and np.abs(x).max(initial=0.0) <= FAR:
-            batch = joint_batch(x=x.shape[:-1], domain=self.batch)
-            found = self._onto_blocks(np.broadcast_to(x, (*batch, self.dim)))
+        if self.blocks is not None and x.size and x.min() >= -FAR and x.max() <= FAR:
+            near = x
+            if self.batch:
+                batch = joint_batch(x=x.shape[:-1], domain=self.batch)
+                near = np.broadcast_to(x, (*batch, self.dim))
+            found = self._onto_blocks(near)
             if found is not None:
                 return found
         return self._joined([part.project(y) for part, y in self._parts(x)])

@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import empty
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.cascade import HALF, new_tuple, zeros_of
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.simplices import scratch_size, simplices_step
-from coldq.solver.problem import Divided, members
+from coldq.solver.problem import Divided, DoNotFit, members
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import run_batch
+from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(40.0)  # Newton steps of the kernel
 FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
 NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
-HALF = np.array(0.5)
+NO_ROWS = (NONE,) * 7
 
 
 class Blocks(NamedTuple):
@@ -94,30 +96,30 @@ class BlockProblem(NamedTuple):
 def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
     """Rows of a domain as blocks, if each is the sum of coordinates that follow one another and
     that no other row has; None if they are not."""
-    alone = A.reshape(-1, *A.shape[-2:])[:1].reshape(-1, p)
-    if A.size == 0 < A.shape[-2] or not ((alone == 0.0) | (alone == 1.0)).all():
+    if A.size == 0 and 0 in A.shape[:-2]:
+        return None
+    alone = A[(0,) * (A.ndim - 2)]
+    if not ((alone == 0.0) | (alone == 1.0)).all():
         return None
     counts = alone.sum(axis=1).astype(np.int64)
     firsts = alone.argmax(axis=1)
     order = np.argsort(firsts, kind="stable")
-    start, kind, place, reached = list[float](), list[float](), list[int](), 0
-    for row in order:
+    found, reached = list[tuple[float, float, int]](), 0  # first coordinate, kind and row
+    for row in order.tolist():
         first, count = int(firsts[row]), int(counts[row])
         if count == 0 or first < reached or not alone[row, first : first + count].all():
             return None
         if first > reached:
-            start, kind, place = [*start, reached], [*kind, np.inf], [*place, -1]
-        start, kind, place = [*start, first], [*kind, floor[row]], [*place, row]
+            found.append((reached, np.inf, -1))
+        found.append((first, floor[row], row))
         reached = first + count
     if reached < p:
-        start, kind, place = [*start, reached], [*kind, np.inf], [*place, -1]
+        found.append((reached, np.inf, -1))
     if A.ndim > 2 and not (alone == A).all():
         return None
-    total = np.zeros((*b.shape[:-1], len(start)))
-    for k, row in enumerate(place):
-        if row >= 0:
-            total[..., k] = b[..., row]
-    return Blocks(np.array(start, float), total, np.array(kind, float))
+    start, kind, row = (np.array(part) for part in zip(*found, strict=True))
+    total = np.where(row >= 0, b[..., row], 0.0) if b.shape[-1] else np.zeros(row.size)
+    return Blocks(start.astype(float), total, kind.astype(float))
 
 
 def entries_of(A: Any) -> tuple[Array, Array, Array]:
@@ -125,30 +127,46 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     if isinstance(A, SparseRows):
         data, indices, indptr = A.parts
         return data, indices.view(np.float64), indptr.view(np.float64)
+    if A.ndim == 2:
+        return A.ravel(), NONE, NONE
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
 def run_blocks(problem: BlockProblem) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
-    p, n, k = problem.lower.shape[-1], problem.b.shape[-1], problem.start.size
-    size = scratch_size(n, p, k, problem.data.shape[-1], problem.sparse)
-    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
+    center, b = problem[0], problem[9]
+    size = scratch_size(
+        b.shape[-1], center.shape[-1], len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0
+    )
+    if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
+        x, multipliers = empty(center.shape), empty(b.shape)
+        try:
+            residual = simplices_step()(*problem, STEPS, scratch(size), x, multipliers, None)
+        except TypeError:
+            raise DoNotFit from None
+        return new_tuple(Step, (x, multipliers, residual))
+    cores, shapes = (*problem.cores, 0), (center.shape[-1:], b.shape[-1:], ())
     return Step(*run_batch(simplices_step(), (*problem, STEPS), cores, shapes, size))
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
     """The nearest points: a step without a gradient and without rows."""
-    none = np.zeros(y.shape[-1])
-    rows = (NONE,) * 7
-    return run_blocks(BlockProblem(y, none, HALF, *rows, lower, upper, *blocks))
+    p = y.shape[-1]
+    if y.ndim == 1:  # as below, without what a batch needs
+        x, memory = empty(p), scratch(scratch_size(0, p, len(blocks.start), 0, False))
+        given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
+        return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
+    return run_blocks(BlockProblem(y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks))
 
 
 def solve_blocks(problem: BlockProblem) -> Step:
     """The answers of a batch; where there is none yet, the residual is above the tolerance."""
     answer = run_blocks(problem)
-    if not answer.residual.size or answer.residual.max() <= TOLERANCE:
+    if type(answer.residual) is float and answer.residual <= TOLERANCE:
         return answer
-    x, multipliers, residual = answer
+    x, multipliers, residual = (np.asarray(part) for part in answer)
+    if residual.max(initial=0.0) <= TOLERANCE:
+        return answer
     for where, one in members(problem, residual > TOLERANCE):
         for guess in guesses(one):
             again = run_blocks(one._replace(guess=guess))

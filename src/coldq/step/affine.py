@@ -89,18 +89,23 @@ def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
     (n, p), box = A.shape[-2:], domain.box
     if p != domain.dim or weights.shape[-1:] != (n,):
         raise DoNotFit
+    zeros = zeros_of(n)
+    low = zeros if floor is HINGE else np.asarray(floor)
     on_blocks = BlockProblem(
-        center, gradient, alpha, slot.low, weights, zeros_of(n), *entries_of(A), constraint.b,
-        box.lower, box.upper, *blocks,
+        center, gradient, alpha, low, weights, zeros, *entries_of(A), constraint.b, box.lower,
+        box.upper, *blocks,
     )  # fmt: skip
-    x, multipliers, residual = step = solve_blocks(on_blocks)
-    lost = ~(residual <= TOLERANCE)
+    step = solve_blocks(on_blocks)
+    if floor is HINGE and type(step.residual) is float:
+        return step
+    x, multipliers, residual = step
+    lost = np.asarray(~np.less_equal(residual, TOLERANCE))
     huge = floor is not HINGE and np.abs(multipliers).max(initial=0.0) > HUGE
     if not (lost.any() or huge):
         return step
-    problem, clash = beside(slot, A, blocks), np.zeros(residual.shape, bool)
+    problem, clash = beside(slot, A, blocks), np.zeros(lost.shape, bool)
     for where, one in members(problem, lost):
-        block = member(on_blocks, where, residual.shape)
+        block = member(on_blocks, where, lost.shape)
         prices = prices_of_sums(block, x[where], multipliers[where])
         near = np.concatenate([multipliers[where], prices])
         found, clash[where] = solve_alone(one, Step(x[where], near, residual[where]))
@@ -111,7 +116,8 @@ def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
         none = np.zeros((*multipliers.shape[:-1], problem.b.shape[-1] - n))
         whole = Step(x, np.concatenate([multipliers, none], axis=-1), residual)
         step = explained(problem, whole, n)
-    return Step(step[0], step[1][..., :n], step[2])
+    residual = step.residual
+    return Step(step[0], step[1][..., :n], residual if np.ndim(residual) else float(residual))
 
 
 def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
