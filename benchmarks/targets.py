@@ -88,7 +88,7 @@ def judge_large(rows: Sequence[Large]) -> list[Target]:
 
 
 def judge_simplices(rows: Sequence[Simplices]) -> list[Target]:
-    """The targets of products of simplices, where all rows can be met; every answer is certified."""
+    """The targets of products of simplices whose rows can all be met, and of all residuals."""
     worst = max(row.residual for row in rows)
     return [
         *(

@@ -27,11 +27,11 @@ from coldq.solver.kernels.piece import (
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 EXACT = 1e-15  # of the terms of a block's sum: how well it is met
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
-EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
+EASE = 1e-6  # of the worst row's share: how much curvature is added to the piece
 LOOKS = 5  # at the slope, that a Newton step may take on average
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 Y, Z, W, NTH, SHARE, LINES = range(6)  # lines of length p
-THETA, SHIFT, FIRST, BLOCK_LINES = range(4)  # lines with a number for each block
+THETA, SHIFT, FIRST, RUN, BLOCK_LINES = range(5)  # lines with a number for each block
 
 
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
@@ -44,6 +44,12 @@ def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
 def part(array, first, count):
     """Some entries of a vector."""
     return vector(address_of(array, first), count)
+
+
+@inlined
+def threes(array, first, count):
+    """So many times three entries of a vector, as a matrix."""
+    return matrix(address_of(array, first), count, 3)
 
 
 @compiled
@@ -92,10 +98,71 @@ def threshold(z, w, lower, upper, t, total, least, s):
     return s
 
 
+@inlined
+def threshold_of_three(a, b, c, total):
+    """The threshold of a plain simplex: of those that its largest one, two or three coordinates
+    would have alone, the highest. Without a branch, so that several go side by side."""
+    low, high = min(a, b), max(a, b)
+    top = max(high, c)
+    two = top + max(low, min(high, c))
+    return max(max(top - total, 0.5 * (two - total)), (a + b + c - total) / 3.0)
+
+
+@compiled
+def place_threes(z, w, total, theta, shift, t, x):
+    """:func:`place` for a run of plain simplices of three coordinates."""
+    for j in range(total.size):
+        a, b, c = z[j, 0] - t * w[j, 0], z[j, 1] - t * w[j, 1], z[j, 2] - t * w[j, 2]
+        s = threshold_of_three(a, b, c, total[j])
+        a, b, c = a - s, b - s, c - s
+        more = threshold_of_three(a, b, c, total[j])
+        a, b, c = a - more, b - more, c - more
+        theta[j] += s + more
+        shift[j] = 0.0
+        z[j, 0] = a
+        z[j, 1] = b
+        z[j, 2] = c
+        x[j, 0] = min(max(a, 0.0), total[j])
+        x[j, 1] = min(max(b, 0.0), total[j])
+        x[j, 2] = min(max(c, 0.0), total[j])
+
+
+@compiled
+def slope_of_threes(z, w, total, t):
+    """:func:`slope_at` for a run of plain simplices of three coordinates."""
+    slope = 0.0
+    curvature = 0.0
+    for j in range(total.size):
+        d, e, f = w[j, 0], w[j, 1], w[j, 2]
+        a, b, c = z[j, 0] - t * d, z[j, 1] - t * e, z[j, 2] - t * f
+        s = threshold_of_three(a, b, c, total[j])
+        a, b, c = a - s, b - s, c - s
+        slope += d * max(a, 0.0) + e * max(b, 0.0) + f * max(c, 0.0)
+        d, e, f = d if a > 0.0 else 0.0, e if b > 0.0 else 0.0, f if c > 0.0 else 0.0
+        count = (1.0 if a > 0.0 else 0.0) + (1.0 if b > 0.0 else 0.0) + (1.0 if c > 0.0 else 0.0)
+        squares = d * d + e * e + f * f
+        whole = d + e + f
+        bend = squares - whole * whole / max(count, 1.0)
+        curvature += bend if bend > 1e-13 * squares else 0.0
+    return slope, curvature
+
+
 @compiled
 def place(columns, blocks, lower_, upper_, total, kind, t, x_):
     """Go to z - t w, from there to the thresholds at which the sums are right, and set x."""
+    skip = 0
     for j in range(total.size):
+        if skip > 0:
+            skip -= 1
+            continue
+        if blocks[RUN, j] > 0.0:
+            skip, first = int(blocks[RUN, j]) - 1, int(blocks[FIRST, j])
+            place_threes(
+                threes(columns[Z], first, skip + 1), threes(columns[W], first, skip + 1),
+                part(total, j, skip + 1), part(blocks[THETA], j, skip + 1),
+                part(blocks[SHIFT], j, skip + 1), t, threes(x_, first, skip + 1),
+            )  # fmt: skip
+            continue
         first = int(blocks[FIRST, j])
         count = int(blocks[FIRST, j + 1]) - first
         z, w = part(columns[Z], first, count), part(columns[W], first, count)
@@ -126,7 +193,20 @@ def slope_at(columns, blocks, lower_, upper_, total, kind, t):
     """``w'x`` where z is z - t w, and how fast it falls there."""
     slope = 0.0
     curvature = 0.0
+    skip = 0
     for j in range(total.size):
+        if skip > 0:
+            skip -= 1
+            continue
+        if blocks[RUN, j] > 0.0:
+            skip, first = int(blocks[RUN, j]) - 1, int(blocks[FIRST, j])
+            own, bend = slope_of_threes(
+                threes(columns[Z], first, skip + 1), threes(columns[W], first, skip + 1),
+                part(total, j, skip + 1), t,
+            )  # fmt: skip
+            slope += own
+            curvature += bend
+            continue
         first = int(blocks[FIRST, j])
         count = int(blocks[FIRST, j + 1]) - first
         z, w = part(columns[Z], first, count), part(columns[W], first, count)
@@ -263,16 +343,24 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
                 f += 1
                 count += 1.0
     B = matrix(B_, m, width + 1)
-    for a in range(m):
-        row, own = part(data, int(rows[CHOSEN, a]) * p, p), B[a]
+    for a in range(0, m, 2):  # two at a time, the last one perhaps twice
+        row = part(data, int(rows[CHOSEN, a]) * p, p)
+        next_row = part(data, int(rows[CHOSEN, min(a + 1, m - 1)]) * p, p)
+        own, next_own = B[a], B[min(a + 1, m - 1)]
         at = 0
         total = 0.0
+        next_total = 0.0
         for c in range(f):
-            entry = row[free[c]]
-            total = total if nth[c] > 0.0 else 0.0
-            own[at] = (total - nth[c] * entry) * share[c]
-            total += entry
-            at += 1 if nth[c] != 0.0 else 0
+            i, j = free[c], nth[c]
+            total = total if j > 0.0 else 0.0
+            next_total = next_total if j > 0.0 else 0.0
+            own[at] = (total - j * row[i]) * share[c]
+            next_own[at] = (next_total - j * next_row[i]) * share[c]
+            total += row[i]
+            next_total += next_row[i]
+            at += 1 if j != 0.0 else 0
+    for a in range(m):
+        own = B[a]
         for c in range(0, a + 1, 4):  # four at a time, with the last ones again at the end
             first = max(min(c, a - 3), 0)
             one, two = B[first], B[min(first + 1, a)]
@@ -307,11 +395,15 @@ def curvature_of_sparse(data, index, pointer, lower, upper, columns, blocks, kin
             rows[HESSIAN + a, c] = 0.0
     for j in range(kind.size):
         held = kind[j] < 0.0 or (kind[j] == 0.0 and blocks[THETA, j] > 0.0)
+        first, last = int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])
         free = 0
+        for i in range(first, last):
+            free += 1 if lower[i] < z[i] and z[i] < upper[i] else 0
+        if free < (2 if held else 1) or pointer[first] == pointer[last]:
+            continue
         listed = 0
-        for i in range(int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])):
+        for i in range(first, last):
             if lower[i] < z[i] and z[i] < upper[i]:
-                free += 1
                 for e in range(pointer[i], pointer[i + 1]):
                     a = int(rows[STEP, index[e]])
                     if a >= 0:
@@ -323,8 +415,8 @@ def curvature_of_sparse(data, index, pointer, lower, upper, columns, blocks, kin
         if listed == 0:
             continue
         centred = held and free <= SMALL
-        for i in range(int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])):
-            if not (lower[i] < z[i] and z[i] < upper[i]) or (held and free == 1):
+        for i in range(first, last):
+            if not (lower[i] < z[i] and z[i] < upper[i]):
                 continue
             if centred:
                 for u in range(listed):
@@ -524,7 +616,7 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
 
 @compiled
 def begin(center, gradient, half, floor, weights, start, data, indices, indptr, lower, upper,
-          columns, blocks, starts, rows):  # fmt: skip
+          columns, blocks, starts, total, kind, rows):  # fmt: skip
     """Set what the iteration starts from; whether that is finite."""
     n, p, k = floor.size, lower.size, starts.size
     finite = 0.0
@@ -539,6 +631,16 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         blocks[THETA, j] = 0.0
         blocks[SHIFT, j] = 0.0
     blocks[FIRST, k] = p
+    blocks[RUN, k] = 0.0
+    for j in range(
+        k - 1, -1, -1
+    ):  # how many plain simplices of three coordinates come from here on
+        first = int(starts[j])
+        plain = kind[j] < 0.0 and blocks[FIRST, j + 1] - starts[j] == 3.0
+        if plain:
+            for i in range(first, first + 3):
+                plain = plain and lower[i] == 0.0 and upper[i] >= total[j]
+        blocks[RUN, j] = blocks[RUN, j + 1] + 1.0 if plain else 0.0
     blocks[SHIFT, k] = 0.0  # how often the slope was asked for
     for r in range(n):
         rows[LO, r] = floor[r] * half
@@ -672,7 +774,7 @@ def solve_instance(
     pointer = words(own + 16 * m, p + 1 if q > 0 else 0)
     if not begin(
         center, gradient, 0.5 / alpha, floor, weights, start, data, indices, indptr, lower, upper,
-        columns, blocks, starts, rows,
+        columns, blocks, starts, total, kind, rows,
     ):  # fmt: skip
         return math.nan
     t = 0.0
