@@ -24,7 +24,7 @@ from coldq.solver.problem import Divided, DoNotFit, members
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
-STEPS = np.array(40.0)  # Newton steps of the kernel
+STEPS = np.array(60.0)  # Newton steps of the kernel
 FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
 NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside

@@ -27,11 +27,12 @@ from coldq.solver.kernels.piece import (
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 EXACT = 1e-15  # of the terms of a block's sum: how well it is met
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
-EASE = 1e-6  # of the worst row's share: how much curvature is added to the piece
+EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
+ROUNDS = 6  # of pivoting, most of which end after two
 LOOKS = 5  # at the slope, that a Newton step may take on average
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 Y, Z, W, NTH, SHARE, LINES = range(6)  # lines of length p
-THETA, SHIFT, FIRST, RUN, BLOCK_LINES = range(5)  # lines with a number for each block
+THETA, SHIFT, FIRST, ROOF, RUN, BLOCK_LINES = range(6)  # lines with a number for each block
 
 
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
@@ -53,11 +54,13 @@ def threes(array, first, count):
 
 
 @compiled
-def threshold(z, w, lower, upper, t, total, least, s):
+def threshold(z, w, lower, upper, roof, t, total, least, s):
     """The shift s, at least `least`, at which ``sum of clip(z - t w - s)`` is the total.
 
     A safeguarded Newton iteration from the s given, on a sum that falls piece by piece. At an end
-    of a piece the one counts that s goes to, and where no coordinate moves s goes to its next end.
+    of a piece the one counts that s goes to; where no coordinate moves, s goes to the middle of
+    what is left. The `roof` is infinite where upper bounds say nothing that the sum does not: then
+    some coordinate always moves, and the sum bends one way only.
     """
     left = -math.inf
     right = math.inf
@@ -69,11 +72,12 @@ def threshold(z, w, lower, upper, t, total, least, s):
         rises = 0.0
         for i in range(z.size):
             v = z[i] - t * w[i] - s
-            inside = min(max(v, lower[i]), upper[i])
+            high = max(upper[i], roof)
+            inside = min(max(v, lower[i]), high)
             over += inside
             size += abs(inside)
-            falls += 1.0 if lower[i] < v and v <= upper[i] else 0.0
-            rises += 1.0 if lower[i] <= v and v < upper[i] else 0.0
+            falls += 1.0 if lower[i] < v and v <= high else 0.0
+            rises += 1.0 if lower[i] <= v and v < high else 0.0
         moving = falls if over > 0.0 else rises
         new = max(s + over / max(moving, 1.0), least)
         met = abs(over) <= EXACT * (size + moving * abs(s)) or (over <= 0.0 and s <= least)
@@ -83,13 +87,22 @@ def threshold(z, w, lower, upper, t, total, least, s):
         right = right if over > 0.0 else s
         if moving == 0.0:
             gap = math.inf
+            least_end = math.inf
+            last_end = -math.inf
             for i in range(z.size):
                 v = z[i] - t * w[i] - s
-                beyond = v - upper[i] if over > 0.0 else lower[i] - v
+                high = max(upper[i], roof)
+                beyond = v - high if over > 0.0 else lower[i] - v
                 gap = min(gap, beyond if beyond > 0.0 else math.inf)
+                least_end = min(least_end, v - high)
+                last_end = max(last_end, v - lower[i])
             if gap == math.inf:
                 return s
-            new = max(s + gap if over > 0.0 else s - gap, least)
+            left, right = max(left, s + least_end), min(right, s + last_end)
+            new = 0.5 * (left + right)
+            if not (abs(new) < math.inf):  # from the next end on, as far as one would go alone
+                new = s + over + (gap if over > 0.0 else -gap)
+            new = max(new, least)
         if not (left < new and new < right):
             new = 0.5 * (left + right)
             if not (left < new and new < right):
@@ -174,7 +187,7 @@ def place(columns, blocks, lower_, upper_, total, kind, t, x_):
         for _ in range(2):
             if kind[j] < math.inf:
                 least = -math.inf if kind[j] < 0.0 else -blocks[THETA, j]
-                s = threshold(z, w, lower, upper, t, total[j], least, s)
+                s = threshold(z, w, lower, upper, blocks[ROOF, j], t, total[j], least, s)
                 blocks[THETA, j] += s
             largest = 0.0
             for i in range(count):
@@ -215,7 +228,7 @@ def slope_at(columns, blocks, lower_, upper_, total, kind, t):
         least = 0.0
         if kind[j] < math.inf:
             least = -math.inf if kind[j] < 0.0 else -blocks[THETA, j]
-            s = threshold(z, w, lower, upper, t, total[j], least, blocks[SHIFT, j])
+            s = threshold(z, w, lower, upper, blocks[ROOF, j], t, total[j], least, blocks[SHIFT, j])
             blocks[SHIFT, j] = s
         squares = 0.0
         whole = 0.0
@@ -481,14 +494,14 @@ def pivot(rows, n, m):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting.
 
     That guesses which entries are at a bound and corrects all wrong guesses at once. Where it does
-    not end soon, more curvature is added: a shorter step, but up.
+    not end soon, more curvature is added: a shorter step, but up. Returns how many systems it took.
     """
-    for attempt in range(40):
-        if attempt % 8 == 0:
+    for attempt in range(3 * ROUNDS):
+        if attempt % ROUNDS == 0:
             for k in range(m):
                 rows[SIDE, k] = 0.0
                 if attempt > 0:
-                    rows[HESSIAN + k, k] *= 1.0 + 1e-6 * 10.0 ** (attempt // 4)
+                    rows[HESSIAN + k, k] *= 1.001 if attempt == ROUNDS else 2.0
         count = 0
         for k in range(m):
             rows[STEP, k] = 0.0
@@ -523,10 +536,11 @@ def pivot(rows, n, m):
                     rows[SIDE, k] = 0.0
                     ended = False
         if ended:
-            return
+            return 1 + attempt
     for k in range(m):
         d = rows[GAIN, k] / rows[HESSIAN + k, k]
         rows[D, k] = min(max(d, rows[DOWN, k]), rows[UP, k])
+    return 3 * ROUNDS
 
 
 @compiled
@@ -632,16 +646,15 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         blocks[SHIFT, j] = 0.0
     blocks[FIRST, k] = p
     blocks[RUN, k] = 0.0
-    for j in range(
-        k - 1, -1, -1
-    ):  # how many plain simplices of three coordinates come from here on
-        first = int(starts[j])
-        plain = kind[j] < 0.0 and blocks[FIRST, j + 1] - starts[j] == 3.0
-        if plain:
-            for i in range(first, first + 3):
-                plain = plain and lower[i] == 0.0 and upper[i] >= total[j]
-        blocks[RUN, j] = blocks[RUN, j + 1] + 1.0 if plain else 0.0
-    blocks[SHIFT, k] = 0.0  # how often the slope was asked for
+    for j in range(k - 1, -1, -1):
+        first, last = int(starts[j]), int(blocks[FIRST, j + 1])
+        plain = kind[j] < 0.0
+        for i in range(first, last):
+            plain = plain and lower[i] == 0.0 and upper[i] >= total[j]
+        blocks[ROOF, j] = math.inf if plain else -math.inf
+        # How many plain simplices of three coordinates come from here on.
+        blocks[RUN, j] = blocks[RUN, j + 1] + 1.0 if plain and last - first == 3 else 0.0
+    blocks[SHIFT, k] = 0.0  # how often the slope was asked for, and pivoting did not end
     for r in range(n):
         rows[LO, r] = floor[r] * half
         rows[HI, r] = weights[r] * half
@@ -809,7 +822,7 @@ def solve_instance(
                 turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count
             )
         count = choose(rows, n, iteration, count)
-        pivot(rows, n, count)
+        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count) - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
