@@ -205,14 +205,34 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
     lo = np.concatenate([one.floor * half, one.kind[summed]])
     hi = np.concatenate([one.weights * half, np.full(summed.size, np.inf)])
     b = np.concatenate([one.b, one.total[summed]])
-    problem = Divided(y, both, b, lo, hi, one.lower, one.upper)
+    plain = (one.lower == 0.0) & (one.upper >= one.total[both.block])
+    plain &= one.kind[both.block] < 0.0  # an upper bound that the sum keeps to
+    upper = np.where(plain, np.inf, one.upper)
+    problem = Divided(y, both, b, lo, hi, one.lower, upper)
     norms = both.norms()
     norms = np.where(norms > 0.0, norms, 1.0)
     if not np.isfinite(y).all():
         return
     with np.errstate(all="ignore"):
-        for mu in from_inside(problem, norms):
-            yield np.ascontiguousarray(mu[:n] / half)
+        inside = middle_of(one, both, y)
+        for alike in (False, True):
+            for mu in from_inside(problem, norms, inside, alike):
+                yield np.ascontiguousarray(mu[:n] / half)
+
+
+def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
+    """A point away from the bounds whose sums are right, as far as bounds leave room for both."""
+    from coldq.solver.interior_point import well_inside
+
+    first, block = both.start, both.block
+    low, high = one.lower, np.minimum(one.upper, np.maximum(one.lower, one.total[block]))
+    high = np.where(np.isfinite(one.kind)[block], np.minimum(high, one.upper), high)
+    room = high - low
+    needed = one.total - np.add.reduceat(low, first)
+    share = np.clip(needed / np.maximum(np.add.reduceat(room, first), TINY), 0.01, 0.99)
+    spread = low + np.where(one.kind == 0.0, 0.5 * share, share)[block] * room
+    summed = (one.kind < np.inf)[block] & np.isfinite(spread) & (room > 0.0)
+    return np.where(summed, spread, well_inside(y, one.lower, one.upper))
 
 
 class RowsAndSums:
@@ -268,10 +288,14 @@ class RowsAndSums:
             line = np.repeat(np.arange(n), np.diff(indptr))
             at, size = line * self.start.size + self.block[indices], n * self.start.size
             sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
+            M = M - (sums * share) @ sums.T
         else:
-            scaled = A * flow
-            M, sums = scaled @ A.T, np.add.reduceat(scaled, self.start, axis=1)
-        M = M - (sums * share) @ sums.T
+            # Each block about its mean, so that nothing is left of a difference.
+            sums = np.add.reduceat(A * flow, self.start, axis=1)
+            held = share > 0.0
+            mean = np.where(held, sums / through, 0.0)
+            scaled = (A - mean[:, self.block]) * np.sqrt(flow)
+            M = scaled @ scaled.T + (sums * np.where(held, 1.0 / through - share, 0.0)) @ sums.T
         M.ravel()[:: n + 1] += 1.0 / (weight[:n] + TINY)
         factor, _ = dpotrf(M.T, lower=1)
 
