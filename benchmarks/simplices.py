@@ -238,7 +238,7 @@ def measure(quick: bool, sizes: Sequence[Size] = (*SIZES, *CLASHING)) -> list[Si
         times: dict[str, list[float]] = {name: [] for name in peers}
         unsolved = dict.fromkeys(peers, 0)
         for k, slot in enumerate(slots):
-            again = [timed(lambda s=slot: solve(*s)) for _ in range(3)]
+            again = [timed(lambda s=slot: solve(*s)) for _ in range(7)]
             ours.append(min(seconds for seconds, _ in again))
             step = again[0][1]
             residuals.append(float(step.residual))

@@ -111,7 +111,7 @@ def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
             return None
         if first > reached:
             found.append((reached, np.inf, -1))
-        found.append((first, floor[row], row))
+        found.append((first, float(floor[row]), row))
         reached = first + count
     if reached < p:
         found.append((reached, np.inf, -1))
@@ -156,7 +156,8 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
         x, memory = empty(p), scratch(scratch_size(0, p, len(blocks.start), 0, False))
         given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
         return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
-    return run_blocks(BlockProblem(y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks))
+    given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
+    return run_blocks(BlockProblem._make(given))
 
 
 def solve_blocks(problem: BlockProblem) -> Step:
