@@ -91,7 +91,7 @@ class Box(Domain):
         return self
 
     @cached_property
-    def segments(self) -> Blocks:
+    def _segments(self) -> Blocks:
         """One block, whose sum may be anything."""
         return Blocks(np.zeros(1), np.zeros(1), np.full(1, np.inf))
 

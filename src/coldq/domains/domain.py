@@ -91,14 +91,23 @@ class Domain(Value):
         )
 
     @cached_property
-    def segments(self) -> Blocks | None:
+    def _segments(self) -> Blocks | None:
         """The coordinates in blocks, if sums of blocks are all that holds beside the bounds."""
         return blocks_of(self.dim, *self.rows[:3]) if self.polyhedral else None
 
     @cached_property
     def blocks(self) -> Blocks | None:
-        """The same, if there are any such sums."""
-        found = self.segments
+        """The sums that blocks of coordinates have, if these are all that holds beside the bounds.
+
+        Where each block begins, its sum, and what that is: -inf if exactly this, 0 if at most, inf
+        if anything. Else None. The per-slot step and the projection use them.
+
+        >>> import coldq
+        >>> X = coldq.Product(coldq.Simplex(3), coldq.Simplex(2, total=5.0))
+        >>> X.blocks.start, X.blocks.total
+        (array([0., 3.]), array([1., 5.]))
+        """
+        found = self._segments
         return found if found is not None and found.summed.size else None
 
     @cached_property

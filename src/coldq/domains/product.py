@@ -97,9 +97,9 @@ class Product(Domain):
         return all(getattr(part, "polyhedral", False) for part in self.domains)
 
     @cached_property
-    def segments(self) -> Blocks | None:
+    def _segments(self) -> Blocks | None:
         """The parts' blocks, one after another."""
-        parts = [getattr(part, "segments", None) for part in self.domains]
+        parts = [getattr(part, "_segments", None) for part in self.domains]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None

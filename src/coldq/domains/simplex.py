@@ -64,7 +64,7 @@ class Simplex(Domain):
         return np.broadcast_shapes(self.total.shape, self.cap.shape)
 
     @cached_property
-    def segments(self) -> Blocks:
+    def _segments(self) -> Blocks:
         """One block, whose sum is the total."""
         return Blocks(np.zeros(1), self.total[..., None], np.full(1, -np.inf))
 
