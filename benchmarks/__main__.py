@@ -18,6 +18,7 @@ try:
         large,
         learners,
         one_step,
+        simplices,
         startup,
         tables,
         targets,
@@ -35,7 +36,9 @@ def main() -> None:
     """Print one table a section as soon as it is measured, and the targets at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer steps, for a first look")
-    parser.add_argument("--only", choices=["F4", "F5", "tenants"], help="one part alone")
+    parser.add_argument(
+        "--only", choices=["F4", "F5", "simplices", "tenants"], help="one part alone"
+    )
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against p and N")
     arguments = parser.parse_args()
     quick = arguments.quick
@@ -63,6 +66,10 @@ def main() -> None:
             warm = progress("F4, warm starts", lambda: large.warm_starts(quick))
             console.print(tables.warm_table(warm), "")
             judged += targets.judge_large(sizes)
+        if arguments.only in (None, "simplices"):
+            products = progress("simplices", lambda: simplices.measure(quick))
+            console.print(tables.simplices_table(products), "")
+            judged += targets.judge_simplices(products)
         if arguments.only in (None, "F5"):
             kinds = progress("F5", lambda: curved.measure(20 if quick else 40))
             console.print(tables.curved_table(kinds), "")

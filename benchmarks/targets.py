@@ -11,6 +11,7 @@ from benchmarks.large import Large
 from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
+from benchmarks.simplices import Simplices
 from benchmarks.startup import StartUp
 from benchmarks.tenants import Million, Tenants
 from benchmarks.whole_run import WholeRun
@@ -85,6 +86,19 @@ def judge_large(rows: Sequence[Large]) -> list[Target]:
         _at_least(f"{dense.name}, against PIQP", dense.piqp / dense.ours, 50),
         _at_least(f"{dense.name}, against Clarabel", dense.clarabel / dense.ours, 100),
         _at_least(f"{thin.name}, against PIQP", thin.piqp / thin.ours, 10),
+    ]
+
+
+def judge_simplices(rows: Sequence[Simplices]) -> list[Target]:
+    """The targets of products of simplices whose rows can all be met, and of all residuals."""
+    worst = max(row.residual for row in rows)
+    return [
+        *(
+            _at_least(f"simplices, {row.size.name}, against {row.best}", row.ratio, 20)
+            for row in rows
+            if row.size.met
+        ),
+        Target("the worst residual of these", "at most 1e-9", f"{worst:.0e}", worst <= 1e-9),
     ]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, first_index, joint_batch, one_real, point, real_array, whole_number
 from coldq.domains.domain import Domain
 from coldq.errors import InvalidInput
+from coldq.solver.simplices import Blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -87,6 +89,11 @@ class Box(Domain):
     def box(self) -> Box:
         """The box itself."""
         return self
+
+    @cached_property
+    def _segments(self) -> Blocks:
+        """One block, whose sum may be anything."""
+        return Blocks(np.zeros(1), np.zeros(1), np.full(1, np.inf))
 
     @property
     def diameter(self) -> Array:

@@ -12,8 +12,10 @@ from coldq._values import Array, Value, joint_batch, one_real, point, real_array
 from coldq.constraints import Affine
 from coldq.contractions import matvec
 from coldq.errors import InvalidInput
+from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import HALF, solve_affine, zeros_of
 from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks
 
 if TYPE_CHECKING:
     from coldq.domains.box import Box
@@ -89,6 +91,26 @@ class Domain(Value):
         )
 
     @cached_property
+    def _segments(self) -> Blocks | None:
+        """The coordinates in blocks, if sums of blocks are all that holds beside the bounds."""
+        return blocks_of(self.dim, *self.rows[:3]) if self.polyhedral else None
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """The sums that blocks of coordinates have, if these are all that holds beside the bounds.
+
+        Where each block begins, its sum, and what that is: -inf if exactly this, 0 if at most, inf
+        if anything. Else None. The per-slot step and the projection use them.
+
+        >>> import coldq
+        >>> X = coldq.Product(coldq.Simplex(3), coldq.Simplex(2, total=5.0))
+        >>> X.blocks.start, X.blocks.total
+        (array([0., 3.]), array([1., 5.]))
+        """
+        found = self._segments
+        return found if found is not None and found.summed.size else None
+
+    @cached_property
     def size(self) -> Array:
         """The largest finite bound or limit of each polyhedral domain of a batch, at least 1."""
         limits = np.ones(self.batch)
@@ -119,16 +141,28 @@ class Domain(Value):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""
-        y, own, limit = point(x, self.dim), self.rows, FAR * self.size
+        y, limit = point(x, self.dim), FAR * self.size
         if self.batch or not (y.size and -limit <= y.min() and y.max() <= limit):
             y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
             with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
                 y = y / np.maximum(np.abs(y).max(axis=-1, keepdims=True) / limit[..., None], 1.0)
+        found = self._onto_blocks(y)
+        if found is not None:
+            return found
+        own = self.rows
         # A step without a gradient.
         return solve_affine(
             y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
             self.box.upper,
         ).x  # fmt: skip
+
+    def _onto_blocks(self, y: Array) -> Array | None:
+        """The nearest point, threshold by threshold; None if there is more to do."""
+        if self.blocks is None:
+            return None
+        x, _, off = project_on_blocks(y, self.blocks, self.box.lower, self.box.upper)
+        worst = off if type(off) is float else off.max(initial=0.0)
+        return x if worst <= TOLERANCE else None
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in the domain, up to `tolerance`.
@@ -136,11 +170,16 @@ class Domain(Value):
         Bounds are met exactly, rows up to rounding: 1e-9 of the size of their terms.
         """
         x = point(x, self.dim)
-        A, b, floor, *_ = self.rows
-        value = matvec(A, x) - b
-        size = np.abs(b) + matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
-        room = one_real("tolerance", tolerance) + ROUNDING * size
-        met = (value <= room) & ((floor == 0.0) | (value >= -room))
+        joint_batch(x=x.shape[:-1], domain=self.batch)
+        if self.blocks is not None:
+            _, b, floor = self.blocks
+            value, terms = self.blocks.sums(x), self.blocks.sums(np.maximum(np.abs(x), ORIGIN_SIZE))
+        else:
+            A, b, floor, *_ = self.rows
+            value, terms = matvec(A, x), matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
+        room = one_real("tolerance", tolerance) + ROUNDING * (np.abs(b) + terms)
+        over = value - b
+        met = (floor == np.inf) | (over <= room) & ((floor == 0.0) | (over >= -room))
         return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
 
     def start(self) -> Array:

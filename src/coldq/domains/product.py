@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, joint_batch, point
 from coldq.constraints import Affine
 from coldq.domains.box import Box
-from coldq.domains.domain import Domain, require_domain
+from coldq.domains.domain import FAR, Domain, require_domain
 from coldq.errors import InvalidInput
+from coldq.solver.simplices import Blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -39,7 +40,7 @@ class Product(Domain):
             require_domain(domain)
         self._set(domains=domains)
         joint_batch(**{f"domain {k}": part.batch for k, part in enumerate(domains)})
-        self._set(box=self._beside([part.box for part in domains]), hard=self._placed())
+        self._set(box=self._beside([part.box for part in domains]))
 
     def _beside(self, boxes: list[Box]) -> Box:
         """The product of boxes, which is a box."""
@@ -58,7 +59,8 @@ class Product(Domain):
             least, greatest, exact = least + low, greatest + high, exact and sharp
         return least, greatest, exact
 
-    def _placed(self) -> tuple[tuple[Any, float], ...] | None:
+    @cached_property
+    def hard(self) -> tuple[tuple[Any, float], ...] | None:
         """The parts' hard rows in the coordinates of the whole; None if one is unknown."""
         hard: list[tuple[Any, float]] = []
         for part, (first, last) in zip(self.domains, self._edges(), strict=True):
@@ -84,10 +86,29 @@ class Product(Domain):
             for part, (first, last) in zip(self.domains, self._edges(), strict=True)
         ]
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """The number of coordinates p of all parts together."""
         return sum(part.dim for part in self.domains)
+
+    @cached_property
+    def polyhedral(self) -> bool:
+        """Whether boxes and affine rows are all there is."""
+        return all(getattr(part, "polyhedral", False) for part in self.domains)
+
+    @cached_property
+    def _segments(self) -> Blocks | None:
+        """The parts' blocks, one after another."""
+        parts = [getattr(part, "_segments", None) for part in self.domains]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        firsts = np.cumsum([0, *(part.dim for part in self.domains)])
+        return Blocks(
+            np.concatenate([part.start + at for part, at in zip(known, firsts, strict=False)]),
+            self._joined([part.total for part in known]),
+            np.concatenate([part.kind for part in known]),
+        )
 
     @cached_property
     def batch(self) -> tuple[int, ...]:
@@ -110,10 +131,20 @@ class Product(Domain):
     def project(self, x: ArrayLike) -> Array:
         """The nearest point, part by part."""
         x = point(x, self.dim)
+        if self.blocks is not None and x.size and x.min() >= -FAR and x.max() <= FAR:
+            near = x
+            if self.batch:
+                batch = joint_batch(x=x.shape[:-1], domain=self.batch)
+                near = np.broadcast_to(x, (*batch, self.dim))
+            found = self._onto_blocks(near)
+            if found is not None:
+                return found
         return self._joined([part.project(y) for part, y in self._parts(x)])
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in every part, up to `tolerance` and rounding."""
+        if self.blocks is not None:
+            return super().contains(x, tolerance)
         inside = np.ones(self.batch, bool)
         for part, y in self._parts(point(x, self.dim)):
             inside = inside & part.contains(y, tolerance)
@@ -121,6 +152,8 @@ class Product(Domain):
 
     def start(self) -> Array:
         """Where a learner starts unless told otherwise: where each part does."""
+        if self.blocks is not None:
+            return self.project(np.zeros(self.dim))
         return self._joined([part.start() for part in self.domains])
 
     @staticmethod

@@ -16,6 +16,7 @@ from coldq.constraints import Affine
 from coldq.domains.box import Box
 from coldq.domains.domain import Domain
 from coldq.errors import InvalidInput
+from coldq.solver.simplices import Blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -61,6 +62,11 @@ class Simplex(Domain):
     def batch(self) -> tuple[int, ...]:
         """The leading axes; ``()`` for one simplex."""
         return np.broadcast_shapes(self.total.shape, self.cap.shape)
+
+    @cached_property
+    def _segments(self) -> Blocks:
+        """One block, whose sum is the total."""
+        return Blocks(np.zeros(1), self.total[..., None], np.full(1, -np.inf))
 
     def ends(self, A: Array) -> tuple[Array, Array, bool]:
         """The least and the greatest ``A x``, row by row: the best coordinates, filled."""

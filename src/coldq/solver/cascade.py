@@ -41,6 +41,7 @@ MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of th
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
 SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
+MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -298,6 +299,28 @@ def slow_answers(one: AffineProblem, found: Array) -> Iterator[tuple[Array, Arra
 def as_dense(one: AffineProblem) -> AffineProblem:
     """The instance for the slow methods, which take a dense A."""
     return one._replace(A=one.A.toarray()) if isinstance(one.A, SparseRows) else one
+
+
+def solve_alone(one: AffineProblem, near: Step) -> tuple[Step, bool]:
+    """The best answer of one instance, of which another method found one that is near; and whether
+    hard rows have no common point."""
+    from coldq.solver.extended import MANY
+
+    n, p = one.A.shape
+    if near.residual <= ROUGH and min(n, p) <= MANY and n * p <= MUCH_DENSE:
+        found, _ = rescue(as_dense(one), near)
+        if found.residual <= TOLERANCE:
+            return found, False
+    if isinstance(one.A, SparseRows) or is_large(*one.A.shape):
+        from coldq.solver.extended import hard_rows_clash
+
+        answer = solve_large_one(one)
+        return answer, not answer.residual <= TOLERANCE and hard_rows_clash(as_dense(one))
+    answer = run_affine(one, HASTY)
+    if answer.residual <= TOLERANCE:
+        return answer, False
+    answer, clash = rescue(one, answer)
+    return answer, bool(clash)
 
 
 def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:

@@ -44,8 +44,14 @@ SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and 
 CLEAR = (1e-8, 1e-11, 1e-14, 1e-17, 1e-20)  # of the first gap: where what decides may be known
 
 
-def from_inside(problem: Divided, norms: Array) -> Iterator[Array]:
-    """Multipliers that get ever nearer; those that are at a bound are so exactly."""
+def from_inside(
+    problem: Divided, norms: Array, inside: Array | None = None, alike: bool = False
+) -> Iterator[Array]:
+    """Multipliers that get ever nearer; those that are at a bound are so exactly.
+
+    `inside` is where x starts, away from its bounds; if left out, near y. Where rows can just be
+    met, few steps are short if products start `alike`; where they cannot, if they do not.
+    """
     y, A, b, lo, hi, lower, upper = problem
     gap, weigh, aim = kernels.gap(), kernels.weigh(), kernels.aim()
     direct, go = kernels.direct(), kernels.go()
@@ -53,9 +59,11 @@ def from_inside(problem: Divided, norms: Array) -> Iterator[Array]:
     rows, columns = np.zeros((kernels.ROWS, b.size)), np.zeros((kernels.COLUMNS, y.size))
     rows[LO], rows[HI] = lo * length, hi * length
     columns[kernels.LOWER], columns[kernels.UPPER] = lower, upper
-    columns[Y], columns[X] = y, well_inside(y, lower, upper)
+    columns[Y], columns[X] = y, well_inside(y, lower, upper) if inside is None else inside
     rows[G] = (A @ columns[X] - b) / length
     unit = kernels.begin()(rows, columns)
+    if alike:
+        centre(rows, columns)
     first, clear = gap(rows, columns, 0.0), CLEAR
     for _ in range(STEPS):
         now = gap(rows, columns, 0.0)
@@ -81,9 +89,27 @@ def from_inside(problem: Divided, norms: Array) -> Iterator[Array]:
         rows[G] = (A @ columns[X] - b) / length
 
 
+def centre(rows: Array, columns: Array) -> None:
+    """Set the rooms of rows, and the prices of bounds, so that their products are alike."""
+    low, high = columns[kernels.LOW] > 0.0, columns[kernels.HIGH] > 0.0
+    to_low, to_high = columns[X] - columns[kernels.LOWER], columns[kernels.UPPER] - columns[X]
+    products = np.concatenate([(columns[kernels.LOW] * to_low)[low],
+                               (columns[kernels.HIGH] * to_high)[high]])  # fmt: skip
+    if not products.size:
+        return
+    aim = products.mean()
+    columns[kernels.LOW][low] = aim / to_low[low]
+    columns[kernels.HIGH][high] = aim / to_high[high]
+    for room, price in ((U, rows[HI] - rows[MU]), (V, rows[MU] - rows[LO])):
+        some = rows[room] > 0.0
+        rows[room][some] = aim / price[some]
+
+
 def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array], Array]:
     """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
     A = problem.A
+    if hasattr(A, "factored"):  # rows that have a way of their own
+        return A.factored(weight, stiff)
     if stiff.size <= weight.size:
         factor, _ = dpotrf(curvature(A, weight, stiff).T, lower=1)
         return lambda right: dpotrs(factor, right, lower=1)[0]

@@ -101,7 +101,8 @@ def solver_of(constraint: Any, domain: Domain) -> Callable[[Slot], Step]:
             f"one for {', '.join(known)}. A convex constraint of your "
             "own is a coldq.Convex(g.value, g.jacobian)"
         )
-    if getattr(domain, "hard", None) is None:
+    known = getattr(domain, "_segments", None) is not None  # far less than all rows, of many blocks
+    if not known and getattr(domain, "hard", None) is None:
         raise InvalidInput(
             f"the per-slot step must know what bounds a {type(domain).__name__}, and a projection "
             "does not say: write the set as a Box, Simplex, Polytope, Ball or Product, or use a "

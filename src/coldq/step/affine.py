@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,27 @@ from coldq.solver.cascade import (
     explained,
     new_tuple,
     solve_affine,
+    solve_alone,
     solve_large,
     zeros_of,
 )
-from coldq.solver.problem import HINGE, AffineProblem, BallProblem, BallRow
+from coldq.solver.problem import (
+    HINGE,
+    AffineProblem,
+    BallProblem,
+    BallRow,
+    DoNotFit,
+    append,
+    member,
+    members,
+)
+from coldq.solver.simplices import (
+    BlockProblem,
+    Blocks,
+    entries_of,
+    prices_of_sums,
+    solve_blocks,
+)
 from coldq.solver.sparse import SparseRows
 from coldq.step.slot import Slot
 
@@ -40,7 +58,9 @@ def solve_rows(slot: Slot) -> Step:
 def solve_beside(slot: Slot) -> Step:
     """On a polyhedral domain: its own rows come after the constraint's, with no price."""
     center, gradient, alpha, weights, floor, constraint, domain = slot
-    n, box = constraint.A.shape[-2], domain.box
+    n, box, blocks = constraint.A.shape[-2], domain.box, domain.blocks
+    if blocks is not None:
+        return solve_on_blocks(slot, constraint.A, blocks)
     if domain.rows.floor.size == 0:
         return solve_affine(
             center, gradient, alpha, weights, floor, constraint.A, constraint.b, box.lower,
@@ -60,6 +80,67 @@ def solve_beside(slot: Slot) -> Step:
             failed.step = failed.step._replace(multipliers=failed.step.multipliers[..., :n])
         raise
     return new_tuple(Step, (step[0], step[1][..., :n], step[2]))
+
+
+def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
+    """On a product of simplices, budgets and boxes; what needs more goes beside its rows."""
+    center, gradient, alpha, weights, floor, constraint, domain = slot
+    (n, p), box = A.shape[-2:], domain.box
+    if p != domain.dim or weights.shape[-1:] != (n,):
+        raise DoNotFit
+    zeros = zeros_of(n)
+    low = zeros if floor is HINGE else np.asarray(floor)
+    on_blocks = BlockProblem(
+        center, gradient, alpha, low, weights, zeros, *entries_of(A), constraint.b, box.lower,
+        box.upper, *blocks,
+    )  # fmt: skip
+    step = solve_blocks(on_blocks)
+    if floor is HINGE and type(step.residual) is float:
+        return step
+    x, multipliers, residual = step
+    lost = np.asarray(~np.less_equal(residual, TOLERANCE))
+    huge = floor is not HINGE and np.abs(multipliers).max(initial=0.0) > HUGE
+    if not (lost.any() or huge):
+        return step
+    problem, clash = beside(slot, A, blocks), np.zeros(lost.shape, bool)
+    for where, one in members(problem, lost):
+        block = member(on_blocks, where, lost.shape)
+        prices = prices_of_sums(block, x[where], multipliers[where])
+        near = np.concatenate([multipliers[where], prices])
+        found, clash[where] = solve_alone(one, Step(x[where], near, residual[where]))
+        x[where], multipliers[where], residual[where] = found[0], found[1][:n], found[2]
+    if lost.any():
+        raise_if_failed(step, clash)
+    if floor is not HINGE and np.abs(multipliers).max(initial=0.0) > HUGE:
+        none = np.zeros((*multipliers.shape[:-1], problem.b.shape[-1] - n))
+        whole = Step(x, np.concatenate([multipliers, none], axis=-1), residual)
+        step = explained(problem, whole, n)
+    residual = step.residual
+    return Step(step[0], step[1][..., :n], residual if np.ndim(residual) else float(residual))
+
+
+def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
+    """The same with the sums of blocks as rows among the others."""
+    if not isinstance(A, SparseRows):
+        return slot.affine_problem()
+    p, n, summed = A.shape[1], A.shape[0], blocks.summed
+    data, indices, indptr = A.parts
+    first, count = blocks.start[summed].astype(np.int64), blocks.sizes(p)[summed]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    both = SparseRows(
+        (
+            np.concatenate([data, np.ones(count.sum())]),
+            np.concatenate([indices, np.repeat(first, count) + within]),
+            np.concatenate([indptr, indptr[-1] + np.cumsum(count)]),
+        ),
+        p,
+    )
+    box, kind = slot.domain.box, blocks.kind[summed]
+    return AffineProblem(
+        slot.center, slot.gradient, slot.alpha, append(slot.low, kind, 1),
+        append(slot.weights, np.full(summed.size, np.inf), 1), zeros_of(n + summed.size), both,
+        append(slot.constraint.b, blocks.total[..., summed], 1), box.lower, box.upper,
+    )  # fmt: skip
 
 
 def solve_ball(slot: Slot) -> Step:
@@ -100,6 +181,9 @@ def solve_sparse(slot: Slot) -> Step:
     """Sparse rows; small ones, and those beside a domain's own, are solved as dense ones."""
     center, gradient, alpha, weights, _, constraint, domain = slot
     n, p = constraint.shape
+    blocks = getattr(domain, "blocks", None)
+    if blocks is not None and (n > MANY_ROWS or n * p > MUCH_SPARSE):
+        return solve_on_blocks(slot, SparseRows.of(constraint.A), blocks)
     if n * p <= MUCH_SPARSE or type(domain) is not Box:
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(slot._replace(constraint=rows))

@@ -1,0 +1,309 @@
+"""Affine rows on a product of simplices, of budgets and of boxes, from the first attempt on.
+
+1. The compiled kernel, for a single step or a batch: :mod:`coldq.solver.kernels.simplices`.
+2. Where rows that cannot all be met leave it very many pieces to go through, an interior-point
+   method, which knows none, tells which multipliers are at a bound; the kernel goes on from there.
+   A block's sum is a row of its own there, but one that is solved for without a system.
+3. What is left is for the methods that know nothing of blocks (:mod:`coldq.solver.cascade`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import empty
+
+from coldq._values import Array
+from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.cascade import HALF, new_tuple, zeros_of
+from coldq.solver.constants import TINY
+from coldq.solver.kernels.simplices import scratch_size, simplices_step
+from coldq.solver.problem import Divided, DoNotFit, members
+from coldq.solver.sparse import SparseRows
+from coldq.solver.threads import run_batch, scratch
+
+STEPS = np.array(60.0)  # Newton steps of the kernel
+FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
+NEAR = 1e-5  # the residual of an answer on the right piece
+MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
+NONE = np.zeros(0)
+NO_ROWS = (NONE,) * 7
+
+
+class Blocks(NamedTuple):
+    """Blocks of coordinates, one after another, and what their sums are.
+
+    `start` has each block's first coordinate, `total` its sum; `kind` is minus infinity where the
+    sum is the total, 0 where it is at most that, infinity where it may be anything.
+    """
+
+    start: Array
+    total: Array
+    kind: Array
+
+    cores = (1, 1, 1)
+
+    @property
+    def summed(self) -> np.ndarray:
+        """Which blocks have a sum."""
+        return np.flatnonzero(self.kind < np.inf)
+
+    def sums(self, x: Array) -> Array:
+        """The sums of all blocks, along the last axis."""
+        return np.add.reduceat(x, self.start.astype(np.int64), axis=-1)
+
+    def sizes(self, p: int) -> np.ndarray:
+        """How many coordinates each block has."""
+        return np.diff(np.append(self.start, p)).astype(np.int64)
+
+
+class BlockProblem(NamedTuple):
+    """Rows ``A x - b`` on blocks, in the order of the kernel's arguments; A dense or sparse, the
+    latter as whole numbers seen as floats."""
+
+    center: Array
+    gradient: Array
+    alpha: Array
+    floor: Array
+    weights: Array
+    guess: Array  # multipliers to start from
+    data: Array
+    indices: Array
+    indptr: Array
+    b: Array
+    lower: Array
+    upper: Array
+    start: Array
+    total: Array
+    kind: Array
+
+    cores = (1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+
+    @property
+    def sparse(self) -> bool:
+        return self.indptr.size > 0
+
+    def rows(self) -> Any:
+        """A of one instance."""
+        n, p = self.b.size, self.lower.size
+        if not self.sparse:
+            return self.data.reshape(n, p)
+        return SparseRows((self.data, self.indices.view(np.int64), self.indptr.view(np.int64)), p)
+
+
+def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
+    """Rows of a domain as blocks, if each is the sum of coordinates that follow one another and
+    that no other row has; None if they are not."""
+    if A.size == 0 and 0 in A.shape[:-2]:
+        return None
+    alone = A[(0,) * (A.ndim - 2)]
+    if not ((alone == 0.0) | (alone == 1.0)).all():
+        return None
+    counts = alone.sum(axis=1).astype(np.int64)
+    firsts = alone.argmax(axis=1)
+    order = np.argsort(firsts, kind="stable")
+    found, reached = list[tuple[float, float, int]](), 0  # first coordinate, kind and row
+    for row in order.tolist():
+        first, count = int(firsts[row]), int(counts[row])
+        if count == 0 or first < reached or not alone[row, first : first + count].all():
+            return None
+        if first > reached:
+            found.append((reached, np.inf, -1))
+        found.append((first, float(floor[row]), row))
+        reached = first + count
+    if reached < p:
+        found.append((reached, np.inf, -1))
+    if A.ndim > 2 and not (alone == A).all():
+        return None
+    start, kind, row = (np.array(part) for part in zip(*found, strict=True))
+    total = np.where(row >= 0, b[..., row], 0.0) if b.shape[-1] else np.zeros(row.size)
+    return Blocks(start.astype(float), total, kind.astype(float))
+
+
+def entries_of(A: Any) -> tuple[Array, Array, Array]:
+    """The entries of rows as the kernel takes them."""
+    if isinstance(A, SparseRows):
+        data, indices, indptr = A.parts
+        return data, indices.view(np.float64), indptr.view(np.float64)
+    if A.ndim == 2:
+        return A.ravel(), NONE, NONE
+    return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
+
+
+def run_blocks(problem: BlockProblem) -> Step:
+    """The kernel alone: an answer whose residual may be large, infinite or NaN."""
+    center, b = problem[0], problem[9]
+    size = scratch_size(
+        b.shape[-1], center.shape[-1], len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0
+    )
+    if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
+        x, multipliers = empty(center.shape), empty(b.shape)
+        try:
+            residual = simplices_step()(*problem, STEPS, scratch(size), x, multipliers, None)
+        except TypeError:
+            raise DoNotFit from None
+        return new_tuple(Step, (x, multipliers, residual))
+    cores, shapes = (*problem.cores, 0), (center.shape[-1:], b.shape[-1:], ())
+    return Step(*run_batch(simplices_step(), (*problem, STEPS), cores, shapes, size))
+
+
+def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
+    """The nearest points: a step without a gradient and without rows."""
+    p = y.shape[-1]
+    if y.ndim == 1:  # as below, without what a batch needs
+        x, memory = empty(p), scratch(scratch_size(0, p, len(blocks.start), 0, False))
+        given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
+        return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
+    given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
+    return run_blocks(BlockProblem._make(given))
+
+
+def solve_blocks(problem: BlockProblem) -> Step:
+    """The answers of a batch; where there is none yet, the residual is above the tolerance."""
+    answer = run_blocks(problem)
+    if type(answer.residual) is float and answer.residual <= TOLERANCE:
+        return answer
+    x, multipliers, residual = (np.asarray(part) for part in answer)
+    if residual.max(initial=0.0) <= TOLERANCE:
+        return answer
+    for where, one in members(problem, residual > TOLERANCE):
+        for guess in guesses(one):
+            again = run_blocks(one._replace(guess=guess))
+            if again.residual < residual[where]:
+                x[where], multipliers[where], residual[where] = again
+            if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
+                break
+    return Step(x, multipliers, residual)
+
+
+def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
+    """The multipliers of the sums that x and those of the rows leave room for."""
+    double, blocks = 2.0 * float(one.alpha), Blocks(one.start, one.total, one.kind)
+    z = one.center - (one.gradient + multipliers @ one.rows()) / double
+    first = blocks.start.astype(np.int64)
+    least = np.maximum.reduceat(np.where(x > one.lower, -np.inf, z - one.lower), first)
+    most = np.minimum.reduceat(np.where(x < one.upper, np.inf, z - one.upper), first)
+    free = (one.lower < x) & (x < one.upper)
+    count = np.add.reduceat(free.astype(float), first)
+    inner = np.add.reduceat(np.where(free, z - x, 0.0), first) / np.maximum(count, 1.0)
+    ends = np.where(np.isinf(least), most, np.where(np.isinf(most), least, 0.5 * (least + most)))
+    theta = np.where(count > 0.0, inner, np.where(np.isfinite(ends), ends, 0.0))
+    return double * np.maximum(theta, one.kind)[blocks.summed]
+
+
+def guesses(one: BlockProblem) -> Iterator[Array]:
+    """Multipliers to start from, ever nearer, from an interior-point method."""
+    from coldq.solver.interior_point import from_inside
+
+    A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
+    both = RowsAndSums(A, blocks, one.lower.size)
+    half, summed = 0.5 / float(one.alpha), blocks.summed
+    if n * one.start.size > MUCH or n + one.lower.size <= FEW:
+        return
+    y = one.center - one.gradient * half
+    lo = np.concatenate([one.floor * half, one.kind[summed]])
+    hi = np.concatenate([one.weights * half, np.full(summed.size, np.inf)])
+    b = np.concatenate([one.b, one.total[summed]])
+    plain = (one.lower == 0.0) & (one.upper >= one.total[both.block])
+    plain &= one.kind[both.block] < 0.0  # an upper bound that the sum keeps to
+    upper = np.where(plain, np.inf, one.upper)
+    problem = Divided(y, both, b, lo, hi, one.lower, upper)
+    norms = both.norms()
+    norms = np.where(norms > 0.0, norms, 1.0)
+    if not np.isfinite(y).all():
+        return
+    with np.errstate(all="ignore"):
+        inside = middle_of(one, both, y)
+        for alike in (False, True):
+            for mu in from_inside(problem, norms, inside, alike):
+                yield np.ascontiguousarray(mu[:n] / half)
+
+
+def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
+    """A point away from the bounds whose sums are right, as far as bounds leave room for both."""
+    from coldq.solver.interior_point import well_inside
+
+    first, block = both.start, both.block
+    low, high = one.lower, np.minimum(one.upper, np.maximum(one.lower, one.total[block]))
+    high = np.where(np.isfinite(one.kind)[block], np.minimum(high, one.upper), high)
+    room = high - low
+    needed = one.total - np.add.reduceat(low, first)
+    share = np.clip(needed / np.maximum(np.add.reduceat(room, first), TINY), 0.01, 0.99)
+    spread = low + np.where(one.kind == 0.0, 0.5 * share, share)[block] * room
+    summed = (one.kind < np.inf)[block] & np.isfinite(spread) & (room > 0.0)
+    return np.where(summed, spread, well_inside(y, one.lower, one.upper))
+
+
+class RowsAndSums:
+    """Rows, and then the sums of blocks, with what an array of rows has: ``A @ x``, ``mu @ A``."""
+
+    __array_ufunc__ = None  # so that ``mu @ A`` comes here
+
+    def __init__(self, A: Any, blocks: Blocks, p: int) -> None:
+        self.A, self.n, self.p = A, A.shape[0], p
+        self.start, self.summed = blocks.start.astype(np.int64), blocks.summed
+        self.block = np.repeat(np.arange(self.start.size), blocks.sizes(p))
+
+    def __matmul__(self, x: Array) -> Array:
+        sums = np.add.reduceat(x, self.start)
+        return np.concatenate([self.A @ x, sums[self.summed]])
+
+    def __rmatmul__(self, mu: Array) -> Array:
+        return mu[: self.n] @ self.A + self._spread(mu[self.n :])
+
+    def _spread(self, each: Array) -> Array:
+        """A number of each sum, at all of its coordinates."""
+        whole = np.zeros(self.start.size)
+        whole[self.summed] = each
+        return whole[self.block]
+
+    def norms(self) -> Array:
+        """The squared lengths of all rows."""
+        if isinstance(self.A, SparseRows):
+            own = self.A.square_lengths(np.ones(self.p))
+        else:
+            own = np.einsum("ni,ni->n", self.A, self.A)
+        return np.concatenate([own, np.bincount(self.block)[self.summed].astype(float)])
+
+    def factored(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+        """How to solve with ``stiff + A' weight A``, the sums among the rows: by Woodbury's formula
+        for each block, and then for the rows by a factor of N by N."""
+        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
+
+        A, n, flow = self.A, self.n, 1.0 / stiff
+        through = np.add.reduceat(flow, self.start)
+        share = np.zeros(self.start.size)
+        share[self.summed] = 1.0 / (1.0 / (weight[n:] + TINY) + through[self.summed])
+
+        def inner(right: Array) -> Array:
+            """That without the rows."""
+            pulled = flow * right
+            sums = share * np.add.reduceat(pulled, self.start)
+            return pulled - flow * sums[self.block]
+
+        if isinstance(A, SparseRows):
+            data, indices, indptr = A.parts
+            M = A.T.squares(np.arange(n), n, flow)
+            line = np.repeat(np.arange(n), np.diff(indptr))
+            at, size = line * self.start.size + self.block[indices], n * self.start.size
+            sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
+            M = M - (sums * share) @ sums.T
+        else:
+            # Each block about its mean, so that nothing is left of a difference.
+            sums = np.add.reduceat(A * flow, self.start, axis=1)
+            held = share > 0.0
+            mean = np.where(held, sums / through, 0.0)
+            scaled = (A - mean[:, self.block]) * np.sqrt(flow)
+            M = scaled @ scaled.T + (sums * np.where(held, 1.0 / through - share, 0.0)) @ sums.T
+        M.ravel()[:: n + 1] += 1.0 / (weight[:n] + TINY)
+        factor, _ = dpotrf(M.T, lower=1)
+
+        def solve(right: Array) -> Array:
+            first = inner(right)
+            if n == 0:
+                return first
+            return first - inner(dpotrs(factor, A @ first, lower=1)[0] @ A)
+
+        return solve
