@@ -15,6 +15,7 @@ from coldq.solver.ball import run_ball, run_balls
 from coldq.solver.cascade import (
     HASTY,
     HUGE,
+    MANY_ROWS,
     explained,
     new_tuple,
     solve_affine,
