@@ -64,8 +64,8 @@ def measure_million(count: int, rounds: int) -> Million:
             clock.append(perf_counter() - begun[0])
             at_work.append(process_time() - begun[1])
     numbers = sum(a.size for a in state.to_arrays().values() if a.dtype.kind in "fi") // count
-    least = (1e6 * min(seconds[2:]) / count for seconds in (clock, at_work))
-    return Million(count, cores, *least, numbers)
+    least = [1e6 * min(seconds[2:]) / count for seconds in (clock, at_work)]
+    return Million(count, cores, least[0], least[1], numbers)
 
 
 def measure(count: int, rounds: int) -> Tenants:
