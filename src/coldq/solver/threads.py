@@ -198,7 +198,7 @@ def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
     parts = work * math.prod(batch) // LEAST_WORK
     if parts < 2:
         return 1, 1
-    parts = min(parts, max(batch))
+    parts = min(parts, max(batch, default=1))
     threads = min(parts, thread_count())
     return min(parts, PARTS * threads), threads
 
