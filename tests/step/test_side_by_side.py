@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import coldq
 from coldq.solver.cascade import PATIENT, SIDE_BY_SIDE, run_affine, zeros_of
 from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, WIDE
+from coldq.solver.kernels.side_by_side import WIDE
+from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
 from coldq.solver.problem import AffineProblem
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 

@@ -24,7 +24,8 @@ from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, affine_steps, together_size
+from coldq.solver.kernels.side_by_side import affine_steps, together_size
+from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
 from coldq.solver.kernels.working_set import code_of, working_set_step, working_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows

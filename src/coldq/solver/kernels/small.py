@@ -11,20 +11,17 @@ nor on the compiler. An instance out of the ordinary is left to the general kern
 import math
 
 from coldq.compiled import (
-    address_of, anywhere, batch_kernel, chosen, eight, exact, exact_inlined, four, fourfold, fused,
+    anywhere, chosen, exact, exact_inlined, four, fourfold, fused,
     gathered, hidden, joined, lane_at, larger, length, parts_from, put_lane, scattered, smaller,
     spread, turned, width, without,
 )  # fmt: skip
-from coldq.compiled.calls import run_at, words
+from coldq.compiled.calls import words
 from coldq.solver.constants import (
     LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR,
 )  # fmt: skip
-from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
 
 MOST_ROWS = 2
 MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen partial sums
-WIDE = 8  # instances side by side
-BLOCK = 64  # instances looked at before those that need multipliers are solved
 
 # An instance's numbers, `wide` of each kind beside each other: lines of p, A, lines of n, and those
 # that it has once.
@@ -504,129 +501,3 @@ def solve_single(
     table[Y_AT] = y
     solve_lanes(0.0, n, p, singles + 16, memory, True)
     return lane_at(singles, 1, 0.0)
-
-
-# Operands of the general kernel, which solves one instance.
-ITS_SIZES, ITS_OPERANDS = 3, 16
-INPUTS, STEPS = 8, 11  # of the kernel below: arrays to read, arrays in all
-
-
-@exact
-def solve_alone(code, lane, p, n, table, its, rest):
-    """Run the general kernel on the instance in a lane."""
-    sizes, at = words(its, ITS_SIZES), words(its + 8 * ITS_SIZES, ITS_OPERANDS)
-    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
-    for k in range(n):
-        put_lane(zeros, k, 0.0)
-    put_lane(zeros, n, math.inf)
-    sizes[0], sizes[1], sizes[2] = p, n, COLUMNS * p + (HESSIAN + 2 * n) * n
-    at[0], at[1] = table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane]
-    at[2], at[4] = table[ALPHA_AT * WIDE + lane], table[WEIGHTS_AT * WIDE + lane]
-    at[6], at[7] = table[A_AT * WIDE + lane], table[B_AT * WIDE + lane]
-    at[8], at[9] = table[LOWER_AT * WIDE + lane], table[UPPER_AT * WIDE + lane]
-    at[3], at[5], at[10], at[11] = zeros, zeros, zeros + 8 * n, rest
-    at[12], at[13] = table[X_AT * WIDE + lane], table[MULTIPLIERS_AT * WIDE + lane]
-    at[14], at[15] = table[RESIDUAL_AT * WIDE + lane], 0
-    return run_at(code, its, its + 8 * ITS_SIZES)
-
-
-def together_size(n: int, p: int) -> int:
-    """How many numbers a thread needs to work in."""
-    lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
-    alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
-    return lanes + (BLOCK + WIDE) * p + BLOCK + alone
-
-
-@exact
-def find_loud(
-    n, p, begun, end, center, gradient, alpha, weights, A, b, lower, upper, x, multipliers,
-    residual, center_step, gradient_step, alpha_step, weights_step, A_step, b_step, lower_step,
-    upper_step, x_step, multipliers_step, residual_step, y, loud_,
-):  # fmt: skip
-    """Answer the instances that need no multipliers, without a branch that nobody could predict;
-    list the others and their y, and return how many."""
-    loud = words(loud_, BLOCK)
-    found = 0
-    for j in range(begun, end):
-        half = 0.5 / lane_at(alpha, j * alpha_step, 0.0)
-        put_lane(residual, j * residual_step, 0.0)
-        for k in range(n):
-            put_lane(multipliers, j * multipliers_step + k, 0.0)
-        loud[found] = j
-        found += is_loud(
-            n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
-            weights + 8 * j * weights_step, A + 8 * j * A_step, b + 8 * j * b_step,
-            lower + 8 * j * lower_step, upper + 8 * j * upper_step,
-            y + 8 * (j - begun) * p, x + 8 * j * x_step,
-        )  # fmt: skip
-    return found
-
-
-@exact
-def solve_all(live, p, n, code, table_, memory, bounds, its, rest):
-    """Solve the first `live` instances of a table; the largest residual."""
-    table = words(table_, TABLE * WIDE)
-    for line in range(TABLE):  # the other lanes repeat the first
-        for lane in range(live, WIDE):
-            table[line * WIDE + lane] = table[line * WIDE]
-    solve_lanes(eight(), n, p, table_, memory, bounds)
-    worst = 0.0
-    for lane in range(live):
-        found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
-        if found < 0.0:
-            found = solve_alone(code, lane, p, n, table, its, rest)
-        if worst == worst and not (found <= worst):
-            worst = found
-    return worst
-
-
-@batch_kernel("(b*,p),(b*,p),(b*),(b*,n),(b*,n,p),(b*,n),(b*,p),(b*,p),(),(s)->(b*,p),(b*,n),(b*)")
-def affine_steps(sizes, at):
-    """Hinges of few affine rows on boxes of few coordinates, b instances: center, gradient, alpha,
-    weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
-    residual. The largest residual is returned."""
-    count, p, n = sizes[0], sizes[1], sizes[2]
-    steps = words(address_of(sizes, 4), STEPS)
-    memory, code = at[9], words(at[8], 1)[0]
-    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
-    y = table_at + 8 * TABLE * WIDE
-    kept = y + 8 * BLOCK * p
-    loud_at = kept + 8 * WIDE * p
-    its = loud_at + 8 * BLOCK
-    rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
-    end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
-    if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
-        return math.nan
-    table, loud = words(table_at, TABLE * WIDE), words(loud_at, BLOCK)
-    worst = 0.0
-    live = 0
-    bounds = True
-    for begun in range(0, count, BLOCK):
-        last = begun + BLOCK >= count
-        found = find_loud(
-            n, p, begun, count if last else begun + BLOCK, at[0], at[1], at[2], at[3], at[4],
-            at[5], at[6], at[7], at[10], at[11], at[12], steps[0], steps[1], steps[2], steps[3],
-            steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], y, loud_at,
-        )  # fmt: skip
-        for f in range(found):
-            j = loud[f]
-            for line in range(STEPS):
-                operand = line if line < INPUTS else line + 2
-                table[line * WIDE + live] = at[operand] + 8 * j * steps[line]
-            table[Y_AT * WIDE + live] = y + 8 * (j - begun) * p
-            live += 1
-            if live == WIDE:
-                most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
-                if worst == worst and not (most <= worst):
-                    worst = most
-                live = 0
-                bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
-        for lane in range(live):  # whose y would be overwritten
-            for i in range(p):
-                put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
-            table[Y_AT * WIDE + lane] = kept + 8 * lane * p
-    if live > 0:
-        most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
-        if worst == worst and not (most <= worst):
-            worst = most
-    return worst
