@@ -33,8 +33,8 @@ def kernels(everything: bool = True) -> list[Kernel]:
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
     found = [contraction.build for contraction in contractions.ALL]
-    found += [step["affine"].affine_step, step["small"].affine_steps, step["queued"].queued_step]
-    found += [step["capacity"].capacity_step]
+    found += [step["affine"].affine_step, step["side_by_side"].affine_steps]
+    found += [step["queued"].queued_step, step["capacity"].capacity_step]
     if everything:
         modules = (*step.values(), _tuning_kernels)
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
