@@ -22,8 +22,8 @@ from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.kernels.affine import affine_step
+from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.queued import AFTER, queued_size, queued_step
-from coldq.solver.kernels.working_set import code_of
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening
 

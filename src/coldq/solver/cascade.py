@@ -23,10 +23,11 @@ from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
 from coldq.solver.kernels.affine import affine_step
+from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.kernels.side_by_side import affine_steps, together_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
-from coldq.solver.kernels.working_set import code_of, working_set_step, working_size
+from coldq.solver.kernels.working_set import working_set_step, working_size
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
@@ -39,8 +40,8 @@ PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 HALF = np.array(0.5)  # alpha of a projection
 FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
-SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
+SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
 MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor

@@ -31,6 +31,7 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
 from coldq.solver.interior_point import curvature, from_inside
 from coldq.solver.kernels.affine import affine_step, dual_search
+from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.large import (
     advance,
     corrected,
@@ -45,7 +46,6 @@ from coldq.solver.kernels.large import (
 )
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
 from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
-from coldq.solver.kernels.working_set import code_of
 from coldq.solver.problem import Divided
 
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts

@@ -1,8 +1,7 @@
 """A queue and the step that it weighs, on affine rows and a box, for losses that are quadratic.
 
 What a learner would do in several calls with arrays between them, in one. The step itself is
-:data:`~coldq.solver.kernels.affine.affine_step`, called by the address of its code: compiled into
-this kernel once more it would take seconds.
+called by its address (:mod:`~coldq.solver.kernels.by_address`).
 """
 
 import math
@@ -15,12 +14,10 @@ from coldq._contraction_kernels import (
 )
 from coldq.compiled import batch_kernel, matrix, vector
 from coldq.compiled.calls import run_at, words
+from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
 from coldq.solver.kernels.small import SINGLE
 
-# The operands that the step is known to have; whoever gives its address makes sure that it does.
-STEP = "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?"
-ITS_SIZES, ITS_OPERANDS = 3, 16
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
 
 

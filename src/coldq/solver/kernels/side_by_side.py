@@ -9,6 +9,7 @@ import math
 
 from coldq.compiled import address_of, batch_kernel, eight, exact, lane_at, put_lane
 from coldq.compiled.calls import run_at, words
+from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
 from coldq.solver.kernels.small import (
     A_AT, ALPHA_AT, B_AT, CENTER_AT, GRADIENT_AT, LOWER_AT, MATRIX, MOST_COLUMNS, MOST_ROWS,
@@ -18,8 +19,6 @@ from coldq.solver.kernels.small import (
 
 WIDE = 8  # instances side by side
 BLOCK = 64  # instances looked at before those that need multipliers are solved
-# Operands of the general kernel, which solves one instance.
-ITS_SIZES, ITS_OPERANDS = 3, 16
 INPUTS, STEPS = 8, 11  # of the kernel below: arrays to read, arrays in all
 
 

@@ -10,12 +10,13 @@ from coldq.compiled import address_of, compiled, kernel, matrix, vector
 from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import X_FLOOR
 from coldq.solver.kernels.affine import UNSETTLED
+from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
-    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_OPERANDS, ITS_ROWS, ITS_SIZES, ITS_SOFT, MOST,
-    NUMBERS, ROUNDS, WORK, change, choose, violated,
+    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, MOST, NUMBERS, ROUNDS, WORK,
+    change, choose, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)

@@ -2,26 +2,22 @@
 
 The dual is maximised over a *working set* of multipliers, the others resting at their bounds: those
 between their bounds, and those of the rows that x violates most. Each round goes up, so that no set
-comes twice, and costs one pass over A beside a step with few rows. That step is
-:data:`~coldq.solver.kernels.affine.affine_step`, called by the address of its code; it starts where
-the last round ended, because it is asked for the change of the multipliers.
+comes twice, and costs one pass over A beside a step with few rows, called by its address
+(:mod:`~coldq.solver.kernels.by_address`). It starts where the last round ended, because it is asked
+for the change of the multipliers.
 """
 
 import math
 
-from typing import Any
-
-import numpy as np
-
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
-from coldq.compiled.calls import CODE, run_at, words
+from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import ROW_TOLERANCE, X_FLOOR
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
+from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
     affine_residual, give_multipliers, judged, memory_of, set_row_values,
 )  # fmt: skip
-from coldq.solver.kernels.queued import ITS_OPERANDS, ITS_SIZES, STEP
 
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
 ALL = 12  # violated rows: no more than these are all taken
@@ -31,13 +27,6 @@ WORK = 3e6  # systems that a round may solve, times its rows cubed: others do be
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
-
-
-def code_of(step: Any) -> Any:
-    """The address of a step's code, as the kernels take it that call it."""
-    if step.layout != STEP:
-        raise RuntimeError(f"there are kernels made for another step than {step}")
-    return step().__self__[CODE].view(np.float64)  # of its card
 
 
 def working_size(n: int, p: int) -> int:

@@ -1,0 +1,22 @@
+"""The step with few affine rows on a box, as other kernels call it: by the address of its code.
+
+Compiled into each of them once more, :data:`~coldq.solver.kernels.affine.affine_step` would take
+seconds. A caller puts its sizes and the addresses of its operands down in memory of its own.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from coldq.compiled.calls import CODE
+
+# What the step is known to take; whoever gives its address makes sure that it does.
+LAYOUT = "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?"
+ITS_SIZES, ITS_OPERANDS = 3, 16  # words: p, n and s; one for each operand, and for spare memory
+
+
+def code_of(step: Any) -> Any:
+    """The address of a step's code, as the kernels take it that call it."""
+    if step.layout != LAYOUT:
+        raise RuntimeError(f"there are kernels made for another step than {step}")
+    return step().__self__[CODE].view(np.float64)  # of its card
