@@ -341,7 +341,8 @@ def objective(problem: Problem, x: np.ndarray) -> tuple[LONG, LONG]:
 
 def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     """How far the value at x is above the least, relative to the terms of the value at x, or at
-    the projection of the center, or to the cost of a move by as much as x is, within the bounds.
+    the projection of the center, or to the cost of a move by as much as x is, within the bounds;
+    or so small that x is as near to the answer as the tolerance says, by strong convexity.
 
     Multipliers with the tangents at x prove a bound from below. At kinks that may not be enough:
     then quadratic programs with the tangents at some points, each leading to the next one.
@@ -362,6 +363,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     begin = problem.domain.project(problem.center).astype(LONG)
     width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
     size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
+    size = max(size, tolerance * problem.alpha * (x @ x))
     price = np.where(hard, 0.0, problem.weights)
     value = value - 16.0 * EPS * (price @ terms)  # what rounding makes of a row is no gap
     enough = value - tolerance * size

@@ -15,7 +15,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.solver.answer import CURVED_TOLERANCE
+from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.curved import assemble, residual_of, solve_one
 from coldq.solver.max_affine import affine_rows_clash
 from coldq.solver.problem import Part, QuadraticProblem
@@ -51,14 +51,19 @@ class Member(NamedTuple):
     def terms(self, x: Array, g: Array, J: Array) -> float:
         """What a gap is relative to: the sizes of all that the objective is the sum of, or the cost
         of moves by as much as x is; no more than the value, if that is above 1, and no less than
-        what is due to the rounding of rows."""
+        what is due to the rounding of rows.
+
+        Nor less than what puts x within 1e-6 of the answer, relative to its size: the objective
+        rises from the least by alpha times the square of the distance, at least.
+        """
         soft, move = self.softened(0.0), x - self.center
         width = np.minimum(np.abs(x), self.upper - self.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
         rounding = ROUNDED * (soft.high @ (np.abs(J) @ np.abs(x) + np.abs(J @ x - g)))
         terms = max(moving + penalty, np.abs(self.gradient) @ width)
-        return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding))
+        near = GAP_TOLERANCE * self.alpha * (x @ x)
+        return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding, near))
 
     def softened(self, weight: Any) -> Member:
         """The same with finite weights for hard rows."""
