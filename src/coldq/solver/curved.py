@@ -19,6 +19,7 @@ from coldq.solver.threads import run_batch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 NEAR = 1e-2  # the residual up to which an answer is a place to begin
+LAST_DIGIT = np.finfo(float).eps
 STIFF = 1e8  # the weight that decides whether hard rows have a common point
 
 
@@ -308,7 +309,8 @@ def residual_of(
     """The relative KKT residual, stricter than the kernel's.
 
     An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
-    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less.
+    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less. A
+    last digit of the largest coordinate is nothing in any.
     And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
     Only their rounding does, if they are known to be `rounded` from more digits. Rows that have no
     matrices come with what :func:`values` gives, `known`.
@@ -328,6 +330,7 @@ def residual_of(
         scale = scale + TERMS * np.abs(terms[firm]).sum(axis=0)
     scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), TINY)
     move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
+    move = np.maximum(move - LAST_DIGIT * np.abs(x).max(initial=0.0), 0.0)
     move = move / np.maximum(known_size(one, x), TINY)
     wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
