@@ -214,7 +214,8 @@ def test_pairs_of_doubles_have_thirty_digits() -> None:
 
 
 # What it was that these needed: multipliers rounded from more digits, weights for hard rows that
-# are relative to the rows, hard rows that meet without room, a unit for x where none is known.
+# are relative to the rows, hard rows that meet without room, a unit for x where none is known, a
+# zero beside other coordinates, a gap that strong convexity says is small.
 ONCE_MISSED = [
     ("quadratic", "polytope", EXTREME, 11, 50),
     ("quadratic", "product", EXTREME, 12, 14),
@@ -240,6 +241,12 @@ ONCE_MISSED = [
     ("sparse", "product", MODERATE, 205, 671),
     ("kinked stack", "polytope", MODERATE, 204, 79),
     ("smooth stack", "box", MODERATE, 205, 776),
+    ("diagonal", "ball", MODERATE, 901, 1106),
+    ("diagonal", "ball", MODERATE, 901, 2720),
+    ("ball rows", "ball", MODERATE, 901, 1616),
+    ("low rank", "ball", MODERATE, 901, 1354),
+    ("low rank", "ball product", MODERATE, 901, 3231),
+    ("convex without hessian", "box", MODERATE, 900, 53),
 ]
 
 

@@ -139,7 +139,7 @@ def better(
         best = begin, np.clip(0.0, one.floor, one.weights), np.inf
     for k, (x, lam, left) in enumerate(from_inside(one, *best)):
         answer = x, lam, residual_of(one, x, lam, rounded=left <= CERTAIN)
-        if answer[2] <= NEAR and not is_sharp(one, *answer):
+        if (answer[2] <= NEAR or left <= CERTAIN) and not is_sharp(one, *answer):
             other = newton(one, x, lam)
             answer = other if other[2] < answer[2] else answer
         best = answer if answer[2] < best[2] else best

@@ -238,8 +238,12 @@ def curved_residual(x, lower, upper, columns, rows, blocks):
 
 @compiled
 def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
-    """Set the dual's piece for the chosen rows: how g at x(mu) falls, through what is free of x."""
+    """Set the dual's piece for the chosen rows: how g at x(mu) falls, through what is free of x.
+
+    Whether a row is flat there: nothing that it moves is free.
+    """
     p = x.size
+    flat = False
     curved = False
     for k in range(P.shape[0]):
         curved = curved or rows[MU, k] != 0.0
@@ -269,9 +273,12 @@ def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
             if j == k:
                 unit = rows[UNIT, k]
                 steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
-                s += REGULARISATION * (norm + steep * steep) + TINY
+                least = REGULARISATION * (norm + steep * steep) + TINY
+                flat = flat or s < least
+                s += least
             rows[HESSIAN + a, c] = s
             rows[HESSIAN + c, a] = s
+    return flat
 
 
 @inlined
@@ -315,17 +322,35 @@ def slope_along(rows, m):
 
 
 @inlined
+def is_reached(t, slope, first, limit, left, flat):
+    """Whether to stop at a place along d: there the slope has nearly vanished, or a bound is met.
+
+    A step of a flat row has no length that means anything. So it may well be far too long, and the
+    slope about as small behind the maximum as it is in front.
+    """
+    if flat and slope < 0.0 and left < 0.5 * t:
+        return False
+    return abs(slope) <= SEARCH * first or (slope > 0.0 and t >= limit)
+
+
+@inlined
 def next_place(t, slope, limit, left, left_slope, right, right_slope):
-    """The next place to try along d, and between which the dual's maximum lies."""
+    """The next place to try along d, and between which the dual's maximum lies.
+
+    An end that has not moved for a while counts half as much each time: else, where the slope bends
+    (a ball's multiplier may be 1e9 times too large at first), that end would hold the search back.
+    """
     if slope > 0.0:
         # Where the slope hardly falls, go ten times as far.
         ahead = t + (t - left) * slope / max(left_slope - slope, 0.11 * slope)
+        right_slope *= 0.5 if left > 0.0 else 1.0
         left = t
         left_slope = slope
         t = min(ahead, limit) if ahead < right else 0.5 * (left + right)
         if right < math.inf:
             t = left + (right - left) * min(max(slope / (slope - right_slope), 0.1), 0.9)
     else:
+        left_slope *= 0.5 if right < math.inf else 1.0
         right = t
         right_slope = slope
         share = left_slope / (left_slope - slope)
@@ -334,7 +359,7 @@ def next_place(t, slope, limit, left, left_slope, right, right_slope):
 
 
 @compiled
-def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
+def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m, flat):
     """Go along d until the dual's slope has nearly vanished.
 
     How many places were tried: 0 if it does not rise, below 0 if it rises for ever.
@@ -355,7 +380,7 @@ def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m):
         set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
         tried += 1
         slope = slope_along(rows, m)
-        if abs(slope) <= SEARCH * first or (slope > 0.0 and t >= limit):
+        if is_reached(t, slope, first, limit, left, flat):
             break
         t, left, left_slope, right, right_slope = next_place(
             t, slope, limit, left, left_slope, right, right_slope
@@ -396,12 +421,12 @@ def solve_curved(
         m, settled = list_moving(rows, n)
         if settled:
             break
-        set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m)
+        flat = set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m)
         if m == 1:
             maximise_one(rows)
         else:
             maximise_piece(rows, n, m, math.inf)
-        more = go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m)
+        more = go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m, flat)
         if more < 0:
             return math.inf
         if more == 0:

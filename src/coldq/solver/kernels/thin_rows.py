@@ -16,8 +16,8 @@ from coldq.solver.kernels.piece import (
     known_size, list_moving, maximise_one, maximise_piece, memory_of,
 )  # fmt: skip
 from coldq.solver.kernels.quadratic import (
-    BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, move_along, next_place,
-    slope_along,
+    BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, move_along,
+    next_place, slope_along,
 )  # fmt: skip
 
 STIFF, PULL, THIN_COLUMNS = range(4, 7)  # the Lagrangian's diagonal, and what x is pulled to
@@ -199,9 +199,10 @@ def set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, 
 def set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, m):
     """Set the dual's piece for the chosen rows: how g at x(mu) falls, through what is free of x.
 
-    ``J (S + G G')^-1 J'`` without a matrix of p by p.
+    ``J (S + G G')^-1 J'`` without a matrix of p by p. Whether a row is flat there.
     """
     p = x.size
+    flat = False
     k = F.shape[0]
     factor_matrix(F, lower, upper, columns, factors, x, M, L)
     for a in range(m):
@@ -236,14 +237,17 @@ def set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, 
                 s = max(s, 1e-15 * whole)
                 unit = rows[UNIT, r]
                 steep = X_FLOOR * rows[SCALE, r] / (unit if unit > 0.0 else math.inf)
-                s += REGULARISATION * (norm + steep * steep) + TINY
+                least = REGULARISATION * (norm + steep * steep) + TINY
+                flat = flat or s < least
+                s += least
             rows[HESSIAN + a, e] = s
             rows[HESSIAN + e, a] = s
+    return flat
 
 
 @compiled
 def go_along_thin(
-    d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m
+    d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m, flat
 ):  # fmt: skip
     """Go along D until the dual's slope has nearly vanished.
 
@@ -264,7 +268,7 @@ def go_along_thin(
         set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, blocks, x)
         tried += 1
         slope = slope_along(rows, m)
-        if abs(slope) <= SEARCH * first or (slope > 0.0 and t >= limit):
+        if is_reached(t, slope, first, limit, left, flat):
             break
         t, left, left_slope, right, right_slope = next_place(
             t, slope, limit, left, left_slope, right, right_slope
@@ -308,13 +312,13 @@ def solve_thin(
         m, settled = list_moving(rows, n)
         if settled:
             break
-        set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, m)
+        flat = set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, m)
         if m == 1:
             maximise_one(rows)
         else:
             maximise_piece(rows, n, m, math.inf)
         more = go_along_thin(
-            d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m
+            d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m, flat
         )
         clash = more < 0
         if more <= 0:
