@@ -247,6 +247,7 @@ ONCE_MISSED = [
     ("low rank", "ball", MODERATE, 901, 1354),
     ("low rank", "ball product", MODERATE, 901, 3231),
     ("convex without hessian", "box", MODERATE, 900, 53),
+    ("sparse", "simplex", MODERATE, 901, 319),
 ]
 
 
