@@ -371,15 +371,18 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if not least >= enough and exact is not None:
         least = max(least, least_exactly(*exact))
     if not least >= enough:
-        least = max(least, least_by_cuts(problem, x, enough, size))
+        least = max(least, least_by_cuts(problem, x, lam, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
 
 
-def least_by_cuts(problem: Problem, start: np.ndarray, enough: Any, size: Any) -> Any:
+def least_by_cuts(
+    problem: Problem, start: np.ndarray, lam: np.ndarray, enough: Any, size: Any
+) -> Any:
     """The least with tangents at some points in place of the rows.
 
     The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove
     is evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
+    A price far above the multiplier that is claimed says no more than one above it, and costs digits.
     """
     from scipy import sparse
 
@@ -420,7 +423,9 @@ def least_by_cuts(problem: Problem, start: np.ndarray, enough: Any, size: Any) -
             -lower[low] / unit, upper[high] / unit, np.zeros(none.size + cap.size),
         ]  # fmt: skip
         pull = problem.gradient - 2.0 * problem.alpha * problem.center
-        q = np.concatenate([pull * unit, price * tall.astype(float)]) / worth
+        claimed = 1e3 * np.maximum(lam * tall.astype(float) / worth, 1.0)
+        paid = np.minimum(price * tall.astype(float) / worth, claimed)
+        q = np.concatenate([pull * unit / worth, np.where(linear, price * tall / worth, paid)])
         bend = np.concatenate([np.full(p, 2.0 * problem.alpha * unit**2 / worth), np.zeros(n)])
         settings = clarabel.DefaultSettings()
         settings.verbose = False

@@ -248,6 +248,8 @@ ONCE_MISSED = [
     ("low rank", "ball product", MODERATE, 901, 3231),
     ("convex without hessian", "box", MODERATE, 900, 53),
     ("sparse", "simplex", MODERATE, 901, 319),
+    ("convex without hessian", "box", MODERATE, 901, 1711),
+    ("convex without hessian", "simplex", MODERATE, 901, 1274),
 ]
 
 

@@ -72,7 +72,7 @@ def gap_above(
     """
     value, off = value_there(member, x, g, J, problem)
     terms = member.terms(x, g, J)
-    least = least_below(member, problem, mu, nu)
+    least = max(least_below(member, problem, mu, nu), least_without_rows(member, problem))
     gap = (value - least) / terms if terms > 0.0 else value - least
     return max(gap, off, 0.0)
 
@@ -103,6 +103,13 @@ def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
     rows = mu @ (problem.A @ there - problem.b) + nu @ (problem.plain @ there - problem.limit)
     move, alpha = there - member.center, member.alpha
     return float(member.gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
+
+
+def least_without_rows(member: Member, problem: Pieces) -> float:
+    """The same with no multipliers, where rows may do without: rounding does not spoil this one."""
+    if member.low.any():
+        return -np.inf
+    return least_below(member, problem, np.zeros(problem.b.size), np.zeros(problem.limit.size))
 
 
 def broken_by(x: Array, g: Array, J: Array) -> float:
@@ -136,7 +143,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
     bent = np.flatnonzero(~all_known)
     used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
-    best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
+    best, least, gap, terms = (np.inf, x), least_without_rows(member, problem), 1.0, 0.0
     last, late = np.inf, 0
     seen: list[tuple[Array, Array, Array]] = []
     for k in range(CUTS):
