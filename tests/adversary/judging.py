@@ -382,7 +382,7 @@ def least_by_cuts(
 
     The multipliers that Clarabel finds are clipped to their bounds, and the bound that they prove
     is evaluated in long double: the least of the Lagrangian over the domain's box, its rows priced.
-    A price far above the multiplier that is claimed says no more than one above it, and costs digits.
+    A price far above the multiplier that is claimed says no more than one above, and costs digits.
     """
     from scipy import sparse
 
