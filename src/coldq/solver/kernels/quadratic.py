@@ -322,6 +322,21 @@ def slope_along(rows, m):
 
 
 @inlined
+def most_wrong(rows, n):
+    """The largest |g| that a multiplier does not explain.
+
+    Around a point that a row hardly lets x leave, the terms of g shrink along with it, so that the
+    residual, which is relative to them, shows no progress until the end.
+    """
+    worst = 0.0
+    for k in range(n):
+        mu, g = rows[MU, k], rows[G, k]
+        if (mu > rows[LO, k] and g < 0.0) or (mu < rows[HI, k] and g > 0.0):
+            worst = max(worst, abs(g))
+    return worst
+
+
+@inlined
 def is_reached(t, slope, first, limit, left, flat):
     """Whether to stop at a place along d: there the slope has nearly vanished, or a bound is met.
 
@@ -415,6 +430,7 @@ def solve_curved(
     minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
     set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
     best = math.inf
+    least = math.inf
     stuck = 0
     tried = 0
     for _ in range(60 + 10 * n):
@@ -433,11 +449,10 @@ def solve_curved(
             break
         tried += more
         residual = curved_residual(x, lower, upper, columns, rows, blocks)
-        if residual < 0.5 * best:
-            best = residual
-            stuck = 0
-        else:
-            stuck += 1
+        wrong = most_wrong(rows, n)
+        stuck = 0 if residual < 0.5 * best or wrong < 0.5 * least else stuck + 1
+        best = residual if residual < 0.5 * best else best
+        least = wrong if wrong < 0.5 * least else least
         # What it does not get on with is soon better off elsewhere.
         if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12 or tried > 150:
             break

@@ -16,8 +16,8 @@ from coldq.solver.kernels.piece import (
     known_size, list_moving, maximise_one, maximise_piece, memory_of,
 )  # fmt: skip
 from coldq.solver.kernels.quadratic import (
-    BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, move_along,
-    next_place, slope_along,
+    BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, most_wrong,
+    move_along, next_place, slope_along,
 )  # fmt: skip
 
 STIFF, PULL, THIN_COLUMNS = range(4, 7)  # the Lagrangian's diagonal, and what x is pulled to
@@ -305,6 +305,7 @@ def solve_thin(
     minimise_thin(rows, d, c, q, F, owner, lower, upper, columns, factors, M, L, x)
     set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, blocks, x)
     best = math.inf
+    least = math.inf
     stuck = 0
     tried = 0
     clash = False
@@ -325,11 +326,10 @@ def solve_thin(
             break
         tried += more
         residual = curved_residual(x, lower, upper, columns, rows, blocks)
-        if residual < 0.5 * best:
-            best = residual
-            stuck = 0
-        else:
-            stuck += 1
+        wrong = most_wrong(rows, n)
+        stuck = 0 if residual < 0.5 * best or wrong < 0.5 * least else stuck + 1
+        best = residual if residual < 0.5 * best else best
+        least = wrong if wrong < 0.5 * least else least
         if not (best > 1e-13) or (stuck > 8 and best <= 1e-11) or stuck > 12 or tried > 150:
             break
     set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, blocks, x)
