@@ -250,6 +250,7 @@ ONCE_MISSED = [
     ("sparse", "simplex", MODERATE, 901, 319),
     ("convex without hessian", "box", MODERATE, 901, 1711),
     ("convex without hessian", "simplex", MODERATE, 901, 1274),
+    ("ball rows", "ball", MODERATE, 911, 826),
 ]
 
 

@@ -143,7 +143,8 @@ def better(
             other = newton(one, x, lam)
             answer = other if other[2] < answer[2] else answer
         best = answer if answer[2] < best[2] else best
-        if is_sharp(one, *best):
+        # Of an answer to twice the digits nothing but its rounding is left to improve.
+        if is_sharp(one, *best) or (left <= CERTAIN and answer[2] <= CURVED_TOLERANCE):
             return *best, False
         far = k == 0 and not best[2] <= NEAR
         if clash_is_proven(one, x, lam) or (far and hard_rows_clash(one)):
