@@ -654,6 +654,9 @@ def clashing(rng: Rng, problem: Problem, X: Placed) -> Problem | None:
         least += min(s * down, s * up) if s != 0.0 else 0.0
     far = np.where(np.isfinite(box.diameter), np.maximum(np.abs(box.lower), np.abs(box.upper)), 0.0)
     margin = 0.05 * (problem.rows.size(spot, np.maximum(np.abs(spot), far))[k] + abs(least))
+    for corner in (box.lower, box.upper):  # a row may be flat at the spot, and large elsewhere
+        if np.isfinite(corner).all():
+            margin = max(margin, 0.05 * abs(problem.rows.value(corner.astype(LONG))[k]))
     if not (np.isfinite(least) and margin > 0.0):
         return None
     by = np.zeros(n)
