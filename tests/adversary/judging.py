@@ -401,7 +401,7 @@ def least_by_cuts(
     eye, price = np.eye(p + n), np.where(hard, 0.0, problem.weights)
     center, best, x = problem.center.astype(LONG), LONG(-INF), start
     cuts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for _ in range(100):
+    for _ in range(500):
         owner, S, tangents = problem.rows.slopes(x, 1e-4, counted(problem, x))
         cuts.append((owner, S, S @ x - tangents))
         group = np.concatenate([o for o, _, _ in cuts])
