@@ -18,6 +18,7 @@ from coldq._values import Array
 from coldq.contractions import affine_value, matvec
 from coldq.solver import last_resort
 from coldq.solver.answer import ROUGH, TOLERANCE, Step
+from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HASTY
 from coldq.solver.constants import LEAST_SIZE
 from coldq.solver.curved import run_curved
@@ -178,6 +179,7 @@ def accepted(
     return x, multipliers, np.where(long, np.maximum(residual, 1.0), residual)
 
 
+@on_one_thread
 def solve_in_balls(
     instance: AffineProblem, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
 ) -> Answer:

@@ -22,6 +22,7 @@ from numpy import empty, maximum
 from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
+from coldq.solver.blas import on_one_thread
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
@@ -204,6 +205,7 @@ def undecided(one: AffineProblem, x: Array, multipliers: Array) -> Array:
     return found
 
 
+@on_one_thread
 def guessed(one: AffineProblem) -> Array | None:
     """Multipliers to start from, of an instance with many rows and coordinates.
 
@@ -267,6 +269,7 @@ def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
     return answer
 
 
+@on_one_thread
 def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
     from coldq.solver.large import residual, solve_one, solve_sparse

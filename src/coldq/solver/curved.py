@@ -9,6 +9,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.answer import CURVED_TOLERANCE
+from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
 from coldq.solver.clarabel import clarabel_points, explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
@@ -119,6 +120,7 @@ def solve_one(
     return better(one, x, found, worst)[:3] if thorough else newton(one, x, found)
 
 
+@on_one_thread
 def better(
     one: QuadraticProblem, x: Array, lam: Array, worst: float
 ) -> tuple[Array, Array, float, bool]:

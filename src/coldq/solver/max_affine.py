@@ -24,6 +24,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
+from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
 from coldq.solver.kernels.max_affine import from_inside, pieces_residual
@@ -102,6 +103,7 @@ def size_of(problem: Pieces, x: Array) -> float:
     return float(np.maximum(np.abs(x), doubt).max(initial=0.0))
 
 
+@on_one_thread
 def solve_pieces(
     problem: Pieces, start: Array | None = None, slowly: bool = True
 ) -> tuple[Array, Array, Array, Array]:

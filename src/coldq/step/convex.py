@@ -17,6 +17,7 @@ from coldq.constraints.quadratic import QuadraticConstraint, ThinQuadratic
 from coldq.constraints.stacked import Stacked
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step, raise_if_failed
+from coldq.solver.blas import on_one_thread
 from coldq.solver.cutting_planes import Known, certificate, cutting_planes
 from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
@@ -76,6 +77,7 @@ def solve_convex(slot: Slot) -> Step:
     return answer
 
 
+@on_one_thread
 def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, Array, float]:
     """x, multipliers, and their residual or gap; infinite if hard rows have no common point."""
     if not np.isfinite(member.center - member.gradient / member.alpha).all():

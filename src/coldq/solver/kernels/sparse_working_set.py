@@ -158,7 +158,7 @@ def sparse_working_set(
             for k in range(n):
                 mu[k] = rows[MU, k]
             return 1
-        m = choose(rows, n, ALL if wrong <= ALL else FIRST)
+        m = choose(rows, n, p, ALL if wrong <= ALL else FIRST)
         if m < 0:
             return 0
         q = list_columns(indices, indptr, rows, m, places, room)

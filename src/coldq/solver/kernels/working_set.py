@@ -23,6 +23,7 @@ FIRST = 4  # rows of the first set; later ones add as many as are between their 
 ALL = 12  # violated rows: no more than these are all taken
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
+SYSTEMS = 8  # that a round solves, about
 WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
@@ -105,7 +106,7 @@ def violated(rows, n):
 
 
 @compiled
-def choose(rows, n, room):
+def choose(rows, n, p, room):
     """List the next working set in rows[CHOSEN]; how many, -1 if too many.
 
     All multipliers between their bounds belong to it, and of the rows that x violates those it
@@ -116,7 +117,7 @@ def choose(rows, n, room):
         rows[SIDE, k] = 0.0
         rows[GAIN, k] = -1.0
         if rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]:
-            if m > MOST - FIRST:
+            if m > MOST - FIRST or m > p + 2:
                 return -1
             rows[CHOSEN, m] = k
             rows[SIDE, k] = 1.0
@@ -225,19 +226,23 @@ def working_set_step(sizes, at):
         its_columns[ITS_GRADIENT, i] = 0.0
     refreshed = 0
     off = math.nan
-    for _ in range(ROUNDS + CHEAP // (n * p)):
+    spent = 0
+    for count in range(ROUNDS + CHEAP // (n * p)):
+        if count >= ROUNDS and spent > CHEAP:
+            return told(at, math.nan)
         wrong = violated(rows, n)
         if wrong == 0:
             off = affine_residual(x, A, lower, upper, columns, rows)
             if off <= REFRESH_ABOVE or refreshed == 2:
                 break
             refreshed += 1  # ``y - A'mu`` will be formed afresh
-        m = choose(rows, n, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
+        m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
             return told(at, math.nan)
         if m == 0:
             break
         numbers[1] = WORK / (m * m * m)
+        spent += n * p + SYSTEMS * m * m * m
         pose(A, b, columns, rows, m, its_columns, its_rows, its_A)
         its_sizes[0], its_sizes[1], its_sizes[2] = p, m, rest
         its[0], its[1], its[2] = its_columns_at, its_columns_at + 8 * p, half_at
