@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coldq.warmup import kernels
 from tests import chromium
 
 # A first draw may compile kernels, and any machine may be busy: no verdict depends on its speed.
@@ -16,6 +17,15 @@ settings.load_profile("coldq")
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers share the compiling: all want the same kernels first, and one would wait."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        number = int(worker["workerid"].removeprefix("gw"))
+        for kernel in kernels()[number :: worker["workercount"]]:
+            kernel()
 
 
 @pytest.fixture(scope="module")
