@@ -89,10 +89,10 @@ def test_every_kind_of_degenerate_rows_is_solved_in_few_coordinates(category: st
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (N, p)
 
 
-@pytest.mark.parametrize(("N", "count"), [(90, 5), (250, 1)])
-def test_on_a_simplex_too(N: int, count: int) -> None:
+@pytest.mark.parametrize("N", [90, 250])
+def test_on_a_simplex_too(N: int) -> None:
     rng = np.random.default_rng(N)
-    for _ in range(count):
+    for _ in range(5):
         one, domain = clashing(rng, N, 20), coldq.Simplex(20)
         problem = pairs.Problem(
             "clashing", domain.start(), one.gradient, 1.0, one.floor, one.weights,

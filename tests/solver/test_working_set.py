@@ -91,7 +91,7 @@ def test_a_batch_gives_the_bits_of_one_by_one_also_where_some_need_another_metho
 @pytest.mark.parametrize(("N", "p"), [(30, 60), (60, 15), (200, 400)])
 def test_sparse_rows_of_every_kind_are_solved(N: int, p: int) -> None:
     rng, seen = np.random.default_rng(N), Counter()
-    for k in range(len(CATEGORIES)):
+    for k in range(len(CATEGORIES) * 3):
         category = CATEGORIES[k % len(CATEGORIES)]
         instance = make_instance(rng, category, N, p)
         A = instance.A * (rng.random((N, p)) < 4.0 / p)
