@@ -26,9 +26,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Workers share the compiling: all want the same kernels first, and one would wait."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None:
+    """Before all tests, workers share the compiling; each would wait for the others' kernels."""
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and config.args_source == pytest.Config.ArgsSource.TESTPATHS:
         from coldq.warmup import kernels
 
         number = int(worker["workerid"].removeprefix("gw"))
