@@ -260,8 +260,8 @@ def test_only_who_wants_the_same_kernel_waits_for_it(left, folder) -> None:
     assert [path.name for path in folder.iterdir()] == [other.name]
 
 
-def test_eight_processes_at_once_some_killed() -> None:
-    assert play(SMALL, random.Random(0)) == []
+def test_processes_at_once_some_killed() -> None:
+    assert play(SMALL, random.Random(0), processes=4) == []
 
 
 def test_the_folders_are_those_that_are_said(monkeypatch, tmp_path) -> None:
