@@ -17,7 +17,9 @@ reproduce: $(SETUP)
 rates: $(SETUP)
 	$(BIN)/coldq rates --out results
 
-test: lint types unit
+# Types are checked by one core, beside the tests.
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 types unit
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
@@ -28,7 +30,7 @@ types: $(SETUP)
 	$(BIN)/pyright
 
 unit: $(SETUP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # What is compiled, for other processors than this one, as far as it executes their code.
 # `make test-cpus CPUS='generic x86-64-v3'` takes these alone.

@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -7,15 +8,33 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coldq.tasks.workers import ONE_THREAD
 from tests import chromium
 
 # A first draw may compile kernels, and any machine may be busy: no verdict depends on its speed.
 settings.register_profile("coldq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("coldq")
 
+# There are as many workers as cores. Threads of OpenBLAS that spin for each other beside them take
+# thirty times as long as one, so each has one, before NumPy is there. Our own threads do not spin.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.update({k: one for k, one in ONE_THREAD.items() if k != "COLDQ_THREADS"})
+
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests, workers share the compiling; each would wait for the others' kernels."""
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and config.args_source == pytest.Config.ArgsSource.TESTPATHS:
+        from coldq.warmup import kernels
+
+        number = int(worker["workerid"].removeprefix("gw"))
+        for kernel in kernels()[number :: worker["workercount"]]:
+            kernel()
 
 
 @pytest.fixture(scope="module")

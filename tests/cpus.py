@@ -63,7 +63,8 @@ def main() -> int:
             print(f"{processor}: this machine cannot execute it", flush=True)
             continue
         print(f"{processor}:", flush=True)
-        command = [sys.executable, "-m", "pytest", "-n", "auto", *given.tests]
+        parted = ["-n", "auto", "--dist", "worksteal"]
+        command = [sys.executable, "-m", "pytest", *parted, *given.tests]
         if subprocess.run(command, env=environment(processor), check=False).returncode:
             failed.append(processor)
     left_out = [level for level in LEVELS if level not in there]

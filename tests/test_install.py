@@ -12,15 +12,13 @@ from pathlib import Path
 import coldq
 import coldq.learners
 
-DECIDE = """
+VALUES = """
 import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import coldq
-    learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10)
-    rows = coldq.Affine([[1.0, 1.0]], [1.0])
-    state = learner.update(learner.init(1), coldq.Feedback(coldq.LeastSquares([[1, 1]], [2]), rows))
-    print(coldq.__file__, state.x.tolist())
+    rows, loss = coldq.Affine([[1.0, 1.0]], [1.0]), coldq.Linear([1.0, 2.0])
+    print(coldq.__file__, rows.value([1.0, 2.0]).tolist(), float(loss.value([1.0, 3.0])))
     for warning in caught:
         print(warning.category.__name__, warning.message)
 """
@@ -83,13 +81,13 @@ def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) ->
     blocked = tmp_path / "blocked"
     blocked.write_text("not a folder")
     out = run(
-        sys.executable, "-c", DECIDE,
+        sys.executable, "-c", VALUES,
         PYTHONPATH=str(package.parent), PYTHONDONTWRITEBYTECODE="1",
         HOME=str(blocked), XDG_CACHE_HOME=str(blocked), NUMBA_CACHE_DIR="", COLDQ_CACHE_DIR="",
     )  # fmt: skip
     lines = out.splitlines()
     assert lines[0].startswith(str(package))
-    assert lines[0].endswith("[0.5, 0.5]")
+    assert lines[0].endswith(" [2.0] 7.0")
     assert len(lines) == 2
     assert lines[1].startswith("RuntimeWarning coldq found no writable folder")
 
@@ -102,7 +100,8 @@ def test_the_command_explains_itself_and_reproduces(tmp_path: Path) -> None:
         assert name in help_text
     assert run(command, "warmup").startswith("kernels ready after")
     out = tmp_path / "results"
-    table = run(command, "reproduce", "--figure", "3", "--seeds", "1", "--out", str(out))
+    words = "reproduce", "--figure", "3", "--seeds", "1", "--out", str(out)
+    table = run(command, *words, COLDQ_THREADS="1")
     assert "Figure 3. Online linear programming" in table
     assert "does not violate" in table
     assert f"The report: {out / 'index.html'}" in table

@@ -244,9 +244,24 @@ def test_a_compiler_that_lacks_what_is_needed_compiles_in_memory(folder, monkeyp
     assert not list(folder.glob("*"))
 
 
-def test_eight_processes_at_once_some_killed() -> None:
-    for seed in range(2):
-        assert play(SMALL, random.Random(seed)) == []
+@pytest.mark.parametrize("left", [False, True], ids=["fresh", "left by a killed process"])
+def test_only_who_wants_the_same_kernel_waits_for_it(left, folder) -> None:
+    files = [cache.file_name(kernel) for kernel in (small.three, small.guarded_quotients)]
+    own, other = (cache._turn_of([folder], file) for file in files)
+    assert own is not None and other is not None
+    if left:
+        own.touch()
+    with cache._turn([folder], files[0]):
+        with pytest.raises(BlockingIOError):
+            cache._take(own)
+        handle = cache._take(other)
+        assert handle is not None
+        os.close(handle)
+    assert [path.name for path in folder.iterdir()] == [other.name]
+
+
+def test_processes_at_once_some_killed() -> None:
+    assert play(SMALL, random.Random(0), processes=4) == []
 
 
 def test_the_folders_are_those_that_are_said(monkeypatch, tmp_path) -> None:

@@ -90,7 +90,7 @@ def test_on_a_line_two_directions_give_the_exact_mean(way: Any) -> None:
 @pytest.mark.parametrize("domain", [BOX, DOMAINS[2], DOMAINS[4]], ids=repr)
 def test_estimates_of_a_quadratic_have_its_slope_for_their_mean(way: Any, domain: Any) -> None:
     # The mean of a quadratic over a ball is the quadratic and a constant: no bias, at any delta.
-    n = 10_000
+    n = 2_500
     inside = inside_of(domain)
     learner = played(way, domain, np.arange(n), 0.5 * inside.radius)
     away = domain.project(inside.centre + np.array([0.2, -0.1, 0.15]))  # no bound is near

@@ -14,10 +14,10 @@ from tests.theory.adversarial_runs import Tally, a_run, play
 
 
 def test_no_adversary_exceeds_a_certificate_whose_assumptions_are_kept() -> None:
-    tally = play(40, seed=1)
+    tally = play(20, seed=1)
     assert tally.complaints == []
-    assert tally.counts["certified"] >= 10
-    assert tally.counts["fails: a feasible decision in every slot"] >= 3
+    assert tally.counts["certified"] >= 5
+    assert tally.counts["fails: a feasible decision in every slot"] >= 2
 
 
 def test_a_bound_that_is_exceeded_is_a_complaint() -> None:

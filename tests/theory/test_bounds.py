@@ -52,8 +52,9 @@ def test_the_bound_by_weights_is_its_sum_written_out() -> None:
     weights = [0.0, np.inf] + [0.5 * t for t in range(3, T)]
     feasible = [t not in (7, 9, T) for t in range(1, T + 1)]
     total = N * G + sqrt(N) * V
+    c = np.linspace(0.0, R, 200_001)
     for t in range(1, T):
-        price = max(D * c + 2.0 * ALPHA[t - 1] * c * (R - c) for c in np.linspace(0.0, R, 200_001))
+        price = (D * c + 2.0 * ALPHA[t - 1] * c * (R - c)).max()
         own = N * G if weights[t - 1] == 0.0 or not feasible[t - 1] else price / weights[t - 1]
         total += min(N * G, own)
     known = dict(KNOWN, constraint_variation=V, weights=np.array(weights))
@@ -68,11 +69,10 @@ def test_the_bound_by_weights_is_its_sum_written_out() -> None:
 def test_the_price_of_a_slot_is_reached_by_a_step_of_any_slope() -> None:
     # On [0, R], from 0, the loss D x and the row s (R - x) <= 0 at the weight w.
     for alpha, D, R in ((0.1, 1.0, 2.0), (3.0, 0.5, 1.0), (1.0, 0.0, 5.0), (1e-6, 2.0, 1.0)):
-        most = 0.0
-        for w in np.linspace(D, D + 2.0 * alpha * R, 4001):
-            line, row = coldq.Box(0.0, R, dim=1), coldq.Affine([[-1.0]], [-R])
-            x = coldq.penalised_step([0.0], [D], alpha, max(w, 1e-9), row, line).x[0]
-            most = max(most, w * (R - x))
+        line, row = coldq.Box(0.0, R, dim=1), coldq.Affine([[-1.0]], [-R])
+        w = np.linspace(D, D + 2.0 * alpha * R, 4001)[:, None]
+        x = coldq.penalised_step(np.zeros_like(w), [D], alpha, np.maximum(w, 1e-9), row, line).x
+        most = (w * (R - x)).max()
         bound = bounds.step_violation(
             alpha, 2, weights=1.0, diameter=R, gradient_bound=D, constraint_bound=100.0,
             n_constraints=1, constraint_variation=0.0,

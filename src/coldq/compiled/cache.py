@@ -228,31 +228,32 @@ def _warn_unknown(reason: str) -> None:
 
 @contextlib.contextmanager
 def _turn(places: list[Path], file: str) -> Iterator[None]:
-    """Let one process compile while others that want the same wait for it, within reason.
+    """Let one process compile a kernel while others that want the same wait for it, within reason.
 
-    The lock is that of the system on the folder: it ends with the process that holds it.
+    The lock is that of the system on a file beside the kernel's, which goes with the turn. A holder
+    that is killed lets go of it, and the file may be taken. Other kernels have other turns.
     """
-    handle = _lock_of(places)
-    if handle is None:
-        yield
-        return
+    turn, handle = _turn_of(places, file), None
+    until = time.monotonic() + PATIENCE
     try:
-        fcntl = sys.modules["fcntl"]
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and not any((place / file).exists() for place in places):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while turn is not None and handle is None and time.monotonic() < until:
+            if any((place / file).exists() for place in places):
                 break
+            try:
+                handle = _take(turn)
             except BlockingIOError:
                 time.sleep(0.02)
             except OSError:  # a file system without locks
                 break
         yield
     finally:
-        os.close(handle)
+        if handle is not None and turn is not None:
+            with contextlib.suppress(OSError):
+                turn.unlink()  # before the lock goes, so that nobody takes a file without a name
+            os.close(handle)
 
 
-def _lock_of(places: list[Path]) -> int | None:
+def _turn_of(places: list[Path], file: str) -> Path | None:
     try:
         import fcntl  # noqa: F401
     except ImportError:
@@ -261,5 +262,21 @@ def _lock_of(places: list[Path]) -> int | None:
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
-                return os.open(place, os.O_RDONLY)
+                return place / f"{file}.turn.tmp"
+    return None
+
+
+def _take(turn: Path) -> int | None:
+    """The handle of the locked file; None if it lost its name meanwhile, to whoever held it."""
+    handle = os.open(turn, os.O_RDONLY | os.O_CREAT, 0o666)
+    try:
+        fcntl = sys.modules["fcntl"]
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), turn.stat()):
+                return handle
+    except OSError:
+        os.close(handle)
+        raise
+    os.close(handle)
     return None
