@@ -22,6 +22,7 @@ from coldq.solver.kernels.piece import (
 from coldq.solver.kernels.thresholds import (
     BLOCK_LINES, FIRST, LINES, ROOF, RUN, SHIFT, THETA, W, Y, Z, go_far, part, place,
 )  # fmt: skip
+from coldq.solver.kernels.tiles import padded
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
@@ -31,8 +32,9 @@ LOOKS = 5  # at the slope, that a Newton step may take on average
 
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
-    own = 2 * entries + p + 1 if sparse else n * (p + 1)
-    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + (HESSIAN + 2 * n) * n + own
+    h = padded(n)
+    own = 2 * entries + p + 1 if sparse else h * (p + 1)
+    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 1) * h + 8 + own
 
 
 @compiled
@@ -180,7 +182,7 @@ def set_constants(rows, n):
 
 
 @compiled
-def choose(rows, n, iteration, m):
+def choose(rows, H, iteration, m):
     """Choose among the rows that should move, and set the piece that they have."""
     off = 0.0
     for a in range(m):
@@ -192,11 +194,11 @@ def choose(rows, n, iteration, m):
     for a in range(m):
         k = int(rows[CHOSEN, a])
         norm = rows[NORM, k]
-        if rows[HESSIAN + a, a] > FLAT * norm:
-            rows[HESSIAN + a, a] += share * norm
+        if H[a, a] > FLAT * norm:
+            H[a, a] += share * norm
             continue
         # The piece does not say how far to go: as far as if all coordinates were free, at first.
-        rows[HESSIAN + a, a] += norm
+        H[a, a] += norm
         if abs(rows[G, k]) > ROW_TOLERANCE * rows[SCALE, k]:
             rows[OPEN, flat] = a
             flat += 1
@@ -208,7 +210,7 @@ def choose(rows, n, iteration, m):
             a = int(rows[OPEN, u])
             rows[CHOSEN, u] = rows[CHOSEN, a]
             for v in range(m):
-                rows[HESSIAN + u, v] = rows[HESSIAN + a, int(rows[OPEN, v])]
+                H[u, v] = H[a, int(rows[OPEN, v])]
     for a in range(m):
         k = int(rows[CHOSEN, a])
         rows[GAIN, a] = rows[G, k]
@@ -273,8 +275,12 @@ def solve_instance(
     own = memory + 8 * (LINES + 1) * p
     blocks = matrix(own, BLOCK_LINES, k + 1)
     own += 8 * BLOCK_LINES * (k + 1)
-    rows = matrix(own, HESSIAN + 2 * n, n)
-    own += 8 * (HESSIAN + 2 * n) * n
+    rows, h = matrix(own, HESSIAN, n), padded(n)
+    own += 8 * HESSIAN * n
+    H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
+    own += 8 * (2 * h + 1) * h
+    table = words(own, 8)
+    own += 64
     turned, index = vector(own, m), words(own + 8 * m, m)
     pointer = words(own + 16 * m, p + 1 if q > 0 else 0)
     if not begin(
@@ -306,15 +312,18 @@ def solve_instance(
             t = 0.0
             continue
         if q == 0:
-            curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, count, free, own)
+            curvature_of_dense(
+                data, lower, upper, columns, blocks, kind, rows, count, free,
+                table, own, H,
+            )  # fmt: skip
         else:
             if iteration == 0:
                 turn(data, indices, indptr, turned, index, pointer)
             curvature_of_sparse(
-                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count
+                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count, H
             )
-        count = choose(rows, n, iteration, count)
-        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count) - ROUNDS, 0)
+        count = choose(rows, H, iteration, count)
+        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count, H, factor, answer) - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
@@ -337,8 +346,9 @@ def simplices_step(sizes, at):
     sum: minus infinity for an equality, 0 for at most, infinity where there is no such row.
     """
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
-    own = 2 * m + p + 1 if q > 0 else n * (p + 1)
-    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + (HESSIAN + 2 * n) * n + own
+    h = padded(n)
+    own = 2 * m + p + 1 if q > 0 else h * (p + 1)
+    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 1) * h + 8 + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
         return math.nan

@@ -12,7 +12,7 @@ from coldq.compiled import address_of, compiled, inlined, matrix, vector
 from coldq.solver.constants import SEARCH_TOLERANCE, TINY
 
 EXACT = 1e-15  # of the terms of a block's sum: how well it is met
-Y, Z, W, NTH, SHARE, LINES = range(6)  # lines of length p
+Y, Z, W, OLD, OWN, LINES = range(6)  # lines of length p
 THETA, SHIFT, FIRST, ROOF, RUN, BLOCK_LINES = range(6)  # lines with a number for each block
 
 
