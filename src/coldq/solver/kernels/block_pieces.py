@@ -10,13 +10,15 @@ from coldq.compiled import (
     address_of, compiled, eight, fused, gathered, hidden, put_lane,
 )  # fmt: skip
 from coldq.compiled.calls import words
-from coldq.solver.constants import X_FLOOR
+from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, STEP, UP, D, G,
+    CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, SOFT, STEP, UP, D, G,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
-from coldq.solver.kernels.tiles import multiply, padded, solve_tiles
+from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
 
+NEARBY = 0.05  # of the terms of a row: no farther away is a step likely to be the last
+REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 
@@ -210,7 +212,34 @@ def curvature_of_sparse(data, index, pointer, lower, upper, columns, blocks, kin
 
 
 @compiled
-def pivot(rows, n, m, H, L, answer):
+def refine(rows, h, m, order, count, H, L, answer, more, off):
+    """Take back from d what the curvature that was added changed, where that is little.
+
+    Once more with the factor costs far less than the Newton step that would be needed.
+    """
+    for _ in range(REFINEMENTS):
+        left = 0.0
+        for c in range((count + 8) // 8 * 8):
+            more[c] = 0.0
+        for c in range(count):
+            k = order[c]
+            line = H[k]
+            s = rows[GAIN, k] + rows[SOFT, k] * rows[D, k]
+            for a in range(m):
+                s -= line[a] * rows[D, a]
+            more[c] = s
+            left = max(left, abs(s) / max(rows[SCALE, int(rows[CHOSEN, k])], TINY))
+        if not (left < 0.01 * off) or left < 0.1 * ROW_TOLERANCE:
+            return
+        off = left
+        solve_again(L, h, count, address_of(more, 0), address_of(answer, 0))
+        for c in range(count):
+            k = order[c]
+            rows[D, k] = min(max(rows[D, k] + answer[c], rows[DOWN, k]), rows[UP, k])
+
+
+@compiled
+def pivot(rows, n, m, H, L, answer, more, off):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting.
 
     That guesses which entries are at a bound and corrects all wrong guesses at once. Where it does
@@ -261,6 +290,8 @@ def pivot(rows, n, m, H, L, answer):
                     rows[SIDE, k] = 0.0
                     ended = False
         if ended:
+            if attempt < ROUNDS and off < NEARBY:
+                refine(rows, h, m, order, count, H, L, answer, more, off)
             return 1 + attempt
     for k in range(m):
         d = rows[GAIN, k] / H[k, k]

@@ -16,7 +16,7 @@ from coldq.solver.kernels.block_pieces import (
     ROUNDS, add_row, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, UP,
+    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP,
     D, G, give_multipliers, list_moving, memory_of,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import (
@@ -34,7 +34,7 @@ def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
     h = padded(n)
     own = 2 * entries + p + 1 if sparse else h * (p + 1)
-    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 1) * h + 8 + own
+    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 8 + own
 
 
 @compiled
@@ -194,8 +194,10 @@ def choose(rows, H, iteration, m):
     for a in range(m):
         k = int(rows[CHOSEN, a])
         norm = rows[NORM, k]
+        rows[SOFT, a] = 0.0
         if H[a, a] > FLAT * norm:
             H[a, a] += share * norm
+            rows[SOFT, a] = share * norm
             continue
         # The piece does not say how far to go: as far as if all coordinates were free, at first.
         H[a, a] += norm
@@ -209,6 +211,7 @@ def choose(rows, H, iteration, m):
         for u in range(m):
             a = int(rows[OPEN, u])
             rows[CHOSEN, u] = rows[CHOSEN, a]
+            rows[SOFT, u] = rows[SOFT, a]
             for v in range(m):
                 H[u, v] = H[a, int(rows[OPEN, v])]
     for a in range(m):
@@ -216,7 +219,7 @@ def choose(rows, H, iteration, m):
         rows[GAIN, a] = rows[G, k]
         rows[DOWN, a] = rows[LO, k] - rows[MU, k]
         rows[UP, a] = rows[HI, k] - rows[MU, k]
-    return m
+    return m, off
 
 
 @compiled
@@ -278,7 +281,8 @@ def solve_instance(
     rows, h = matrix(own, HESSIAN, n), padded(n)
     own += 8 * HESSIAN * n
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
-    own += 8 * (2 * h + 1) * h
+    more = vector(own + 16 * h * h + 8 * h, h)
+    own += 8 * (2 * h + 2) * h
     table = words(own, 8)
     own += 64
     turned, index = vector(own, m), words(own + 8 * m, m)
@@ -322,8 +326,8 @@ def solve_instance(
             curvature_of_sparse(
                 turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count, H
             )
-        count = choose(rows, H, iteration, count)
-        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count, H, factor, answer) - ROUNDS, 0)
+        count, off = choose(rows, H, iteration, count)
+        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count, H, factor, answer, more, off) - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
@@ -348,7 +352,7 @@ def simplices_step(sizes, at):
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
     h = padded(n)
     own = 2 * m + p + 1 if q > 0 else h * (p + 1)
-    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 1) * h + 8 + own
+    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 8 + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
         return math.nan

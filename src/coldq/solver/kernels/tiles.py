@@ -137,6 +137,12 @@ def solve_tiles(H, L, h, order, count, m, right, d):
         put_lane(at + 8 * (h + 1), 0, r1)
         put_lane(at + 16 * (h + 1), 0, r2)
         put_lane(at + 24 * (h + 1), 0, r3)
+    go_back(L, h, count, d)
+
+
+@compiled
+def go_back(L, h, count, d):
+    """The second half of a solution with the factor: by its rows, from the last one on."""
     for r in range((count + 4) // 4):
         put_lane(d, r, four())
     put_lane(d, count, -1.0)
@@ -164,3 +170,16 @@ def solve_tiles(H, L, h, order, count, m, right, d):
             put_lane(d, c + 2, d2)
         if c + 3 < count:
             put_lane(d, c + 3, d3)
+
+
+@compiled
+def solve_again(L, h, count, right, d):
+    """The same with another right side, as long as a line, and the factor as it was left."""
+    last = (count + 8) // 8
+    for c in range(count):
+        line = L + 8 * c * h
+        s = lane_at(right, c, 0.0) * lane_at(line, c, 0.0)
+        for r in range(c // 8, last):
+            put_lane(right, r, without(s, lane_at(line, r, eight()), lane_at(right, r, eight())))
+        put_lane(line, count, s)
+    go_back(L, h, count, d)
