@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
+memory_for = lru_cache(1024)(scratch_size)
 
 
 class Blocks(NamedTuple):
@@ -135,7 +137,7 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 def run_blocks(problem: BlockProblem) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    size = scratch_size(
+    size = memory_for(
         b.shape[-1], center.shape[-1], len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0
     )
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
@@ -153,18 +155,15 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
     if y.ndim == 1:  # as below, without what a batch needs
-        x, memory = empty(p), scratch(scratch_size(0, p, len(blocks.start), 0, False))
+        x, memory = empty(p), scratch(memory_for(0, p, len(blocks.start), 0, False))
         given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
         return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
     return run_blocks(BlockProblem._make(given))
 
 
-def solve_blocks(problem: BlockProblem) -> Step:
-    """The answers of a batch; where there is none yet, the residual is above the tolerance."""
-    answer = run_blocks(problem)
-    if type(answer.residual) is float and answer.residual <= TOLERANCE:
-        return answer
+def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
+    """The kernel's answers, and others where theirs have a residual above the tolerance."""
     x, multipliers, residual = (np.asarray(part) for part in answer)
     if residual.max(initial=0.0) <= TOLERANCE:
         return answer
