@@ -24,15 +24,41 @@ SMALL = 8  # coordinates up to which a block's columns are centred before they a
 
 
 @compiled
-def add_row(data, indices, indptr, k, by, out):
-    """Add a multiple of a row of A."""
-    if indptr.size == 0:
-        row = part(data, k * out.size, out.size)
-        for i in range(row.size):
-            out[i] += by * row[i]
-    else:
-        for e in range(indptr[k], indptr[k + 1]):
-            out[indices[e]] += by * data[e]
+def add_rows(data, indices, indptr, rows, line, by, out, sizes, sized):
+    """Add the rows of A to `out`, each times a number in that line and `by`; and the sizes of all
+    terms to `sizes`, if they are wanted."""
+    n, p = rows.shape[1], out.size
+    if indptr.size > 0:
+        for k in range(n):
+            c = by * rows[line, k]
+            if c != 0.0:
+                for e in range(indptr[k], indptr[k + 1]):
+                    out[indices[e]] += c * data[e]
+                if sized:
+                    for e in range(indptr[k], indptr[k + 1]):
+                        sizes[indices[e]] += abs(c * data[e])
+        return
+    listed = words(address_of(rows[OPEN], 0), n)
+    count = 0
+    for k in range(n):
+        listed[count] = k
+        count += 1 if rows[line, k] != 0.0 else 0
+    for a in range(0, count, 4):
+        k1, k2 = listed[a], listed[min(a + 1, count - 1)]
+        k3, k4 = listed[min(a + 2, count - 1)], listed[min(a + 3, count - 1)]
+        c1, c2 = by * rows[line, k1], by * rows[line, k2] if a + 1 < count else 0.0
+        c3 = by * rows[line, k3] if a + 2 < count else 0.0
+        c4 = by * rows[line, k4] if a + 3 < count else 0.0
+        one, two, three, four = (
+            part(data, k1 * p, p), part(data, k2 * p, p), part(data, k3 * p, p),
+            part(data, k4 * p, p),
+        )  # fmt: skip
+        for i in range(p):
+            out[i] += (c1 * one[i] + c2 * two[i]) + (c3 * three[i] + c4 * four[i])
+        if sized:
+            for i in range(p):
+                s = abs(c1 * one[i]) + abs(c2 * two[i])
+                sizes[i] += s + (abs(c3 * three[i]) + abs(c4 * four[i]))
 
 
 @compiled

@@ -13,10 +13,10 @@ from coldq.compiled import batch_kernel, compiled, matrix, vector
 from coldq.compiled.calls import words
 from coldq.solver.constants import LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.block_pieces import (
-    ROUNDS, add_row, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
+    ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP,
+    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
     D, G, give_multipliers, list_moving, memory_of,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import (
@@ -38,6 +38,27 @@ def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
 
 
 @compiled
+def size_of_terms(data, indices, indptr, k, size, x, reach):
+    """What a row's value is judged by: the size given, of b, and of the terms of the row."""
+    p = x.size
+    own = 0.0
+    if indptr.size == 0:
+        row = part(data, k * p, p)
+        for i in range(p):
+            own = max(own, abs(x[i]) if row[i] != 0.0 else 0.0)
+        least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
+        for i in range(p):
+            size += abs(row[i]) * max(abs(x[i]), least)
+    else:
+        for e in range(indptr[k], indptr[k + 1]):
+            own = max(own, abs(x[indices[e]]) if data[e] != 0.0 else 0.0)
+        least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
+        for e in range(indptr[k], indptr[k + 1]):
+            size += abs(data[e]) * max(abs(x[indices[e]]), least)
+    return size
+
+
+@compiled
 def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, kind, rows, x):
     """The relative KKT residual of (x, mu, theta) as the iteration has it, then as it is judged.
 
@@ -45,52 +66,48 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
     sizes of its terms in W.
     """
     n, p = b.size, x.size
-    z, w = columns[Z], columns[W]
+    z, w, y = columns[Z], columns[W], columns[Y]
     largest = 0.0
     reach = 0.0
     for i in range(p):
-        z[i] = columns[Y, i]
-        w[i] = abs(columns[Y, i])
+        z[i] = y[i]
+        w[i] = abs(y[i])
         largest = max(largest, abs(x[i]))
-        reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
-    for k in range(n):
-        mu = rows[MU, k]
-        if mu != 0.0:
-            add_row(data, indices, indptr, k, -mu, z)
-            if indptr.size == 0:
-                row = part(data, k * p, p)
-                for i in range(p):
-                    w[i] += abs(mu * row[i])
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    w[indices[e]] += abs(mu * data[e])
+        reach = max(reach, min(max(-lower[i], upper[i]), abs(y[i]) + abs(center[i])))
+    add_rows(data, indices, indptr, rows, MU, -1.0, z, w, True)
     worst = 0.0
     judged = 0.0
     broken = 0.0
     for j in range(kind.size):
-        first, last = int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])
+        first = int(blocks[FIRST, j])
+        count = int(blocks[FIRST, j + 1]) - first
+        its_z, its_w, its_x = part(z, first, count), part(w, first, count), part(x, first, count)
+        low, high = part(lower, first, count), part(upper, first, count)
+        its_y, its_center = part(y, first, count), part(center, first, count)
         theta = blocks[THETA, j]
         over = -total[j]
         size = abs(total[j])
         scale = size
         own = 0.0
-        for i in range(first, last):
-            z[i] -= theta
-            w[i] += abs(theta)
-            off = abs(x[i] - min(max(z[i], lower[i]), upper[i]))
-            worst = max(worst, off / (w[i] + 1.0))
+        for i in range(count):
+            v = its_z[i] - theta
+            terms = its_w[i] + abs(theta)
+            off = abs(its_x[i] - min(max(v, low[i]), high[i]))
+            worst = max(worst, off / (terms + 1.0))
             broken += off
-            y = abs(columns[Y, i])
-            noise = NOISE * (w[i] - y) if lower[i] < z[i] and z[i] < upper[i] else 0.0
-            least = max(y + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
+            y_size = abs(its_y[i])
+            noise = NOISE * (terms - y_size) if low[i] < v and v < high[i] else 0.0
+            least = max(y_size + abs(its_center[i]) + abs(its_x[i]), LEAST_SIZE * largest)
             judged = max(judged, (off + noise) / max(least, TINY))
-            over += x[i]
-            own = max(own, abs(x[i]))
+            over += its_x[i]
+            own = max(own, abs(its_x[i]))
+            its_z[i] = v
+            its_w[i] = terms
         if kind[j] < math.inf and (over > 0.0 or (over < 0.0 and theta > kind[j])):
             least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
-            for i in range(first, last):
-                scale += max(abs(x[i]), X_FLOOR)
-                size += max(abs(x[i]), least)
+            for i in range(count):
+                scale += max(abs(its_x[i]), X_FLOOR)
+                size += max(abs(its_x[i]), least)
             worst = max(worst, abs(over) / max(scale, TINY))
             judged = max(judged, abs(over) / max(size, TINY))
     for k in range(n):
@@ -99,22 +116,10 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
         if (mu > lo and g < 0.0) or (mu < hi and g > 0.0):
             r = max(r, abs(g) / max(rows[SCALE, k], TINY))
             size = abs(b[k])
-            own = 0.0
-            row = part(data, k * p if indptr.size == 0 else 0, p)
-            if indptr.size == 0:
-                for i in range(p):
-                    own = max(own, abs(x[i]) if row[i] != 0.0 else 0.0)
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    own = max(own, abs(x[indices[e]]) if data[e] != 0.0 else 0.0)
-            least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
-            if indptr.size == 0:
-                for i in range(p):
-                    size += abs(row[i]) * max(abs(x[i]), least)
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    size += abs(data[e]) * max(abs(x[indices[e]]), least)
-            judged = max(judged, abs(g) / max(size, TINY))
+            # Its share is no larger than that of b alone: if that says nothing new, nor does it.
+            if not (abs(g) <= judged * size):
+                size = size_of_terms(data, indices, indptr, k, size, x, reach)
+                judged = max(judged, abs(g) / max(size, TINY))
         worst = max(worst, r)
         broken += r + g
     if not (broken - broken == 0.0):
@@ -165,8 +170,7 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         mu = min(max(start[r] * half, rows[LO, r]), rows[HI, r])
         rows[MU, r] = mu
         finite += 0.0 * mu + 0.0 * norm
-        if mu != 0.0:
-            add_row(data, indices, indptr, r, -mu, columns[Z])
+    add_rows(data, indices, indptr, rows, MU, -1.0, columns[Z], columns[Z], False)
     return finite == 0.0
 
 
@@ -235,6 +239,8 @@ def advance(data, indices, indptr, b, lower, upper, total, kind, columns, blocks
     w = columns[W]
     for i in range(lower.size):
         w[i] = 0.0
+    for k in range(b.size):
+        rows[STEP, k] = 0.0
     for a in range(m):
         k = int(rows[CHOSEN, a])
         d = rows[D, a]
@@ -245,10 +251,10 @@ def advance(data, indices, indptr, b, lower, upper, total, kind, columns, blocks
             limit = min(limit, rows[UP, a] / max(d, TINY))
         elif d < 0.0:
             limit = min(limit, rows[DOWN, a] / min(d, -TINY))
-        if d != 0.0:
-            add_row(data, indices, indptr, k, d, w)
+        rows[STEP, k] = d
     if not (start > 0.0):
         return 0.0
+    add_rows(data, indices, indptr, rows, STEP, 1.0, w, w, False)
     t = go_far(columns, blocks, lower, upper, total, kind, start, offset, noise, max(limit, 1.0))
     if t < math.inf:
         for a in range(m):
@@ -327,7 +333,8 @@ def solve_instance(
                 turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count, H
             )
         count, off = choose(rows, H, iteration, count)
-        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count, H, factor, answer, more, off) - ROUNDS, 0)
+        systems = pivot(rows, n, count, H, factor, answer, more, off)
+        blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
