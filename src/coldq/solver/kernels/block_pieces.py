@@ -7,9 +7,9 @@ or sparse by rows; that is turned once, and the curvature then costs its nonzero
 import math
 
 from coldq.compiled import (
-    address_of, compiled, eight, fused, gathered, hidden, put_lane,
+    address_of, compiled, eight, fused, gathered, hidden, inlined, put_lane,
 )  # fmt: skip
-from coldq.compiled.calls import words
+from coldq.compiled.calls import LOW_32, words
 from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, SOFT, STEP, UP, D, G,
@@ -20,6 +20,7 @@ from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tile
 NEARBY = 0.05  # of the terms of a row: no farther away is a step likely to be the last
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
+FEW = 8  # entries of a block that are listed, and the rows that go side by side
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 
 
@@ -101,7 +102,7 @@ def set_values(data, indices, indptr, b, x, rows):
 
 @compiled
 def turn(data, indices, indptr, data_to, index_to, pointer_to):
-    """The same matrix by columns."""
+    """The same matrix by columns; with each row comes its column, above the lowest 32 bits."""
     p = pointer_to.size - 1
     for i in range(p + 1):
         pointer_to[i] = 0
@@ -113,7 +114,7 @@ def turn(data, indices, indptr, data_to, index_to, pointer_to):
         for e in range(indptr[k], indptr[k + 1]):
             to = pointer_to[indices[e]]
             data_to[to] = data[e]
-            index_to[to] = k
+            index_to[to] = k + (indices[e] << 32)
             pointer_to[indices[e]] = to + 1
     for i in range(p, 0, -1):
         pointer_to[i] = pointer_to[i - 1]
@@ -168,73 +169,117 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
 
 
 @compiled
-def curvature_of_sparse(data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m, H):
-    """The same of a matrix by columns: STEP has a row's place or -1, OPEN a list of places, RHS
-    sums over a block, SLOPE a centred column."""
-    z = columns[Z]
+def curvature_of_sparse(
+    data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m, table, H
+):  # fmt: skip
+    """The same of a matrix by columns."""
+    z, free, place = columns[Z], columns[OLD], words(address_of(rows[STEP], 0), n)
+    for i in range(lower.size):
+        free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
     for k in range(n):
-        rows[STEP, k] = -1.0
+        place[k] = -1
     for a in range(m):
-        rows[STEP, int(rows[CHOSEN, a])] = a
+        place[int(rows[CHOSEN, a])] = a
         rows[SIDE, a] = 0.0
         rows[RHS, a] = 0.0
+        line = H[a]
         for c in range(m):
-            H[a, c] = 0.0
+            line[c] = 0.0
     for j in range(kind.size):
         held = kind[j] < 0.0 or (kind[j] == 0.0 and blocks[THETA, j] > 0.0)
-        first, last = int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])
-        free = 0
-        for i in range(first, last):
-            free += 1 if lower[i] < z[i] and z[i] < upper[i] else 0
-        if free < (2 if held else 1) or pointer[first] == pointer[last]:
+        first = int(blocks[FIRST, j])
+        size = int(blocks[FIRST, j + 1]) - first
+        begin, end = pointer[first], pointer[first + size]
+        if begin == end:
             continue
-        listed = 0
-        for i in range(first, last):
-            if lower[i] < z[i] and z[i] < upper[i]:
-                for e in range(pointer[i], pointer[i + 1]):
-                    a = int(rows[STEP, index[e]])
-                    if a >= 0:
-                        if rows[SIDE, a] == 0.0:
-                            rows[SIDE, a] = 1.0
-                            rows[OPEN, listed] = a
-                            listed += 1
-                        rows[RHS, a] += data[e]
-        if listed == 0:
+        its_free = part(free, first, size)
+        count = 0.0
+        for i in range(size):
+            count += its_free[i]
+        if count < (2.0 if held else 1.0):
             continue
-        centred = held and free <= SMALL
-        for i in range(first, last):
-            if not (lower[i] < z[i] and z[i] < upper[i]):
-                continue
-            if centred:
-                for u in range(listed):
-                    rows[SLOPE, u] = -rows[RHS, int(rows[OPEN, u])] / free
-                for e in range(pointer[i], pointer[i + 1]):
-                    for u in range(listed):
-                        if rows[OPEN, u] == rows[STEP, index[e]]:
-                            rows[SLOPE, u] += data[e]
-                for u in range(listed):
-                    for v in range(listed):
-                        H[int(rows[OPEN, u]), int(rows[OPEN, v])] += (
-                            rows[SLOPE, u] * rows[SLOPE, v]
-                        )
-            else:
-                for e in range(pointer[i], pointer[i + 1]):
-                    a = int(rows[STEP, index[e]])
-                    if a >= 0:
-                        for h in range(pointer[i], pointer[i + 1]):
-                            c = int(rows[STEP, index[h]])
-                            if c >= 0:
-                                H[a, c] += data[e] * data[h]
-        if held and not centred:
+        if end - begin > FEW or not add_few(
+            data, index, place, free, begin, end, 1.0 / count if held else 0.0, table, H
+        ):
+            add_block(data, index, pointer, first, size, its_free, count, held, place, rows, H)
+
+
+@inlined
+def add_few(data, index, place, free, begin, end, share, table, H):
+    """Add to H what a block has with few entries; False if two of them are in the same row.
+
+    Of these only a difference counts, which may be small.
+    """
+    few = 0
+    for e in range(begin, end):
+        own = words(address_of(index, e), 1)[0]
+        a = place[own & LOW_32]
+        table[few] = a
+        table[FEW + few] = e
+        few += 1 if a >= 0 and free[own >> 32] > 0.0 else 0
+    if few == 1:
+        entry = data[table[FEW]]
+        H[table[0], table[0]] += entry * entry * (1.0 - share)
+        return True
+    for u in range(few):
+        for v in range(u):
+            if table[u] == table[v]:
+                return False
+    for u in range(few):
+        entry, column, line = data[table[FEW + u]], index[table[FEW + u]] >> 32, H[table[u]]
+        for v in range(few):
+            same = 1.0 if index[table[FEW + v]] >> 32 == column else 0.0
+            line[table[v]] += entry * data[table[FEW + v]] * (same - share)
+    return True
+
+
+@compiled
+def add_block(data, index, pointer, first, size, free, count, held, place, rows, H):
+    """Add to H what any block has: OPEN has a list of places, RHS sums over the block, SLOPE a
+    centred column."""
+    listed = 0
+    for i in range(size):
+        if free[i] > 0.0:
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                a = place[index[e] & LOW_32]
+                if a >= 0:
+                    if rows[SIDE, a] == 0.0:
+                        rows[SIDE, a] = 1.0
+                        rows[OPEN, listed] = a
+                        listed += 1
+                    rows[RHS, a] += data[e]
+    centred = held and count <= SMALL
+    for i in range(size if listed > 0 else 0):
+        if not (free[i] > 0.0):
+            continue
+        if centred:
             for u in range(listed):
-                a = int(rows[OPEN, u])
+                rows[SLOPE, u] = -rows[RHS, int(rows[OPEN, u])] / count
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                for u in range(listed):
+                    if int(rows[OPEN, u]) == place[index[e] & LOW_32]:
+                        rows[SLOPE, u] += data[e]
+            for u in range(listed):
                 for v in range(listed):
-                    c = int(rows[OPEN, v])
-                    H[a, c] -= rows[RHS, a] * rows[RHS, c] / free
+                    H[int(rows[OPEN, u]), int(rows[OPEN, v])] += rows[SLOPE, u] * rows[SLOPE, v]
+        else:
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                a = place[index[e] & LOW_32]
+                if a >= 0:
+                    for h in range(pointer[first + i], pointer[first + i + 1]):
+                        c = place[index[h] & LOW_32]
+                        if c >= 0:
+                            H[a, c] += data[e] * data[h]
+    if held and not centred:
         for u in range(listed):
             a = int(rows[OPEN, u])
-            rows[SIDE, a] = 0.0
-            rows[RHS, a] = 0.0
+            for v in range(listed):
+                c = int(rows[OPEN, v])
+                H[a, c] -= rows[RHS, a] * rows[RHS, c] / count
+    for u in range(listed):
+        a = int(rows[OPEN, u])
+        rows[SIDE, a] = 0.0
+        rows[RHS, a] = 0.0
 
 
 @compiled

@@ -13,7 +13,7 @@ from coldq.compiled import batch_kernel, compiled, matrix, vector
 from coldq.compiled.calls import words
 from coldq.solver.constants import LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.block_pieces import (
-    ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
+    FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
@@ -34,7 +34,7 @@ def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
     h = padded(n)
     own = 2 * entries + p + 1 if sparse else h * (p + 1)
-    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 8 + own
+    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
 
 
 @compiled
@@ -289,8 +289,8 @@ def solve_instance(
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
     more = vector(own + 16 * h * h + 8 * h, h)
     own += 8 * (2 * h + 2) * h
-    table = words(own, 8)
-    own += 64
+    table = words(own, 2 * FEW)
+    own += 16 * FEW
     turned, index = vector(own, m), words(own + 8 * m, m)
     pointer = words(own + 16 * m, p + 1 if q > 0 else 0)
     if not begin(
@@ -330,8 +330,9 @@ def solve_instance(
             if iteration == 0:
                 turn(data, indices, indptr, turned, index, pointer)
             curvature_of_sparse(
-                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count, H
-            )
+                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count,
+                table, H,
+            )  # fmt: skip
         count, off = choose(rows, H, iteration, count)
         systems = pivot(rows, n, count, H, factor, answer, more, off)
         blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
@@ -359,7 +360,7 @@ def simplices_step(sizes, at):
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
     h = padded(n)
     own = 2 * m + p + 1 if q > 0 else h * (p + 1)
-    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 8 + own
+    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
         return math.nan
