@@ -331,13 +331,15 @@ def pivot(rows, n, m, H, L, answer, more, off):
                 count += 1
             else:
                 rows[STEP, k] = rows[DOWN, k] if rows[SIDE, k] < 0.0 else rows[UP, k]
+        right = rows[RHS]
         for k in range(m):
-            s = 0.0
-            if count < m:
-                for c in range(m):
-                    s += H[k, c] * rows[STEP, c]
-            rows[RHS, k] = rows[GAIN, k] - s
+            right[k] = rows[GAIN, k]
             rows[D, k] = rows[STEP, k]
+        for c in range(m):
+            if rows[STEP, c] != 0.0:
+                line, step = H[c], rows[STEP, c]
+                for k in range(m):
+                    right[k] -= line[k] * step
         solve_tiles(
             address_of(H[0], 0), L, h, order, count, m, rows[RHS], address_of(answer, 0)
         )
@@ -354,9 +356,9 @@ def pivot(rows, n, m, H, L, answer, more, off):
                     rows[SIDE, k] = 1.0
                     ended = False
             else:
-                slope = rows[GAIN, k]
+                slope, line, d = rows[GAIN, k], H[k], rows[D]
                 for a in range(m):
-                    slope -= H[k, a] * rows[D, a]
+                    slope -= line[a] * d[a]
                 if side * slope < 0.0:
                     rows[SIDE, k] = 0.0
                     ended = False

@@ -27,6 +27,7 @@ from coldq.solver.kernels.tiles import padded
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
 EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
+HASTY = 8  # rows: with more, the first step is one that costs little
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
 
@@ -186,6 +187,21 @@ def set_constants(rows, n):
 
 
 @compiled
+def hurry(rows, m):
+    """Set the first step, from multipliers that nobody chose: each row's as if it were alone.
+
+    A piece so far away says little of where to go; its curvature would cost more than that.
+    """
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        rows[GAIN, a] = rows[G, k]
+        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        d = rows[G, k] / rows[NORM, k]
+        rows[D, a] = min(max(d, rows[DOWN, a]), rows[UP, a])
+
+
+@compiled
 def choose(rows, H, iteration, m):
     """Choose among the rows that should move, and set the piece that they have."""
     off = 0.0
@@ -298,6 +314,9 @@ def solve_instance(
         columns, blocks, starts, total, kind, rows,
     ):  # fmt: skip
         return math.nan
+    started = False
+    for r in range(n):
+        started = started or start[r] != 0.0
     t = 0.0
     fresh = 0
     judged = math.inf
@@ -321,21 +340,24 @@ def solve_instance(
             fresh += 1
             t = 0.0
             continue
-        if q == 0:
-            curvature_of_dense(
-                data, lower, upper, columns, blocks, kind, rows, count, free,
-                table, own, H,
-            )  # fmt: skip
+        if iteration == 0 and q > 0:
+            turn(data, indices, indptr, turned, index, pointer)
+        if iteration == 0 and count > HASTY and not started:
+            hurry(rows, count)
         else:
-            if iteration == 0:
-                turn(data, indices, indptr, turned, index, pointer)
-            curvature_of_sparse(
-                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count,
-                table, H,
-            )  # fmt: skip
-        count, off = choose(rows, H, iteration, count)
-        systems = pivot(rows, n, count, H, factor, answer, more, off)
-        blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
+            if q == 0:
+                curvature_of_dense(
+                    data, lower, upper, columns, blocks, kind, rows, count, free,
+                    table, own, H,
+                )  # fmt: skip
+            else:
+                curvature_of_sparse(
+                    turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count,
+                    table, H,
+                )  # fmt: skip
+            count, off = choose(rows, H, iteration, count)
+            systems = pivot(rows, n, count, H, factor, answer, more, off)
+            blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
