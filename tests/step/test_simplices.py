@@ -206,3 +206,15 @@ def test_what_is_not_a_sum_of_blocks_is_none() -> None:
         assert X.blocks is None
         assert coldq.Product(X, coldq.Simplex(2)).blocks is None
     assert coldq.Box(0.0, 1.0, dim=2).blocks is None
+
+
+def test_sparse_hard_rows_have_the_price_that_a_steep_loss_makes() -> None:
+    p, steep = 3, 1e10
+    A, b = sparse.csr_array(np.tile(np.eye(p), (20, 1))), np.full(60, 2.0)
+    b[0] = 0.1  # x_0 <= 0.1, where the loss would have it 1; the others say nothing
+    g, center = coldq.SparseAffine(A, b), np.full(p, 1.0 / p)
+    loss, X = [-steep, 0.0, 0.0], coldq.Simplex(p)
+    step = coldq.penalised_step(center, loss, 1.0, INF, g, X, floor=np.zeros(60))
+    np.testing.assert_allclose(step.x, [0.1, 0.45, 0.45], rtol=1e-9)
+    price = steep + 2.0 * (1.0 / p - 0.1) + 2.0 * (0.45 - 1.0 / p)
+    np.testing.assert_allclose(step.multipliers[0], price, rtol=1e-9)

@@ -231,12 +231,15 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
     huge one is no price for anybody. Those of independent rows are no larger than they must be.
     """
-    from coldq.solver.extended import solve_extended
+    from coldq.solver.extended import MANY, solve_extended
 
     x, multipliers, residual = (np.array(a) for a in answer)
     huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
     for where, one in members(problem, huge):
-        again = solve_extended(one)
+        rows, p = one.A.shape
+        if isinstance(one.A, SparseRows) and (min(rows, p) > MANY or rows * p > MUCH_DENSE):
+            continue
+        again = solve_extended(as_dense(one))
         smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
         if again.residual <= TOLERANCE and smaller:
             x[where], multipliers[where], residual[where] = again[:3]

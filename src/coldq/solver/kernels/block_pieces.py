@@ -17,7 +17,7 @@ from coldq.solver.kernels.piece import (
 from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
 from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
 
-NEARBY = 0.05  # of the terms of a row: no farther away is a step likely to be the last
+NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 FEW = 8  # entries of a block that are listed, and the rows that go side by side
