@@ -238,7 +238,9 @@ def thirds(typingctx, address, like):
 
     def codegen(context, builder, sig, args):
         if not isinstance(like, Lanes):
-            parts = [builder.load(_place(builder, like, args[0], WORD(k)), align=8) for k in (0, 1, 2)]
+            parts = [
+                builder.load(_place(builder, like, args[0], WORD(k)), align=8) for k in (0, 1, 2)
+            ]
             return context.make_tuple(builder, kind, parts)
         whole = ir.VectorType(NUMBER, 3 * like.count)
         found = builder.load(builder.inttoptr(args[0], whole.as_pointer()), align=8)

@@ -26,6 +26,7 @@ from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
+FEWER_STEPS = np.array(24.0)  # where rows outnumber coordinates, and more are seldom of use
 FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
 NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
@@ -137,18 +138,18 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 def run_blocks(problem: BlockProblem) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    size = memory_for(
-        b.shape[-1], center.shape[-1], len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0
-    )
+    n, p = b.shape[-1], center.shape[-1]
+    steps = FEWER_STEPS if n >= p and n + p > FEW else STEPS
+    size = memory_for(n, p, len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0)
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
         x, multipliers = empty(center.shape), empty(b.shape)
         try:
-            residual = simplices_step()(*problem, STEPS, scratch(size), x, multipliers, None)
+            residual = simplices_step()(*problem, steps, scratch(size), x, multipliers, None)
         except TypeError:
             raise DoNotFit from None
         return new_tuple(Step, (x, multipliers, residual))
-    cores, shapes = (*problem.cores, 0), (center.shape[-1:], b.shape[-1:], ())
-    return Step(*run_batch(simplices_step(), (*problem, STEPS), cores, shapes, size))
+    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
+    return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
@@ -272,6 +273,8 @@ class RowsAndSums:
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         A, n, flow = self.A, self.n, 1.0 / stiff
+        if isinstance(A, np.ndarray) and 2 * n > self.p:
+            return self.factored_by_columns(weight, stiff)
         through = np.add.reduceat(flow, self.start)
         share = np.zeros(self.start.size)
         share[self.summed] = 1.0 / (1.0 / (weight[n:] + TINY) + through[self.summed])
@@ -304,5 +307,30 @@ class RowsAndSums:
             if n == 0:
                 return first
             return first - inner(dpotrs(factor, A @ first, lower=1)[0] @ A)
+
+        return solve
+
+    def factored_by_columns(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+        """The same where there are not many more coordinates than rows: by a factor of p by p for the rows,
+        and then for the sums by one of as many as there are."""
+        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
+
+        n, sums = self.n, np.zeros((self.summed.size, self.p))
+        place = np.full(self.start.size, -1)
+        place[self.summed] = np.arange(self.summed.size)
+        here = np.flatnonzero(place[self.block] >= 0)
+        sums[place[self.block[here]], here] = 1.0
+        scaled = self.A * np.sqrt(weight[:n])[:, None]
+        M = scaled.T @ scaled
+        M.ravel()[:: self.p + 1] += stiff
+        factor, _ = dpotrf(M.T, lower=1)
+        pulled = dpotrs(factor, sums.T, lower=1)[0]
+        S = sums @ pulled
+        S.ravel()[:: len(S) + 1] += 1.0 / (weight[n:] + TINY)
+        small, _ = dpotrf(S.T, lower=1)
+
+        def solve(right: Array) -> Array:
+            first = dpotrs(factor, right, lower=1)[0]
+            return first - pulled @ dpotrs(small, sums @ first, lower=1)[0]
 
         return solve

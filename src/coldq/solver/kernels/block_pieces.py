@@ -340,9 +340,7 @@ def pivot(rows, n, m, H, L, answer, more, off):
                 line, step = H[c], rows[STEP, c]
                 for k in range(m):
                     right[k] -= line[k] * step
-        solve_tiles(
-            address_of(H[0], 0), L, h, order, count, m, rows[RHS], address_of(answer, 0)
-        )
+        solve_tiles(address_of(H[0], 0), L, h, order, count, m, rows[RHS], address_of(answer, 0))
         for c in range(count):
             rows[D, order[c]] = answer[c]
         ended = True
