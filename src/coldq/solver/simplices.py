@@ -273,7 +273,7 @@ class RowsAndSums:
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         A, n, flow = self.A, self.n, 1.0 / stiff
-        if isinstance(A, np.ndarray) and 2 * n > self.p:
+        if isinstance(A, np.ndarray) and 2 * n > self.p >= 4 * self.summed.size:
             return self.factored_by_columns(weight, stiff)
         through = np.add.reduceat(flow, self.start)
         share = np.zeros(self.start.size)
@@ -311,8 +311,8 @@ class RowsAndSums:
         return solve
 
     def factored_by_columns(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
-        """The same where there are not many more coordinates than rows: by a factor of p by p for the rows,
-        and then for the sums by one of as many as there are."""
+        """The same where rows are many and sums are few: by a factor of p by p for the rows, and
+        then for the sums by one of as many as there are."""
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         n, sums = self.n, np.zeros((self.summed.size, self.p))
