@@ -142,7 +142,7 @@ def run_blocks(problem: BlockProblem) -> Step:
     steps = FEWER_STEPS if n >= p and n + p > FEW else STEPS
     size = memory_for(n, p, len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0)
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
-        x, multipliers = empty(center.shape), empty(b.shape)
+        x, multipliers = empty(p), empty(n)
         try:
             residual = simplices_step()(*problem, steps, scratch(size), x, multipliers, None)
         except TypeError:

@@ -146,6 +146,7 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
             inside = low[i] < at[i] and at[i] < high[i]
             count += more if inside else 0.0
             f += 1 if inside else 0
+        f -= 1 if count == 1.0 else 0  # one alone has no difference to any
     width = 0
     for c in range(f):
         nth = own[c]
