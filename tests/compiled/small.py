@@ -23,9 +23,11 @@ from coldq.compiled import (
     matrix,
     parts_from,
     put_lane,
+    put_thirds,
     scattered,
     smaller,
     spread,
+    thirds,
     turned,
     vector,
     width,
@@ -165,3 +167,15 @@ def there_and_back(sizes, at):
         put_lane(at[1], i, gathered(at[3], i, like))
         scattered(at[3] + 8 * m, i, lane_at(at[1], i, like))
     return 1.0 * width(like) + width(0.0)
+
+
+@batch_kernel("(p)->(p),(p)")
+def in_thirds(sizes, at):
+    """Numbers in threes, the first ones doubled and the others swapped: by lanes, and by one."""
+    for i in range(0, sizes[0], 12):
+        first, second, third = thirds(at[0] + 8 * i, four())
+        put_thirds(at[1] + 8 * i, first + first, third, second)
+    for i in range(0, sizes[0], 3):
+        first, second, third = thirds(at[0] + 8 * i, 0.0)
+        put_thirds(at[2] + 8 * i, first + first, third, second)
+    return 0.0

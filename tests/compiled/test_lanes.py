@@ -53,3 +53,11 @@ def test_lines_are_gathered_into_lanes_and_scattered_again() -> None:
     assert small.there_and_back()(lines, lanes, back) == 9.0  # eight lanes, and one
     np.testing.assert_array_equal(lanes, lines.T)
     np.testing.assert_array_equal(back, lines)
+
+
+def test_numbers_in_threes_are_taken_apart_and_put_together() -> None:
+    numbers, lanes, alone = RNG.normal(size=24), np.empty(24), np.empty(24)
+    small.in_thirds()(numbers, lanes, alone)
+    first, second, third = numbers.reshape(-1, 3).T
+    np.testing.assert_array_equal(lanes, np.stack([2.0 * first, third, second], axis=1).ravel())
+    np.testing.assert_array_equal(alone, lanes)

@@ -11,7 +11,7 @@ import scipy.linalg  # noqa: F401 (has a BLAS of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import coldq
-from coldq.solver import large
+from coldq.solver import interior_point
 from coldq.solver.blas import LARGE, SMALL, on_one_thread
 
 MIDDLE = (np.ones((40, 100)), "a name")
@@ -57,17 +57,17 @@ def test_the_threads_come_back_after_an_error() -> None:
     assert seen_inside(MIDDLE) == {1}
 
 
-@pytest.mark.parametrize("X", [coldq.Box(0.0, 5.0, dim=60)])
+@pytest.mark.parametrize("X", [coldq.Box(0.0, 5.0, dim=60), coldq.Simplex(60)])
 def test_a_step_with_many_rows_that_clash_is_taken_on_one_thread(
     X: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, curvature = set(), large.curvature
+    seen, factored = set(), interior_point.factored
 
     def looking(*given: Any) -> Any:
         seen.update(threads())
-        return curvature(*given)
+        return factored(*given)
 
-    monkeypatch.setattr("coldq.solver.interior_point.curvature", looking)
+    monkeypatch.setattr(interior_point, "factored", looking)
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((120, 60)), rng.standard_normal(120) - 1.0
     coldq.penalised_step(np.zeros(60), np.ones(60), 1.0, 50.0, coldq.Affine(A, b), X)

@@ -81,6 +81,9 @@ put_lane: Any = Special("put_lane")  # put_lane(address, i, value)
 # In a table of addresses, one for each lane, what is behind them.
 gathered: Any = Special("gathered")  # gathered(table, i, like): the i-th numbers there
 scattered: Any = Special("scattered")  # scattered(table, i, value): put them there
+# Numbers that come in threes, one after another: all first ones, all second ones, all third ones.
+thirds: Any = Special("thirds")  # thirds(address, like): three of them, as wide as `like`
+put_thirds: Any = Special("put_thirds")  # put_thirds(address, first, second, third)
 fused: Any = Special("fused")  # fused(a, b, c): a b + c, rounded once where the processor does so
 without: Any = Special("without")  # without(a, b, c): c - a b, likewise
 larger: Any = Special("larger")  # larger(a, b): b if b > a else a

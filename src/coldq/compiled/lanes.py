@@ -228,6 +228,55 @@ def put_lane(typingctx, address, index, value):
     return types.void(address, index, value), codegen
 
 
+# Numbers that come in threes: all first ones, all second ones, all third ones
+
+
+@intrinsic
+def thirds(typingctx, address, like):
+    """Three numbers for each lane, which stand one after another."""
+    kind = types.UniTuple(like, 3)
+
+    def codegen(context, builder, sig, args):
+        if not isinstance(like, Lanes):
+            parts = [
+                builder.load(_place(builder, like, args[0], WORD(k)), align=8) for k in (0, 1, 2)
+            ]
+            return context.make_tuple(builder, kind, parts)
+        whole = ir.VectorType(NUMBER, 3 * like.count)
+        found = builder.load(builder.inttoptr(args[0], whole.as_pointer()), align=8)
+        parts = [
+            _shuffled(builder, found, found, [k + 3 * lane for lane in range(like.count)])
+            for k in (0, 1, 2)
+        ]
+        return context.make_tuple(builder, kind, parts)
+
+    return kind(address, like), codegen
+
+
+@intrinsic
+def put_thirds(typingctx, address, first, second, third):
+    def codegen(context, builder, sig, args):
+        if not isinstance(first, Lanes):
+            for k, value in enumerate(args[1:]):
+                builder.store(value, _place(builder, first, args[0], WORD(k)), align=8)
+            return context.get_dummy_value()
+        n = first.count
+        both = _shuffled(builder, args[1], args[2], list(range(2 * n)))
+        rest = _shuffled(builder, args[3], args[3], list(range(2 * n)))
+        mixed = [k * n + lane for lane in range(n) for k in (0, 1, 2)]
+        whole = _shuffled(builder, both, rest, mixed)
+        builder.store(whole, builder.inttoptr(args[0], whole.type.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(address, first, second, third), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
+    """Numbers of a and then b, by their places."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+    return builder.shuffle_vector(a, b, mask)
+
+
 def _each(builder: Any, kind: Any, table: Any, index: Any) -> Iterator[tuple[int, Any]]:
     """For each lane where its numbers are, by the addresses in a table, and its place there."""
     for lane in range(kind.count if isinstance(kind, Lanes) else 1):
@@ -355,6 +404,8 @@ SPECIALS = {
     "put_lane": put_lane,
     "gathered": gathered,
     "scattered": scattered,
+    "thirds": thirds,
+    "put_thirds": put_thirds,
     "spread": spread,
     "four": _zeros(4),
     "eight": _zeros(8),

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy import empty
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HALF, new_tuple, zeros_of
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.simplices import scratch_size, simplices_step
@@ -25,11 +27,13 @@ from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
+FEWER_STEPS = np.array(24.0)  # where rows outnumber coordinates, and more are seldom of use
 FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
 NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
+memory_for = lru_cache(1024)(scratch_size)
 
 
 class Blocks(NamedTuple):
@@ -135,47 +139,51 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 def run_blocks(problem: BlockProblem) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    size = scratch_size(
-        b.shape[-1], center.shape[-1], len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0
-    )
+    n, p = b.shape[-1], center.shape[-1]
+    steps = FEWER_STEPS if n >= p and n + p > FEW else STEPS
+    size = memory_for(n, p, len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0)
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
-        x, multipliers = empty(center.shape), empty(b.shape)
+        x, multipliers = empty(p), empty(n)
         try:
-            residual = simplices_step()(*problem, STEPS, scratch(size), x, multipliers, None)
+            residual = simplices_step()(*problem, steps, scratch(size), x, multipliers, None)
         except TypeError:
             raise DoNotFit from None
         return new_tuple(Step, (x, multipliers, residual))
-    cores, shapes = (*problem.cores, 0), (center.shape[-1:], b.shape[-1:], ())
-    return Step(*run_batch(simplices_step(), (*problem, STEPS), cores, shapes, size))
+    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
+    return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
     if y.ndim == 1:  # as below, without what a batch needs
-        x, memory = empty(p), scratch(scratch_size(0, p, len(blocks.start), 0, False))
+        x, memory = empty(p), scratch(memory_for(0, p, len(blocks.start), 0, False))
         given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
         return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
     return run_blocks(BlockProblem._make(given))
 
 
-def solve_blocks(problem: BlockProblem) -> Step:
-    """The answers of a batch; where there is none yet, the residual is above the tolerance."""
-    answer = run_blocks(problem)
-    if type(answer.residual) is float and answer.residual <= TOLERANCE:
-        return answer
+def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
+    """The kernel's answers, and others where theirs have a residual above the tolerance."""
     x, multipliers, residual = (np.asarray(part) for part in answer)
     if residual.max(initial=0.0) <= TOLERANCE:
         return answer
     for where, one in members(problem, residual > TOLERANCE):
-        for guess in guesses(one):
-            again = run_blocks(one._replace(guess=guess))
-            if again.residual < residual[where]:
-                x[where], multipliers[where], residual[where] = again
-            if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
-                break
+        found = Step(x[where], multipliers[where], residual[where])
+        x[where], multipliers[where], residual[where] = best_of_guesses(one, found)
     return Step(x, multipliers, residual)
+
+
+@on_one_thread
+def best_of_guesses(one: BlockProblem, best: Step) -> Step:
+    """The kernel's best answer of one instance, from other starts."""
+    for guess in guesses(one):
+        again = run_blocks(one._replace(guess=guess))
+        best = again if again.residual < best.residual else best
+        if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
+            break
+    return best
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
@@ -273,6 +281,8 @@ class RowsAndSums:
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         A, n, flow = self.A, self.n, 1.0 / stiff
+        if isinstance(A, np.ndarray) and 2 * n > self.p >= 4 * self.summed.size:
+            return self.factored_by_columns(weight, stiff)
         through = np.add.reduceat(flow, self.start)
         share = np.zeros(self.start.size)
         share[self.summed] = 1.0 / (1.0 / (weight[n:] + TINY) + through[self.summed])
@@ -305,5 +315,30 @@ class RowsAndSums:
             if n == 0:
                 return first
             return first - inner(dpotrs(factor, A @ first, lower=1)[0] @ A)
+
+        return solve
+
+    def factored_by_columns(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+        """The same where rows are many and sums are few: by a factor of p by p for the rows, and
+        then for the sums by one of as many as there are."""
+        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
+
+        n, sums = self.n, np.zeros((self.summed.size, self.p))
+        place = np.full(self.start.size, -1)
+        place[self.summed] = np.arange(self.summed.size)
+        here = np.flatnonzero(place[self.block] >= 0)
+        sums[place[self.block[here]], here] = 1.0
+        scaled = self.A * np.sqrt(weight[:n])[:, None]
+        M = scaled.T @ scaled
+        M.ravel()[:: self.p + 1] += stiff
+        factor, _ = dpotrf(M.T, lower=1)
+        pulled = dpotrs(factor, sums.T, lower=1)[0]
+        S = sums @ pulled
+        S.ravel()[:: len(S) + 1] += 1.0 / (weight[n:] + TINY)
+        small, _ = dpotrf(S.T, lower=1)
+
+        def solve(right: Array) -> Array:
+            first = dpotrs(factor, right, lower=1)[0]
+            return first - pulled @ dpotrs(small, sums @ first, lower=1)[0]
 
         return solve

@@ -32,9 +32,9 @@ from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain
 from coldq.solver.answer import Step
-from coldq.solver.cascade import solve_affine
+from coldq.solver.cascade import new_tuple, solve_affine
 from coldq.solver.problem import HINGE, DoNotFit
-from coldq.step.affine import solve_rows, solve_sparse, solve_unconstrained
+from coldq.step.affine import solve_on_blocks, solve_rows, solve_sparse, solve_unconstrained
 from coldq.step.convex import solve_convex, solve_stacked
 from coldq.step.log_capacity import solve_log_capacity
 from coldq.step.max_affine import solve_max_affine
@@ -77,6 +77,9 @@ def solve(
                 center, gradient, alpha, weights, floor, constraint.A, constraint.b, domain.lower,
                 domain.upper,
             )  # fmt: skip
+        elif type(constraint) is Affine and getattr(domain, "blocks", None) is not None:
+            slot = new_tuple(Slot, (center, gradient, alpha, weights, floor, constraint, domain))
+            step = solve_on_blocks(slot, constraint.A, slot.domain.blocks)
         else:
             expected: Any = getattr(constraint, "for_step", None)  # of a learner that looks ahead
             if expected is not None:

@@ -37,8 +37,9 @@ from coldq.solver.simplices import (
     BlockProblem,
     Blocks,
     entries_of,
+    improve_blocks,
     prices_of_sums,
-    solve_blocks,
+    run_blocks,
 )
 from coldq.solver.sparse import SparseRows
 from coldq.step.slot import Slot
@@ -91,11 +92,23 @@ def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
         raise DoNotFit
     zeros = zeros_of(n)
     low = zeros if floor is HINGE else np.asarray(floor)
-    on_blocks = BlockProblem(
+    on_blocks = new_tuple(BlockProblem, (
         center, gradient, alpha, low, weights, zeros, *entries_of(A), constraint.b, box.lower,
         box.upper, *blocks,
-    )  # fmt: skip
-    step = solve_blocks(on_blocks)
+    ))  # fmt: skip
+    step = run_blocks(on_blocks)
+    if floor is HINGE and type(step[2]) is float and step[2] <= TOLERANCE:
+        return step
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return better_on_blocks(slot, A, blocks, on_blocks, step)
+
+
+def better_on_blocks(
+    slot: Slot, A: Any, blocks: Blocks, on_blocks: BlockProblem, step: Step
+) -> Step:
+    """What the kernel found, and more where that is not enough."""
+    n, floor = A.shape[-2], slot.floor
+    step = improve_blocks(on_blocks, step)
     if floor is HINGE and type(step.residual) is float:
         return step
     x, multipliers, residual = step

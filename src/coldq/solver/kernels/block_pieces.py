@@ -6,52 +6,103 @@ or sparse by rows; that is turned once, and the curvature then costs its nonzero
 
 import math
 
-from coldq.compiled import compiled, matrix
-from coldq.solver.constants import X_FLOOR
-from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, HESSIAN, OPEN, RHS, SCALE, SIDE, SLOPE, STEP, UP, D, G,
+from coldq.compiled import (
+    address_of, compiled, eight, fused, gathered, hidden, inlined, put_lane,
 )  # fmt: skip
-from coldq.solver.kernels.thresholds import FIRST, NTH, SHARE, THETA, Z, part
+from coldq.compiled.calls import LOW_32, words
+from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
+from coldq.solver.kernels.piece import (
+    CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, SOFT, STEP, UP, D, G,
+)  # fmt: skip
+from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
+from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
 
+NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
+REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
+FEW = 8  # entries of a block that are listed, and the rows that go side by side
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 
 
 @compiled
-def add_row(data, indices, indptr, k, by, out):
-    """Add a multiple of a row of A."""
-    if indptr.size == 0:
-        row = part(data, k * out.size, out.size)
-        for i in range(row.size):
-            out[i] += by * row[i]
-    else:
-        for e in range(indptr[k], indptr[k + 1]):
-            out[indices[e]] += by * data[e]
+def add_rows(data, indices, indptr, rows, line, by, out, sizes, sized):
+    """Add the rows of A to `out`, each times a number in that line and `by`; and the sizes of all
+    terms to `sizes`, if they are wanted."""
+    n, p = rows.shape[1], out.size
+    if indptr.size > 0:
+        for k in range(n):
+            c = by * rows[line, k]
+            if c != 0.0:
+                for e in range(indptr[k], indptr[k + 1]):
+                    out[indices[e]] += c * data[e]
+                if sized:
+                    for e in range(indptr[k], indptr[k + 1]):
+                        sizes[indices[e]] += abs(c * data[e])
+        return
+    listed = words(address_of(rows[OPEN], 0), n)
+    count = 0
+    for k in range(n):
+        listed[count] = k
+        count += 1 if rows[line, k] != 0.0 else 0
+    for a in range(0, count, 4):
+        k1, k2 = listed[a], listed[min(a + 1, count - 1)]
+        k3, k4 = listed[min(a + 2, count - 1)], listed[min(a + 3, count - 1)]
+        c1, c2 = by * rows[line, k1], by * rows[line, k2] if a + 1 < count else 0.0
+        c3 = by * rows[line, k3] if a + 2 < count else 0.0
+        c4 = by * rows[line, k4] if a + 3 < count else 0.0
+        one, two, three, four = (
+            part(data, k1 * p, p), part(data, k2 * p, p), part(data, k3 * p, p),
+            part(data, k4 * p, p),
+        )  # fmt: skip
+        for i in range(p):
+            out[i] += (c1 * one[i] + c2 * two[i]) + (c3 * three[i] + c4 * four[i])
+        if sized:
+            for i in range(p):
+                s = abs(c1 * one[i]) + abs(c2 * two[i])
+                sizes[i] += s + (abs(c3 * three[i]) + abs(c4 * four[i]))
 
 
 @compiled
 def set_values(data, indices, indptr, b, x, rows):
     """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
-    p = x.size
-    for k in range(b.size):
-        value = 0.0
-        size = 0.0
-        if indptr.size == 0:
-            row = part(data, k * p, p)
-            for i in range(p):
-                value += row[i] * x[i]
-                size += abs(row[i]) * max(abs(x[i]), X_FLOOR)
-        else:
+    n, p = b.size, x.size
+    if indptr.size > 0:
+        for k in range(n):
+            value = 0.0
+            size = 0.0
             for e in range(indptr[k], indptr[k + 1]):
-                value += data[e] * x[indices[e]]
-                size += abs(data[e]) * max(abs(x[indices[e]]), X_FLOOR)
-        rows[G, k] = value - b[k]
-        rows[SCALE, k] = size + abs(b[k])
+                own = x[hidden(indices[e])]  # one by one: processors gather slowly
+                value += data[e] * own
+                size += abs(data[e]) * max(abs(own), X_FLOOR)
+            rows[G, k] = value - b[k]
+            rows[SCALE, k] = size + abs(b[k])
+        return
+    for k in range(0, n, 4):  # four at a time, with the last ones again at the end
+        first = max(min(k, n - 4), 0)
+        second, third, fourth = min(first + 1, n - 1), min(first + 2, n - 1), min(first + 3, n - 1)
+        one, two = part(data, first * p, p), part(data, second * p, p)
+        three, four = part(data, third * p, p), part(data, fourth * p, p)
+        g1 = g2 = g3 = g4 = 0.0
+        s1 = s2 = s3 = s4 = 0.0
+        for i in range(p):
+            size = max(abs(x[i]), X_FLOOR)
+            g1 += one[i] * x[i]
+            g2 += two[i] * x[i]
+            g3 += three[i] * x[i]
+            g4 += four[i] * x[i]
+            s1 += abs(one[i]) * size
+            s2 += abs(two[i]) * size
+            s3 += abs(three[i]) * size
+            s4 += abs(four[i]) * size
+        rows[G, first], rows[SCALE, first] = g1 - b[first], s1 + abs(b[first])
+        rows[G, second], rows[SCALE, second] = g2 - b[second], s2 + abs(b[second])
+        rows[G, third], rows[SCALE, third] = g3 - b[third], s3 + abs(b[third])
+        rows[G, fourth], rows[SCALE, fourth] = g4 - b[fourth], s4 + abs(b[fourth])
 
 
 @compiled
 def turn(data, indices, indptr, data_to, index_to, pointer_to):
-    """The same matrix by columns."""
+    """The same matrix by columns; with each row comes its column, above the lowest 32 bits."""
     p = pointer_to.size - 1
     for i in range(p + 1):
         pointer_to[i] = 0
@@ -63,7 +114,7 @@ def turn(data, indices, indptr, data_to, index_to, pointer_to):
         for e in range(indptr[k], indptr[k + 1]):
             to = pointer_to[indices[e]]
             data_to[to] = data[e]
-            index_to[to] = k
+            index_to[to] = k + (indices[e] << 32)
             pointer_to[indices[e]] = to + 1
     for i in range(p, 0, -1):
         pointer_to[i] = pointer_to[i - 1]
@@ -71,191 +122,228 @@ def turn(data, indices, indptr, data_to, index_to, pointer_to):
 
 
 @compiled
-def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free, B_):
+def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free, table, B, H):
     """The piece's Hessian of the chosen rows, by their free entries, centred in every block.
 
     Of f free coordinates with a fixed sum f - 1 differences are left, Helmert's: that of the j-th
-    to the mean of those before it, times the root of j / (j + 1). NTH has j, and -1 where no sum is
-    fixed; SHARE that root over j.
+    to the mean of those before it, times the root of j / (j + 1). OWN has what the j-th counts in
+    that and OLD what those before it count, OWN being 0 where there is none before it. B has a
+    difference in each line, of all chosen rows.
     """
     z, p = columns[Z], lower.size
-    nth, share = columns[NTH], columns[SHARE]
+    old, own = columns[OLD], columns[OWN]
     f = 0
-    width = 0
     for j in range(kind.size):
         held = kind[j] < 0.0 or (kind[j] == 0.0 and blocks[THETA, j] > 0.0)
-        count = 0.0
-        for i in range(int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])):
-            if lower[i] < z[i] and z[i] < upper[i]:
-                free[f] = i
-                nth[f] = count if held else -1.0
-                share[f] = 1.0 / math.sqrt(count * (count + 1.0)) if held and count > 0.0 else 1.0
-                width += 0 if held and count == 0.0 else 1
-                f += 1
-                count += 1.0
-    B = matrix(B_, m, width + 1)
-    for a in range(0, m, 2):  # two at a time, the last one perhaps twice
-        row = part(data, int(rows[CHOSEN, a]) * p, p)
-        next_row = part(data, int(rows[CHOSEN, min(a + 1, m - 1)]) * p, p)
-        own, next_own = B[a], B[min(a + 1, m - 1)]
-        at = 0
-        total = 0.0
-        next_total = 0.0
+        count = 0.0 if held else -1.0
+        more = 1.0 if held else 0.0
+        first = int(blocks[FIRST, j])
+        size = int(blocks[FIRST, j + 1]) - first
+        at, low, high = part(z, first, size), part(lower, first, size), part(upper, first, size)
+        for i in range(size):
+            free[f] = first + i
+            own[f] = count
+            inside = low[i] < at[i] and at[i] < high[i]
+            count += more if inside else 0.0
+            f += 1 if inside else 0
+        f -= 1 if count == 1.0 else 0  # one alone has no difference to any
+    width = 0
+    for c in range(f):
+        nth = own[c]
+        root = 1.0 / math.sqrt(max(nth * (nth + 1.0), 1.0))
+        old[c] = root if nth > 0.0 else 0.0
+        own[c] = -nth * root
+        width += 1 if nth != 0.0 else 0
+    h = padded(rows.shape[1])
+    for a in range(0, m, 8):  # eight rows at a time, the last one perhaps again and again
+        for lane in range(8):
+            k = int(rows[CHOSEN, min(a + lane, m - 1)])
+            table[lane] = address_of(data, k * p)
+        total = eight()
+        to = B + 8 * a
         for c in range(f):
-            i, j = free[c], nth[c]
-            total = total if j > 0.0 else 0.0
-            next_total = next_total if j > 0.0 else 0.0
-            own[at] = (total - j * row[i]) * share[c]
-            next_own[at] = (next_total - j * next_row[i]) * share[c]
-            total += row[i]
-            next_total += next_row[i]
-            at += 1 if j != 0.0 else 0
-    for a in range(m):
-        own = B[a]
-        for c in range(0, a + 1, 4):  # four at a time, with the last ones again at the end
-            first = max(min(c, a - 3), 0)
-            one, two = B[first], B[min(first + 1, a)]
-            three, four = B[min(first + 2, a)], B[min(first + 3, a)]
-            s1 = s2 = s3 = s4 = 0.0
-            for e in range(width):
-                s1 += own[e] * one[e]
-                s2 += own[e] * two[e]
-                s3 += own[e] * three[e]
-                s4 += own[e] * four[e]
-            line = rows[HESSIAN + a]
-            line[first] = s1
-            line[min(first + 1, a)] = s2
-            line[min(first + 2, a)] = s3
-            line[min(first + 3, a)] = s4
-        for c in range(a):
-            rows[HESSIAN + c, a] = rows[HESSIAN + a, c]
+            entry = gathered(address_of(table, 0), free[c], total)
+            put_lane(to, 0, fused(old[c], total, own[c] * entry))
+            total = fused(1.0 if old[c] > 0.0 else 0.0, total, entry)
+            to += 8 * h if own[c] != 0.0 else 0
+    multiply(B, address_of(H[0], 0), h, width, m)
 
 
 @compiled
-def curvature_of_sparse(data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m):
-    """The same of a matrix by columns: STEP has a row's place or -1, OPEN a list of places, RHS
-    sums over a block, SLOPE a centred column."""
-    z = columns[Z]
+def curvature_of_sparse(
+    data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m, table, H
+):  # fmt: skip
+    """The same of a matrix by columns."""
+    z, free, place = columns[Z], columns[OLD], words(address_of(rows[STEP], 0), n)
+    for i in range(lower.size):
+        free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
     for k in range(n):
-        rows[STEP, k] = -1.0
+        place[k] = -1
     for a in range(m):
-        rows[STEP, int(rows[CHOSEN, a])] = a
+        place[int(rows[CHOSEN, a])] = a
         rows[SIDE, a] = 0.0
         rows[RHS, a] = 0.0
+        line = H[a]
         for c in range(m):
-            rows[HESSIAN + a, c] = 0.0
+            line[c] = 0.0
     for j in range(kind.size):
         held = kind[j] < 0.0 or (kind[j] == 0.0 and blocks[THETA, j] > 0.0)
-        first, last = int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])
-        free = 0
-        for i in range(first, last):
-            free += 1 if lower[i] < z[i] and z[i] < upper[i] else 0
-        if free < (2 if held else 1) or pointer[first] == pointer[last]:
+        first = int(blocks[FIRST, j])
+        size = int(blocks[FIRST, j + 1]) - first
+        begin, end = pointer[first], pointer[first + size]
+        if begin == end:
             continue
-        listed = 0
-        for i in range(first, last):
-            if lower[i] < z[i] and z[i] < upper[i]:
-                for e in range(pointer[i], pointer[i + 1]):
-                    a = int(rows[STEP, index[e]])
-                    if a >= 0:
-                        if rows[SIDE, a] == 0.0:
-                            rows[SIDE, a] = 1.0
-                            rows[OPEN, listed] = a
-                            listed += 1
-                        rows[RHS, a] += data[e]
-        if listed == 0:
+        its_free = part(free, first, size)
+        count = 0.0
+        for i in range(size):
+            count += its_free[i]
+        if count < (2.0 if held else 1.0):
             continue
-        centred = held and free <= SMALL
-        for i in range(first, last):
-            if not (lower[i] < z[i] and z[i] < upper[i]):
-                continue
-            if centred:
-                for u in range(listed):
-                    rows[SLOPE, u] = -rows[RHS, int(rows[OPEN, u])] / free
-                for e in range(pointer[i], pointer[i + 1]):
-                    for u in range(listed):
-                        if rows[OPEN, u] == rows[STEP, index[e]]:
-                            rows[SLOPE, u] += data[e]
-                for u in range(listed):
-                    for v in range(listed):
-                        rows[HESSIAN + int(rows[OPEN, u]), int(rows[OPEN, v])] += (
-                            rows[SLOPE, u] * rows[SLOPE, v]
-                        )
-            else:
-                for e in range(pointer[i], pointer[i + 1]):
-                    a = int(rows[STEP, index[e]])
-                    if a >= 0:
-                        for h in range(pointer[i], pointer[i + 1]):
-                            c = int(rows[STEP, index[h]])
-                            if c >= 0:
-                                rows[HESSIAN + a, c] += data[e] * data[h]
-        if held and not centred:
+        if end - begin > FEW or not add_few(
+            data, index, place, free, begin, end, 1.0 / count if held else 0.0, table, H
+        ):
+            add_block(data, index, pointer, first, size, its_free, count, held, place, rows, H)
+
+
+@inlined
+def add_few(data, index, place, free, begin, end, share, table, H):
+    """Add to H what a block has with few entries; False if two of them are in the same row.
+
+    Of these only a difference counts, which may be small.
+    """
+    few = 0
+    for e in range(begin, end):
+        own = words(address_of(index, e), 1)[0]
+        a = place[own & LOW_32]
+        table[few] = a
+        table[FEW + few] = e
+        few += 1 if a >= 0 and free[own >> 32] > 0.0 else 0
+    if few == 1:
+        entry = data[table[FEW]]
+        H[table[0], table[0]] += entry * entry * (1.0 - share)
+        return True
+    for u in range(few):
+        for v in range(u):
+            if table[u] == table[v]:
+                return False
+    for u in range(few):
+        entry, column, line = data[table[FEW + u]], index[table[FEW + u]] >> 32, H[table[u]]
+        for v in range(few):
+            same = 1.0 if index[table[FEW + v]] >> 32 == column else 0.0
+            line[table[v]] += entry * data[table[FEW + v]] * (same - share)
+    return True
+
+
+@compiled
+def add_block(data, index, pointer, first, size, free, count, held, place, rows, H):
+    """Add to H what any block has: OPEN has a list of places, RHS sums over the block, SLOPE a
+    centred column."""
+    listed = 0
+    for i in range(size):
+        if free[i] > 0.0:
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                a = place[index[e] & LOW_32]
+                if a >= 0:
+                    if rows[SIDE, a] == 0.0:
+                        rows[SIDE, a] = 1.0
+                        rows[OPEN, listed] = a
+                        listed += 1
+                    rows[RHS, a] += data[e]
+    centred = held and count <= SMALL
+    for i in range(size if listed > 0 else 0):
+        if not (free[i] > 0.0):
+            continue
+        if centred:
             for u in range(listed):
-                a = int(rows[OPEN, u])
+                rows[SLOPE, u] = -rows[RHS, int(rows[OPEN, u])] / count
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                for u in range(listed):
+                    if int(rows[OPEN, u]) == place[index[e] & LOW_32]:
+                        rows[SLOPE, u] += data[e]
+            for u in range(listed):
                 for v in range(listed):
-                    c = int(rows[OPEN, v])
-                    rows[HESSIAN + a, c] -= rows[RHS, a] * rows[RHS, c] / free
+                    H[int(rows[OPEN, u]), int(rows[OPEN, v])] += rows[SLOPE, u] * rows[SLOPE, v]
+        else:
+            for e in range(pointer[first + i], pointer[first + i + 1]):
+                a = place[index[e] & LOW_32]
+                if a >= 0:
+                    for h in range(pointer[first + i], pointer[first + i + 1]):
+                        c = place[index[h] & LOW_32]
+                        if c >= 0:
+                            H[a, c] += data[e] * data[h]
+    if held and not centred:
         for u in range(listed):
             a = int(rows[OPEN, u])
-            rows[SIDE, a] = 0.0
-            rows[RHS, a] = 0.0
+            for v in range(listed):
+                c = int(rows[OPEN, v])
+                H[a, c] -= rows[RHS, a] * rows[RHS, c] / count
+    for u in range(listed):
+        a = int(rows[OPEN, u])
+        rows[SIDE, a] = 0.0
+        rows[RHS, a] = 0.0
 
 
 @compiled
-def solve_open(rows, n, count):
-    """Solve ``H d = RHS`` over the open rows of the piece by Cholesky's method, row by row."""
-    factor = HESSIAN + n
-    for a in range(count):
-        i = int(rows[OPEN, a])
-        for c in range(a + 1):
-            s = 0.0
-            for e in range(c):
-                s += rows[factor + a, e] * rows[factor + c, e]
-            s = rows[HESSIAN + i, int(rows[OPEN, c])] - s
-            if c < a:
-                rows[factor + a, c] = s * rows[factor + c, c]
-            else:
-                rows[factor + a, a] = 1.0 / math.sqrt(max(s, 1e-14 * rows[HESSIAN + i, i]))
-        s = 0.0
-        for e in range(a):
-            s += rows[factor + a, e] * rows[STEP, e]
-        rows[STEP, a] = (rows[RHS, i] - s) * rows[factor + a, a]
-    for a in range(count - 1, -1, -1):
-        x = rows[STEP, a] * rows[factor + a, a]
-        for e in range(a):
-            rows[STEP, e] -= rows[factor + a, e] * x
-        rows[D, int(rows[OPEN, a])] = x
+def refine(rows, h, m, order, count, H, L, answer, more, off):
+    """Take back from d what the curvature that was added changed, where that is little.
+
+    Once more with the factor costs far less than the Newton step that would be needed.
+    """
+    for _ in range(REFINEMENTS):
+        left = 0.0
+        for c in range((count + 8) // 8 * 8):
+            more[c] = 0.0
+        for c in range(count):
+            k = order[c]
+            line = H[k]
+            s = rows[GAIN, k] + rows[SOFT, k] * rows[D, k]
+            for a in range(m):
+                s -= line[a] * rows[D, a]
+            more[c] = s
+            left = max(left, abs(s) / max(rows[SCALE, int(rows[CHOSEN, k])], TINY))
+        if not (left < 0.01 * off) or left < 0.1 * ROW_TOLERANCE:
+            return
+        off = left
+        solve_again(L, h, count, address_of(more, 0), address_of(answer, 0))
+        for c in range(count):
+            k = order[c]
+            rows[D, k] = min(max(rows[D, k] + answer[c], rows[DOWN, k]), rows[UP, k])
 
 
 @compiled
-def pivot(rows, n, m):
+def pivot(rows, n, m, H, L, answer, more, off):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting.
 
     That guesses which entries are at a bound and corrects all wrong guesses at once. Where it does
     not end soon, more curvature is added: a shorter step, but up. Returns how many systems it took.
     """
+    h, order = padded(n), words(address_of(rows[OPEN], 0), n)
     for attempt in range(3 * ROUNDS):
         if attempt % ROUNDS == 0:
             for k in range(m):
                 rows[SIDE, k] = 0.0
                 if attempt > 0:
-                    rows[HESSIAN + k, k] *= 1.001 if attempt == ROUNDS else 2.0
+                    H[k, k] *= 1.001 if attempt == ROUNDS else 2.0
         count = 0
         for k in range(m):
             rows[STEP, k] = 0.0
             if rows[SIDE, k] == 0.0:
-                rows[OPEN, count] = k
+                order[count] = k
                 count += 1
             else:
                 rows[STEP, k] = rows[DOWN, k] if rows[SIDE, k] < 0.0 else rows[UP, k]
+        right = rows[RHS]
         for k in range(m):
-            s = 0.0
-            if count < m:
-                for c in range(m):
-                    s += rows[HESSIAN + k, c] * rows[STEP, c]
-            rows[RHS, k] = rows[GAIN, k] - s
+            right[k] = rows[GAIN, k]
             rows[D, k] = rows[STEP, k]
-        solve_open(rows, n, count)
+        for c in range(m):
+            if rows[STEP, c] != 0.0:
+                line, step = H[c], rows[STEP, c]
+                for k in range(m):
+                    right[k] -= line[k] * step
+        solve_tiles(address_of(H[0], 0), L, h, order, count, m, rows[RHS], address_of(answer, 0))
+        for c in range(count):
+            rows[D, order[c]] = answer[c]
         ended = True
         for k in range(m):
             side = rows[SIDE, k]
@@ -267,15 +355,17 @@ def pivot(rows, n, m):
                     rows[SIDE, k] = 1.0
                     ended = False
             else:
-                slope = rows[GAIN, k]
+                slope, line, d = rows[GAIN, k], H[k], rows[D]
                 for a in range(m):
-                    slope -= rows[HESSIAN + k, a] * rows[D, a]
+                    slope -= line[a] * d[a]
                 if side * slope < 0.0:
                     rows[SIDE, k] = 0.0
                     ended = False
         if ended:
+            if attempt < ROUNDS and off < NEARBY:
+                refine(rows, h, m, order, count, H, L, answer, more, off)
             return 1 + attempt
     for k in range(m):
-        d = rows[GAIN, k] / rows[HESSIAN + k, k]
+        d = rows[GAIN, k] / H[k, k]
         rows[D, k] = min(max(d, rows[DOWN, k]), rows[UP, k])
     return 3 * ROUNDS

@@ -13,26 +13,50 @@ from coldq.compiled import batch_kernel, compiled, matrix, vector
 from coldq.compiled.calls import words
 from coldq.solver.constants import LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.block_pieces import (
-    ROUNDS, add_row, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
+    FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, UP,
+    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
     D, G, give_multipliers, list_moving, memory_of,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import (
     BLOCK_LINES, FIRST, LINES, ROOF, RUN, SHIFT, THETA, W, Y, Z, go_far, part, place,
 )  # fmt: skip
+from coldq.solver.kernels.tiles import padded
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
 EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
+HASTY = 8  # rows: with more, the first step is one that costs little
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
 
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
-    own = 2 * entries + p + 1 if sparse else n * (p + 1)
-    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + (HESSIAN + 2 * n) * n + own
+    h = padded(n)
+    own = 2 * entries + p + 1 if sparse else h * (p + 1)
+    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
+
+
+@compiled
+def size_of_terms(data, indices, indptr, k, size, x, reach):
+    """What a row's value is judged by: the size given, of b, and of the terms of the row."""
+    p = x.size
+    own = 0.0
+    if indptr.size == 0:
+        row = part(data, k * p, p)
+        for i in range(p):
+            own = max(own, abs(x[i]) if row[i] != 0.0 else 0.0)
+        least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
+        for i in range(p):
+            size += abs(row[i]) * max(abs(x[i]), least)
+    else:
+        for e in range(indptr[k], indptr[k + 1]):
+            own = max(own, abs(x[indices[e]]) if data[e] != 0.0 else 0.0)
+        least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
+        for e in range(indptr[k], indptr[k + 1]):
+            size += abs(data[e]) * max(abs(x[indices[e]]), least)
+    return size
 
 
 @compiled
@@ -43,52 +67,48 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
     sizes of its terms in W.
     """
     n, p = b.size, x.size
-    z, w = columns[Z], columns[W]
+    z, w, y = columns[Z], columns[W], columns[Y]
     largest = 0.0
     reach = 0.0
     for i in range(p):
-        z[i] = columns[Y, i]
-        w[i] = abs(columns[Y, i])
+        z[i] = y[i]
+        w[i] = abs(y[i])
         largest = max(largest, abs(x[i]))
-        reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
-    for k in range(n):
-        mu = rows[MU, k]
-        if mu != 0.0:
-            add_row(data, indices, indptr, k, -mu, z)
-            if indptr.size == 0:
-                row = part(data, k * p, p)
-                for i in range(p):
-                    w[i] += abs(mu * row[i])
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    w[indices[e]] += abs(mu * data[e])
+        reach = max(reach, min(max(-lower[i], upper[i]), abs(y[i]) + abs(center[i])))
+    add_rows(data, indices, indptr, rows, MU, -1.0, z, w, True)
     worst = 0.0
     judged = 0.0
     broken = 0.0
     for j in range(kind.size):
-        first, last = int(blocks[FIRST, j]), int(blocks[FIRST, j + 1])
+        first = int(blocks[FIRST, j])
+        count = int(blocks[FIRST, j + 1]) - first
+        its_z, its_w, its_x = part(z, first, count), part(w, first, count), part(x, first, count)
+        low, high = part(lower, first, count), part(upper, first, count)
+        its_y, its_center = part(y, first, count), part(center, first, count)
         theta = blocks[THETA, j]
         over = -total[j]
         size = abs(total[j])
         scale = size
         own = 0.0
-        for i in range(first, last):
-            z[i] -= theta
-            w[i] += abs(theta)
-            off = abs(x[i] - min(max(z[i], lower[i]), upper[i]))
-            worst = max(worst, off / (w[i] + 1.0))
+        for i in range(count):
+            v = its_z[i] - theta
+            terms = its_w[i] + abs(theta)
+            off = abs(its_x[i] - min(max(v, low[i]), high[i]))
+            worst = max(worst, off / (terms + 1.0))
             broken += off
-            y = abs(columns[Y, i])
-            noise = NOISE * (w[i] - y) if lower[i] < z[i] and z[i] < upper[i] else 0.0
-            least = max(y + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
+            y_size = abs(its_y[i])
+            noise = NOISE * (terms - y_size) if low[i] < v and v < high[i] else 0.0
+            least = max(y_size + abs(its_center[i]) + abs(its_x[i]), LEAST_SIZE * largest)
             judged = max(judged, (off + noise) / max(least, TINY))
-            over += x[i]
-            own = max(own, abs(x[i]))
+            over += its_x[i]
+            own = max(own, abs(its_x[i]))
+            its_z[i] = v
+            its_w[i] = terms
         if kind[j] < math.inf and (over > 0.0 or (over < 0.0 and theta > kind[j])):
             least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
-            for i in range(first, last):
-                scale += max(abs(x[i]), X_FLOOR)
-                size += max(abs(x[i]), least)
+            for i in range(count):
+                scale += max(abs(its_x[i]), X_FLOOR)
+                size += max(abs(its_x[i]), least)
             worst = max(worst, abs(over) / max(scale, TINY))
             judged = max(judged, abs(over) / max(size, TINY))
     for k in range(n):
@@ -97,22 +117,10 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
         if (mu > lo and g < 0.0) or (mu < hi and g > 0.0):
             r = max(r, abs(g) / max(rows[SCALE, k], TINY))
             size = abs(b[k])
-            own = 0.0
-            row = part(data, k * p if indptr.size == 0 else 0, p)
-            if indptr.size == 0:
-                for i in range(p):
-                    own = max(own, abs(x[i]) if row[i] != 0.0 else 0.0)
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    own = max(own, abs(x[indices[e]]) if data[e] != 0.0 else 0.0)
-            least = LEAST_SIZE * (own if size > 0.0 else max(own, reach))
-            if indptr.size == 0:
-                for i in range(p):
-                    size += abs(row[i]) * max(abs(x[i]), least)
-            else:
-                for e in range(indptr[k], indptr[k + 1]):
-                    size += abs(data[e]) * max(abs(x[indices[e]]), least)
-            judged = max(judged, abs(g) / max(size, TINY))
+            # Its share is no larger than that of b alone: if that says nothing new, nor does it.
+            if not (abs(g) <= judged * size):
+                size = size_of_terms(data, indices, indptr, k, size, x, reach)
+                judged = max(judged, abs(g) / max(size, TINY))
         worst = max(worst, r)
         broken += r + g
     if not (broken - broken == 0.0):
@@ -163,8 +171,7 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         mu = min(max(start[r] * half, rows[LO, r]), rows[HI, r])
         rows[MU, r] = mu
         finite += 0.0 * mu + 0.0 * norm
-        if mu != 0.0:
-            add_row(data, indices, indptr, r, -mu, columns[Z])
+    add_rows(data, indices, indptr, rows, MU, -1.0, columns[Z], columns[Z], False)
     return finite == 0.0
 
 
@@ -180,7 +187,22 @@ def set_constants(rows, n):
 
 
 @compiled
-def choose(rows, n, iteration, m):
+def hurry(rows, m):
+    """Set the first step, from multipliers that nobody chose: each row's as if it were alone.
+
+    A piece so far away says little of where to go; its curvature would cost more than that.
+    """
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        rows[GAIN, a] = rows[G, k]
+        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        d = rows[G, k] / rows[NORM, k]
+        rows[D, a] = min(max(d, rows[DOWN, a]), rows[UP, a])
+
+
+@compiled
+def choose(rows, H, iteration, m):
     """Choose among the rows that should move, and set the piece that they have."""
     off = 0.0
     for a in range(m):
@@ -192,11 +214,13 @@ def choose(rows, n, iteration, m):
     for a in range(m):
         k = int(rows[CHOSEN, a])
         norm = rows[NORM, k]
-        if rows[HESSIAN + a, a] > FLAT * norm:
-            rows[HESSIAN + a, a] += share * norm
+        rows[SOFT, a] = 0.0
+        if H[a, a] > FLAT * norm:
+            H[a, a] += share * norm
+            rows[SOFT, a] = share * norm
             continue
         # The piece does not say how far to go: as far as if all coordinates were free, at first.
-        rows[HESSIAN + a, a] += norm
+        H[a, a] += norm
         if abs(rows[G, k]) > ROW_TOLERANCE * rows[SCALE, k]:
             rows[OPEN, flat] = a
             flat += 1
@@ -207,14 +231,15 @@ def choose(rows, n, iteration, m):
         for u in range(m):
             a = int(rows[OPEN, u])
             rows[CHOSEN, u] = rows[CHOSEN, a]
+            rows[SOFT, u] = rows[SOFT, a]
             for v in range(m):
-                rows[HESSIAN + u, v] = rows[HESSIAN + a, int(rows[OPEN, v])]
+                H[u, v] = H[a, int(rows[OPEN, v])]
     for a in range(m):
         k = int(rows[CHOSEN, a])
         rows[GAIN, a] = rows[G, k]
         rows[DOWN, a] = rows[LO, k] - rows[MU, k]
         rows[UP, a] = rows[HI, k] - rows[MU, k]
-    return m
+    return m, off
 
 
 @compiled
@@ -230,6 +255,8 @@ def advance(data, indices, indptr, b, lower, upper, total, kind, columns, blocks
     w = columns[W]
     for i in range(lower.size):
         w[i] = 0.0
+    for k in range(b.size):
+        rows[STEP, k] = 0.0
     for a in range(m):
         k = int(rows[CHOSEN, a])
         d = rows[D, a]
@@ -240,10 +267,10 @@ def advance(data, indices, indptr, b, lower, upper, total, kind, columns, blocks
             limit = min(limit, rows[UP, a] / max(d, TINY))
         elif d < 0.0:
             limit = min(limit, rows[DOWN, a] / min(d, -TINY))
-        if d != 0.0:
-            add_row(data, indices, indptr, k, d, w)
+        rows[STEP, k] = d
     if not (start > 0.0):
         return 0.0
+    add_rows(data, indices, indptr, rows, STEP, 1.0, w, w, False)
     t = go_far(columns, blocks, lower, upper, total, kind, start, offset, noise, max(limit, 1.0))
     if t < math.inf:
         for a in range(m):
@@ -273,8 +300,13 @@ def solve_instance(
     own = memory + 8 * (LINES + 1) * p
     blocks = matrix(own, BLOCK_LINES, k + 1)
     own += 8 * BLOCK_LINES * (k + 1)
-    rows = matrix(own, HESSIAN + 2 * n, n)
-    own += 8 * (HESSIAN + 2 * n) * n
+    rows, h = matrix(own, HESSIAN, n), padded(n)
+    own += 8 * HESSIAN * n
+    H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
+    more = vector(own + 16 * h * h + 8 * h, h)
+    own += 8 * (2 * h + 2) * h
+    table = words(own, 2 * FEW)
+    own += 16 * FEW
     turned, index = vector(own, m), words(own + 8 * m, m)
     pointer = words(own + 16 * m, p + 1 if q > 0 else 0)
     if not begin(
@@ -282,6 +314,9 @@ def solve_instance(
         columns, blocks, starts, total, kind, rows,
     ):  # fmt: skip
         return math.nan
+    started = False
+    for r in range(n):
+        started = started or start[r] != 0.0
     t = 0.0
     fresh = 0
     judged = math.inf
@@ -305,16 +340,24 @@ def solve_instance(
             fresh += 1
             t = 0.0
             continue
-        if q == 0:
-            curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, count, free, own)
+        if iteration == 0 and q > 0:
+            turn(data, indices, indptr, turned, index, pointer)
+        if iteration == 0 and count > HASTY and not started:
+            hurry(rows, count)
         else:
-            if iteration == 0:
-                turn(data, indices, indptr, turned, index, pointer)
-            curvature_of_sparse(
-                turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count
-            )
-        count = choose(rows, n, iteration, count)
-        blocks[SHIFT, k] += 0.25 * max(pivot(rows, n, count) - ROUNDS, 0)
+            if q == 0:
+                curvature_of_dense(
+                    data, lower, upper, columns, blocks, kind, rows, count, free,
+                    table, own, H,
+                )  # fmt: skip
+            else:
+                curvature_of_sparse(
+                    turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count,
+                    table, H,
+                )  # fmt: skip
+            count, off = choose(rows, H, iteration, count)
+            systems = pivot(rows, n, count, H, factor, answer, more, off)
+            blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
         )
@@ -337,8 +380,9 @@ def simplices_step(sizes, at):
     sum: minus infinity for an equality, 0 for at most, infinity where there is no such row.
     """
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
-    own = 2 * m + p + 1 if q > 0 else n * (p + 1)
-    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + (HESSIAN + 2 * n) * n + own
+    h = padded(n)
+    own = 2 * m + p + 1 if q > 0 else h * (p + 1)
+    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
         return math.nan

@@ -8,11 +8,15 @@ at which the block's sum is right. Along ``z - t w`` thresholds move with t, and
 
 import math
 
-from coldq.compiled import address_of, compiled, inlined, matrix, vector
+from coldq.compiled import (
+    address_of, chosen, compiled, four, fourfold, fused, inlined, lane_at, larger, put_lane,
+    put_thirds, smaller, thirds, vector, without,
+)  # fmt: skip
 from coldq.solver.constants import SEARCH_TOLERANCE, TINY
 
+THIRD = 1.0 / 3.0
 EXACT = 1e-15  # of the terms of a block's sum: how well it is met
-Y, Z, W, NTH, SHARE, LINES = range(6)  # lines of length p
+Y, Z, W, OLD, OWN, LINES = range(6)  # lines of length p
 THETA, SHIFT, FIRST, ROOF, RUN, BLOCK_LINES = range(6)  # lines with a number for each block
 
 
@@ -20,12 +24,6 @@ THETA, SHIFT, FIRST, ROOF, RUN, BLOCK_LINES = range(6)  # lines with a number fo
 def part(array, first, count):
     """Some entries of a vector."""
     return vector(address_of(array, first), count)
-
-
-@inlined
-def threes(array, first, count):
-    """So many times three entries of a vector, as a matrix."""
-    return matrix(address_of(array, first), count, 3)
 
 
 @compiled
@@ -90,49 +88,67 @@ def threshold(z, w, lower, upper, roof, t, total, least, s):
 def threshold_of_three(a, b, c, total):
     """The threshold of a plain simplex: of those that its largest one, two or three coordinates
     would have alone, the highest. Without a branch, so that several go side by side."""
-    low, high = min(a, b), max(a, b)
-    top = max(high, c)
-    two = top + max(low, min(high, c))
-    return max(max(top - total, 0.5 * (two - total)), (a + b + c - total) / 3.0)
+    low, high = smaller(a, b), larger(a, b)
+    top = larger(high, c)
+    two = top + larger(low, smaller(high, c))
+    return larger(larger(top - total, 0.5 * (two - total)), (a + b + c - total) * THIRD)
+
+
+@inlined
+def place_some(z, w, total, theta, x, t, like):
+    """:func:`place` for as many plain simplices of three coordinates as `like` has lanes."""
+    (a, b, c), (d, e, f) = thirds(z, like), thirds(w, like)
+    a, b, c, sum_ = without(t, d, a), without(t, e, b), without(t, f, c), lane_at(total, 0, like)
+    s = threshold_of_three(a, b, c, sum_)
+    a, b, c = a - s, b - s, c - s
+    more = threshold_of_three(a, b, c, sum_)
+    a, b, c = a - more, b - more, c - more
+    put_lane(theta, 0, lane_at(theta, 0, like) + (s + more))
+    put_thirds(z, a, b, c)
+    a, b, c = larger(a, 0.0), larger(b, 0.0), larger(c, 0.0)
+    put_thirds(x, smaller(a, sum_), smaller(b, sum_), smaller(c, sum_))
 
 
 @compiled
-def place_threes(z, w, total, theta, shift, t, x):
-    """:func:`place` for a run of plain simplices of three coordinates."""
-    for j in range(total.size):
-        a, b, c = z[j, 0] - t * w[j, 0], z[j, 1] - t * w[j, 1], z[j, 2] - t * w[j, 2]
-        s = threshold_of_three(a, b, c, total[j])
-        a, b, c = a - s, b - s, c - s
-        more = threshold_of_three(a, b, c, total[j])
-        a, b, c = a - more, b - more, c - more
-        theta[j] += s + more
-        shift[j] = 0.0
-        z[j, 0] = a
-        z[j, 1] = b
-        z[j, 2] = c
-        x[j, 0] = min(max(a, 0.0), total[j])
-        x[j, 1] = min(max(b, 0.0), total[j])
-        x[j, 2] = min(max(c, 0.0), total[j])
+def place_threes(z, w, total, theta, x, t, count):
+    """The same for a run of them, at these addresses."""
+    for j in range(0, count - 3, 4):
+        place_some(z + 24 * j, w + 24 * j, total + 8 * j, theta + 8 * j, x + 24 * j, t, four())
+    for j in range(count // 4 * 4, count):
+        place_some(z + 24 * j, w + 24 * j, total + 8 * j, theta + 8 * j, x + 24 * j, t, 0.0)
+
+
+@inlined
+def slope_of_some(z, w, total, t, like):
+    """:func:`slope_at` for as many plain simplices of three coordinates as `like` has lanes."""
+    (a, b, c), (d, e, f) = thirds(z, like), thirds(w, like)
+    a, b, c = without(t, d, a), without(t, e, b), without(t, f, c)
+    s = threshold_of_three(a, b, c, lane_at(total, 0, like))
+    a, b, c = a - s, b - s, c - s
+    slope = fused(d, larger(a, 0.0), fused(e, larger(b, 0.0), f * larger(c, 0.0)))
+    d, e, f = chosen(a > 0.0, d, 0.0), chosen(b > 0.0, e, 0.0), chosen(c > 0.0, f, 0.0)
+    moving = chosen(a > 0.0, 1.0, 0.0) + chosen(b > 0.0, 1.0, 0.0) + chosen(c > 0.0, 1.0, 0.0)
+    squares = fused(d, d, fused(e, e, f * f))
+    whole = d + e + f
+    bend = squares - whole * whole / larger(moving, 1.0)
+    return slope, chosen(bend > 1e-13 * squares, bend, 0.0)
 
 
 @compiled
-def slope_of_threes(z, w, total, t):
-    """:func:`slope_at` for a run of plain simplices of three coordinates."""
-    slope = 0.0
-    curvature = 0.0
-    for j in range(total.size):
-        d, e, f = w[j, 0], w[j, 1], w[j, 2]
-        a, b, c = z[j, 0] - t * d, z[j, 1] - t * e, z[j, 2] - t * f
-        s = threshold_of_three(a, b, c, total[j])
-        a, b, c = a - s, b - s, c - s
-        slope += d * max(a, 0.0) + e * max(b, 0.0) + f * max(c, 0.0)
-        d, e, f = d if a > 0.0 else 0.0, e if b > 0.0 else 0.0, f if c > 0.0 else 0.0
-        count = (1.0 if a > 0.0 else 0.0) + (1.0 if b > 0.0 else 0.0) + (1.0 if c > 0.0 else 0.0)
-        squares = d * d + e * e + f * f
-        whole = d + e + f
-        bend = squares - whole * whole / max(count, 1.0)
-        curvature += bend if bend > 1e-13 * squares else 0.0
-    return slope, curvature
+def slope_of_threes(z, w, total, t, count):
+    """The same for a run of them, at these addresses."""
+    slopes = four()
+    bends = four()
+    for j in range(0, count - 3, 4):
+        slope, bend = slope_of_some(z + 24 * j, w + 24 * j, total + 8 * j, t, four())
+        slopes = slopes + slope
+        bends = bends + bend
+    all_slopes, all_bends = fourfold(slopes), fourfold(bends)
+    for j in range(count // 4 * 4, count):
+        slope, bend = slope_of_some(z + 24 * j, w + 24 * j, total + 8 * j, t, 0.0)
+        all_slopes += slope
+        all_bends += bend
+    return all_slopes, all_bends
 
 
 @compiled
@@ -146,9 +162,8 @@ def place(columns, blocks, lower_, upper_, total, kind, t, x_):
         if blocks[RUN, j] > 0.0:
             skip, first = int(blocks[RUN, j]) - 1, int(blocks[FIRST, j])
             place_threes(
-                threes(columns[Z], first, skip + 1), threes(columns[W], first, skip + 1),
-                part(total, j, skip + 1), part(blocks[THETA], j, skip + 1),
-                part(blocks[SHIFT], j, skip + 1), t, threes(x_, first, skip + 1),
+                address_of(columns[Z], first), address_of(columns[W], first), address_of(total, j),
+                address_of(blocks[THETA], j), address_of(x_, first), t, skip + 1,
             )  # fmt: skip
             continue
         first = int(blocks[FIRST, j])
@@ -189,8 +204,8 @@ def slope_at(columns, blocks, lower_, upper_, total, kind, t):
         if blocks[RUN, j] > 0.0:
             skip, first = int(blocks[RUN, j]) - 1, int(blocks[FIRST, j])
             own, bend = slope_of_threes(
-                threes(columns[Z], first, skip + 1), threes(columns[W], first, skip + 1),
-                part(total, j, skip + 1), t,
+                address_of(columns[Z], first), address_of(columns[W], first), address_of(total, j),
+                t, skip + 1,
             )  # fmt: skip
             slope += own
             curvature += bend

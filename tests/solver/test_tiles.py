@@ -1,0 +1,50 @@
+"""Matrices in tiles of the processor's lanes, against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coldq.compiled import batch_kernel, vector
+from coldq.compiled.calls import words
+from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
+
+RNG = np.random.default_rng(1)
+
+
+@batch_kernel("(w,h),(m)->(h,h)")
+def product(sizes, at):
+    multiply(at[0], at[2], sizes[1], sizes[0], sizes[2])
+    return 0.0
+
+
+@batch_kernel("(h,h),(m),(k),(h)->(h),(h),(h,h)")
+def solution(sizes, at):
+    """The solution over the rows in the third operand, and that of the fourth as a right side."""
+    h, m, k = sizes[0], sizes[1], sizes[2]
+    order, right = words(at[2], k), vector(at[1], m)
+    solve_tiles(at[0], at[6], h, order, k, m, right, at[4])
+    solve_again(at[6], h, k, at[3], at[5])
+    return 0.0
+
+
+@pytest.mark.parametrize("m", [1, 3, 4, 5, 8, 11, 19, 40])
+def test_a_product_is_that_of_the_columns(m: int) -> None:
+    B, H = np.full((7, padded(m)), 3.0), np.full((padded(m), padded(m)), np.nan)
+    B[:, :m] = RNG.normal(size=(7, m))
+    product()(B, np.empty(m), H)
+    np.testing.assert_allclose(H[:m, :m], B[:, :m].T @ B[:, :m], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (3, 2), (4, 4), (7, 7), (8, 5), (19, 19), (40, 33)])
+def test_systems_over_some_rows_are_solved_and_so_is_another_right_side(m: int, k: int) -> None:
+    h = padded(m)
+    H, F = np.full((h, h), np.nan), RNG.normal(size=(m, m + 2))  # beyond the rows is anything
+    H[:m, :m] = F @ F.T
+    right, order = RNG.normal(size=m), np.sort(RNG.permutation(m)[:k])
+    more, first, second, L = np.zeros(h), np.empty(h), np.empty(h), np.full((h, h), np.nan)
+    more[:k] = other = RNG.normal(size=k)
+    solution()(H, right, order.view(np.float64), more, first, second, L)
+    part = H[np.ix_(order, order)]
+    np.testing.assert_allclose(part @ first[:k], right[order], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(part @ second[:k], other, rtol=1e-8, atol=1e-8)
