@@ -2,73 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import json
+import os
+import subprocess
+import sys
 
-import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401 (has a BLAS of its own)
-from threadpoolctl import threadpool_info, threadpool_limits
+
+# A process that starts with one thread never has two, and the tests' own do.
+SCRIPT = """
+import json
+import numpy as np, scipy.linalg
+from threadpoolctl import threadpool_info
 
 import coldq
 from coldq.solver import interior_point
 from coldq.solver.blas import LARGE, SMALL, on_one_thread
 
-MIDDLE = (np.ones((40, 100)), "a name")
-
-
-def threads() -> set[int]:
-    return {
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    }
-
-
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    with threadpool_limits(2, user_api="blas"):
-        assert threads() == {2}
-        yield
-
+def threads():
+    return sorted({lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"})
 
 @on_one_thread
-def seen_inside(instance: tuple, deeper: int = 0) -> set[int]:
-    return seen_inside(instance, deeper - 1) if deeper else threads()
+def inside(instance, deeper=0):
+    return inside(instance, deeper - 1) if deeper else threads()
 
+@on_one_thread
+def fails(instance):
+    raise ValueError
 
-@pytest.mark.parametrize("deeper", [0, 2])
-def test_an_instance_is_solved_on_one_thread_and_the_others_come_back(deeper: int) -> None:
-    assert seen_inside(MIDDLE, deeper) == {1}
-    assert threads() == {2}
+middle = (np.ones((40, 100)), "a name")
+found = {"at first": threads()}
+found["inside"], found["after"] = inside(middle), threads()
+found["deeper inside"], found["after that"] = inside(middle, 2), threads()
+found["tiny"], found["large"] = inside((np.ones(SMALL - 1),)), inside((np.ones(LARGE + 1),))
+try:
+    fails(middle)
+except ValueError:
+    found["after an error"], found["and then"] = threads(), inside(middle)
 
+factored, seen = interior_point.factored, []
 
-@pytest.mark.parametrize("size", [SMALL - 1, LARGE + 1])
-def test_a_tiny_or_large_instance_keeps_its_threads(size: int) -> None:
-    assert seen_inside((np.ones(size),)) == {2}
+def looking(*given):
+    seen.extend(threads())
+    return factored(*given)
 
-
-def test_the_threads_come_back_after_an_error() -> None:
-    @on_one_thread
-    def fails(instance: tuple) -> None:
-        raise ValueError(f"with {threads()}")
-
-    with pytest.raises(ValueError, match=r"with \{1\}"):
-        fails(MIDDLE)
-    assert threads() == {2}
-    assert seen_inside(MIDDLE) == {1}
-
-
-@pytest.mark.parametrize("X", [coldq.Box(0.0, 5.0, dim=60), coldq.Simplex(60)])
-def test_a_step_with_many_rows_that_clash_is_taken_on_one_thread(
-    X: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen, factored = set(), interior_point.factored
-
-    def looking(*given: Any) -> Any:
-        seen.update(threads())
-        return factored(*given)
-
-    monkeypatch.setattr(interior_point, "factored", looking)
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((120, 60)), rng.standard_normal(120) - 1.0
+interior_point.factored = looking
+rng = np.random.default_rng(0)
+A, b = rng.standard_normal((120, 60)), rng.standard_normal(120) - 1.0
+for X in (coldq.Box(0.0, 5.0, dim=60), coldq.Simplex(60)):
+    seen.clear()
     coldq.penalised_step(np.zeros(60), np.ones(60), 1.0, 50.0, coldq.Affine(A, b), X)
-    assert seen == {1} and threads() == {2}
+    found[f"a step on {type(X).__name__}"], found[f"after {type(X).__name__}"] = seen[:1], threads()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[int]]:
+    two = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    told = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=os.environ | two, capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+@pytest.mark.parametrize(
+    "where", ["inside", "deeper inside", "and then", "a step on Box", "a step on Simplex"]
+)
+def test_an_instance_of_middle_size_is_solved_on_one_thread(
+    found: dict[str, list[int]], where: str
+) -> None:
+    assert found[where] == [1]
+
+
+@pytest.mark.parametrize(
+    "where", ["at first", "after", "after that", "after an error", "after Box", "after Simplex"]
+)
+def test_the_threads_come_back(found: dict[str, list[int]], where: str) -> None:
+    assert found[where] == [2]
+
+
+@pytest.mark.parametrize("where", ["tiny", "large"])
+def test_a_tiny_or_large_instance_keeps_its_threads(
+    found: dict[str, list[int]], where: str
+) -> None:
+    assert found[where] == [2]
