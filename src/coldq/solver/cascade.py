@@ -41,6 +41,7 @@ PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 HALF = np.array(0.5)  # alpha of a projection
 FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
+FEW_COORDINATES, MORE_ROWS = 20, 50  # up to these the compiled loops do
 MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
@@ -57,7 +58,8 @@ def zeros_of(n: int) -> Array:
 
 def is_large(n: int, p: int) -> bool:
     """Whether :mod:`coldq.solver.large` is better than the kernel at n rows that all matter."""
-    return n > MANY_ROWS or (n > FEW_ROWS and n * p > MUCH_DATA)
+    most = MORE_ROWS if p <= FEW_COORDINATES else MANY_ROWS
+    return n > most or (n > FEW_ROWS and n * p > MUCH_DATA)
 
 
 # By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
