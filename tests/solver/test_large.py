@@ -178,7 +178,9 @@ def test_hard_rows_without_a_common_point_are_named() -> None:
 
 def test_the_switch_is_a_stated_rule() -> None:
     assert not is_large(40, 1000)
-    assert is_large(41, 1)
+    assert is_large(41, 21)
+    assert not is_large(50, 20)
+    assert is_large(51, 1)
     assert is_large(35, 10_000)
     assert not is_large(16, 1_000_000)
 
