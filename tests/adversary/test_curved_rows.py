@@ -251,6 +251,7 @@ ONCE_MISSED = [
     ("convex without hessian", "box", MODERATE, 901, 1711),
     ("convex without hessian", "simplex", MODERATE, 901, 1274),
     ("ball rows", "ball", MODERATE, 911, 826),
+    ("sparse", "ball", MODERATE, 921, 3283),
 ]
 
 

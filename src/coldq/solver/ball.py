@@ -82,7 +82,8 @@ def run_ball(problem: BallProblem) -> Step:
         ball = InBall.at(0, middle, radius, middle.size)
         bounds = np.full(middle.size, np.inf)
         again = solve_in_balls(AffineProblem._make((*first, -bounds, bounds)), [ball])
-        x[where], multipliers[where], residual[where] = again[:3]
+        x[where] = np.minimum(np.maximum(again.x, middle - radius), middle + radius)
+        multipliers[where], residual[where] = again[1:3]
     return Step(x, multipliers, residual)
 
 

@@ -131,6 +131,8 @@ def solve_ball(
         if not (s_inner < t and t < s_outer):
             break
         s = t
+    for i in range(p):  # beyond the bounding box not even by rounding
+        x[i] = min(max(x[i], middle[i] - radius), middle[i] + radius)
     # The promise is relative to the ball, and only where its center is far to the digits of that.
     return max(residual, abs(reach - radius) / (radius + 1e-3 * (size - radius)))
 
