@@ -4,6 +4,7 @@ they need."""
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import cvxpy as cp
@@ -49,6 +50,29 @@ def test_every_step_drawn_at_moderate_scales_is_solved(rows: str, domain: str) -
 def test_every_step_drawn_at_extreme_scales_is_solved(rows: str, domain: str) -> None:
     wrong = [verdict(rows, domain, k, EXTREME) for k in range(10)]
     assert not [words for words in wrong if words]
+
+
+@pytest.mark.parametrize(
+    ("rows", "method"),
+    [("quadratic", "coldq.solver.curved.better"), ("diagonal", "coldq.solver.thin_rows.better")],
+)
+def test_the_first_method_nearly_always_solves_quadratic_rows_in_a_ball(
+    rows: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, name = method.rsplit(".", 1)
+    second, far = getattr(import_module(module), name), 0
+
+    def counted(one: Any, x: Any, lam: Any, worst: float) -> Any:
+        nonlocal far
+        far += not worst <= 1e-2  # nearer, it is polished
+        return second(one, x, lam, worst)
+
+    monkeypatch.setattr(method, counted)
+    for k in range(300):
+        drawn = DRAWS[rows, "ball"](np.random.default_rng((18, k)), MODERATE)
+        if drawn.feasible and drawn.category not in ("heavy", "hard", "mixed"):
+            drawn.solve()
+    assert far <= 3
 
 
 def test_a_coordinate_at_zero_but_for_rounding_is_no_failure() -> None:

@@ -124,3 +124,29 @@ def test_a_coordinate_that_no_row_enters_is_clipped() -> None:
 def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
     for N, p in ((1000, 1000), (300, 10_000), (10_000, 100)):
         assert working_set.working_size(N, p) <= 0.3 * N * p
+
+
+def test_many_rows_through_one_point_of_a_line_are_handed_over() -> None:
+    rng, N = np.random.default_rng(0), 60
+    handed = 0
+    for _ in range(10):
+        A, weights = rng.standard_normal((N, 1)), 10.0 ** rng.uniform(-1.0, 2.0, N)
+        floor = np.where(rng.random(N) < 0.3, weights, 0.0)
+        given = np.ones(1), 10.0 * rng.standard_normal(1), 35.0, weights
+        rows, X = coldq.Affine(A, A @ rng.uniform(-1.0, 1.0, 1)), coldq.Box(-2.0, 2.0, dim=1)
+        problem = AffineProblem(
+            *given[:2], np.array(35.0), floor, weights, np.zeros(N), A, rows.b, X.lower, X.upper
+        )
+        handed += not run_affine(problem).residual <= TOLERANCE
+        step = coldq.penalised_step(*given, rows, X, floor=floor)
+        best = min(np.linspace(-2.0, 2.0, 401), key=lambda x: value_of(problem, x))
+        assert value_of(problem, step.x[0]) <= value_of(problem, best) + 1e-9
+    assert handed > 0
+
+
+def value_of(problem: AffineProblem, x: float) -> float:
+    """The penalised objective of one coordinate."""
+    g = problem.A[:, 0] * x - problem.b
+    penalty = np.where(g > 0.0, problem.weights * g, problem.floor * g).sum()
+    move = x - problem.center[0]
+    return float(problem.gradient[0] * move + problem.alpha * move * move + penalty)

@@ -144,7 +144,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
     used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
     best, least, gap, terms = (np.inf, x), least_without_rows(member, problem), 1.0, 0.0
-    last, late, lately = np.inf, 0, LATELY
+    last, late, memory = np.inf, 0, LATELY
     seen: list[tuple[Array, Array, Array]] = []
     for k in range(CUTS):
         half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
@@ -167,7 +167,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
         # by that, for it rests on the others; where it does, digits were lost, and more are kept.
-        keep = used > k - lately
+        keep = used > k - memory
         A = np.concatenate([A[keep], *(J[bent] for _, _, J in points)])
         b = np.concatenate([b[keep], *((J @ point - g)[bent] for point, g, J in points)])
         group = np.concatenate([group[keep], *(bent for _ in points)])
@@ -178,7 +178,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
         if firm and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf
         below = least_below(member, problem, mu, nu)
-        lately = lately if below >= least else 2 * lately
+        memory = memory if below >= least else 2 * memory
         if below > least:
             least, lam = below, capped_sums(problem, mu) * 2.0 * member.alpha
         mattered = mu > 1e-8 * capped_sums(problem, mu)[group]
