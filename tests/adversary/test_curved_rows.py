@@ -276,6 +276,7 @@ ONCE_MISSED = [
     ("convex without hessian", "simplex", MODERATE, 901, 1274),
     ("ball rows", "ball", MODERATE, 911, 826),
     ("sparse", "ball", MODERATE, 921, 3283),
+    ("kinked stack", "polytope", MODERATE, 921, 983),
 ]
 
 

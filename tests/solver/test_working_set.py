@@ -132,13 +132,14 @@ def test_many_rows_through_one_point_of_a_line_are_handed_over() -> None:
     for _ in range(10):
         A, weights = rng.standard_normal((N, 1)), 10.0 ** rng.uniform(-1.0, 2.0, N)
         floor = np.where(rng.random(N) < 0.3, weights, 0.0)
-        given = np.ones(1), 10.0 * rng.standard_normal(1), 35.0, weights
+        center, gradient = np.ones(1), 10.0 * rng.standard_normal(1)
         rows, X = coldq.Affine(A, A @ rng.uniform(-1.0, 1.0, 1)), coldq.Box(-2.0, 2.0, dim=1)
         problem = AffineProblem(
-            *given[:2], np.array(35.0), floor, weights, np.zeros(N), A, rows.b, X.lower, X.upper
-        )
+            center, gradient, np.array(35.0), floor, weights, np.zeros(N), A, rows.b, X.lower,
+            X.upper,
+        )  # fmt: skip
         handed += not run_affine(problem).residual <= TOLERANCE
-        step = coldq.penalised_step(*given, rows, X, floor=floor)
+        step = coldq.penalised_step(center, gradient, 35.0, weights, rows, X, floor=floor)
         best = min(np.linspace(-2.0, 2.0, 401), key=lambda x: value_of(problem, x))
         assert value_of(problem, step.x[0]) <= value_of(problem, best) + 1e-9
     assert handed > 0

@@ -72,7 +72,7 @@ def gap_above(
     """
     value, off = value_there(member, x, g, J, problem)
     terms = member.terms(x, g, J)
-    least = max(least_below(member, problem, mu, nu), least_without_rows(member, problem))
+    least = max(least_below(member, problem, mu, nu), least_at_bounds(member, x, g, J)[0])
     gap = (value - least) / terms if terms > 0.0 else value - least
     return max(gap, off, 0.0)
 
@@ -105,11 +105,14 @@ def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
     return float(member.gradient @ move + alpha * (move @ move) + 2.0 * alpha * rows)
 
 
-def least_without_rows(member: Member, problem: Pieces) -> float:
-    """The same with no multipliers, where rows may do without: rounding does not spoil this one."""
-    if member.low.any():
-        return -np.inf
-    return least_below(member, problem, np.zeros(problem.b.size), np.zeros(problem.limit.size))
+def least_at_bounds(member: Member, x: Array, g: Array, J: Array) -> tuple[float, Array]:
+    """The same with the tangents at x and multipliers at their bounds, the lower ones or as the
+    signs of g say, and these multipliers: rounding does not spoil them."""
+    problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
+    paid = np.where((g > 0.0) & (member.high < np.inf), member.high, member.low)
+    half, none = 0.5 / member.alpha, np.zeros(problem.limit.size)
+    first, second = (least_below(member, problem, lam * half, none) for lam in (member.low, paid))
+    return (first, member.low) if first >= second else (second, paid)
 
 
 def broken_by(x: Array, g: Array, J: Array) -> float:
@@ -143,7 +146,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
     bent = np.flatnonzero(~all_known)
     used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
-    best, least, gap, terms = (np.inf, x), least_without_rows(member, problem), 1.0, 0.0
+    best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
     last, late, memory = np.inf, 0, LATELY
     seen: list[tuple[Array, Array, Array]] = []
     for k in range(CUTS):
@@ -156,6 +159,8 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
             seen.append((point, g, J))
             points.append((point, g, J))
             value, off = value_there(member, point, g, J, problem)
+            below, at_bounds = least_at_bounds(member, point, g, J)
+            least, lam = (below, at_bounds) if below > least else (least, lam)
             if off <= 0.5 * GAP_TOLERANCE and value < best[0]:
                 best, terms = (value, point), member.terms(point, g, J)
         if best[0] < np.inf:
