@@ -364,15 +364,33 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
     size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
     size = max(size, tolerance * problem.alpha * (x @ x))
-    price = np.where(hard, 0.0, problem.weights)
-    value = value - 16.0 * EPS * (price @ terms)  # what rounding makes of a row is no gap
+    rounding = 16.0 * EPS * terms  # what it makes of a row is no gap
+    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
+    value = value - np.where(hard, 0.0, price) @ rounding
     enough = value - tolerance * size
     _, least, exact = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)
     if not least >= enough and exact is not None:
         least = max(least, least_exactly(*exact))
+    if not least >= enough and x.size == 1:
+        least = max(least, least_on_a_line(problem, x))
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, lam, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
+
+
+def least_on_a_line(problem: Problem, x: np.ndarray) -> Any:
+    """The same of a single coordinate: between two points where a convex function is no less than
+    at x lies its least, which is below x by no more than it rises from x on the other side."""
+    here, best = objective(problem, x)[0], LONG(-INF)
+    for k in range(6, 18):
+        rise = [
+            objective(problem, x + side)[0] - here
+            for side in (-np.abs(x) * LONG(10.0) ** -k, np.abs(x) * LONG(10.0) ** -k)
+            if outside(problem, x + side, counted(problem, x + side)) <= 0.0
+        ]
+        if rise and min(rise) >= 0.0:
+            best = max(best, here - max(rise))
+    return best
 
 
 def least_by_cuts(

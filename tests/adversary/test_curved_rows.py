@@ -277,6 +277,9 @@ ONCE_MISSED = [
     ("ball rows", "ball", MODERATE, 911, 826),
     ("sparse", "ball", MODERATE, 921, 3283),
     ("kinked stack", "polytope", MODERATE, 921, 983),
+    ("sparse", "polytope", EXTREME, 32, 139),
+    ("kinked stack", "box", EXTREME, 32, 185),
+    ("kinked stack", "polytope", EXTREME, 32, 147),
 ]
 
 

@@ -121,6 +121,24 @@ def test_dense_and_sparse_rows_have_one_exact_answer(N: int, p: int, weights: fl
     np.testing.assert_allclose(dense.x, thin.x, atol=1e-9)
 
 
+@pytest.mark.parametrize(("N", "p"), [(60, 200), (80, 30)])
+@pytest.mark.parametrize("of", [np.asarray, sparse.csr_array])
+def test_the_unit_of_x_makes_no_difference(N: int, p: int, of) -> None:
+    A, b, (center, gradient, alpha) = plan(np.random.default_rng(7), N, p, density=0.3)
+    A *= 10.0 ** np.random.default_rng(8).uniform(-3.0, 3.0, (N, 1))
+    b = 0.4 * A.sum(axis=1)
+    kind = coldq.Affine if of is np.asarray else coldq.SparseAffine
+    first, *others = (
+        coldq.penalised_step(
+            unit * center, unit * gradient, alpha, unit * 7.0, kind(of(A), unit * b),
+            coldq.Box(0.0, unit, dim=p),
+        )
+        for unit in (1.0, 2.0**-40, 2.0**-70, 2.0**40)
+    )  # fmt: skip
+    for unit, step in zip((2.0**-40, 2.0**-70, 2.0**40), others, strict=True):
+        np.testing.assert_allclose(step.x / unit, first.x, rtol=0.0, atol=1e-9)
+
+
 def test_no_answer_is_worse_than_the_oracles() -> None:
     rng = np.random.default_rng(2)
     for N, p, shift in ((80, 30, 0.0), (80, 30, 20.0), (80, 200, 0.0)):

@@ -464,6 +464,7 @@ def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Arr
     outside = np.ones(aim.size, bool)
     for ball in balls:
         outside &= ~ball.inside
-    return bool(
-        found.residual <= CLOSE and total > 2.0 * CLOSE * size + np.square(moved[outside]).sum()
-    )
+    terms = np.abs(hard.A) @ np.abs(found.x) + np.abs(hard.b)
+    gives = 2.0 * CLOSE * float(np.abs(found.multipliers) @ terms)  # if rows do, as answers may
+    most = 2.0 * CLOSE * size + np.square(moved[outside]).sum() + gives
+    return bool(found.residual <= CLOSE and total > most)

@@ -274,12 +274,12 @@ def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
 @on_one_thread
 def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
-    from coldq.solver.large import residual, solve_one, solve_sparse
+    from coldq.solver.large import residual, solve
 
     problem, double = one.divided(), 2.0 * float(one.alpha)
     if not np.isfinite(problem.y).all():
         return Step(problem.y, np.zeros_like(one.b), np.nan)
-    x, mu = solve_sparse(problem) if problem.sparse else solve_one(problem)
+    x, mu = solve(problem)
     multipliers = np.where(
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )

@@ -61,6 +61,27 @@ START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits
 Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
+def solve(problem: Divided) -> tuple[Array, Array]:
+    """x and mu of an instance, in units in which x is not far smaller than 1."""
+    x = problem.clip(problem.y)
+    mu, unit = np.zeros_like(problem.b), np.inf
+    while (smaller := unit_of(problem, x)) < unit:
+        unit = smaller
+        scaled = problem.in_units(unit)
+        x, mu = solve_sparse(scaled) if problem.sparse else solve_one(scaled)
+        x, mu = unit * x, unit * mu
+        if residual(problem, x, mu) <= TOLERANCE:
+            break
+    return x, mu
+
+
+def unit_of(problem: Divided, x: Array) -> float:
+    """1, or about the size of x where that is so small that floors of 1 would hide it."""
+    reach = np.minimum(np.abs(problem.y), np.maximum(-problem.lower, problem.upper))
+    size = max(np.abs(x).max(initial=0.0), X_FLOOR * np.abs(reach).max(initial=0.0))
+    return 1.0 if not 0.0 < size < X_FLOOR else float(2.0 ** np.floor(np.log2(size)))
+
+
 def solve_sparse(problem: Divided) -> tuple[Array, Array]:
     """The same of sparse rows: few at a time by the kernel, or else by all the methods here.
 
@@ -168,7 +189,9 @@ def wrong_rows(problem: Divided, length: Array, x: Array, g: Array, mu: Array) -
 
 def residual(problem: Divided, x: Array, mu: Array) -> float:
     """The relative KKT residual, as the compiled kernel defines it; NaN where anything is."""
-    y, A, b, lo, hi, lower, upper = problem
+    unit = unit_of(problem, x)
+    y, A, b, lo, hi, lower, upper = problem.in_units(unit)
+    x, mu = (x, mu) if unit == 1.0 else (x / unit, mu / unit)
     rest = [np.ascontiguousarray(a) for a in (y, b, lo, hi, lower, upper, x, mu)]
     memory = np.zeros((2, y.size))
     if problem.sparse:

@@ -60,7 +60,9 @@ class Member(NamedTuple):
         width = np.minimum(np.abs(x), self.upper - self.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
-        rounding = ROUNDED * (soft.high @ (np.abs(J) @ np.abs(x) + np.abs(J @ x - g)))
+        rounded = ROUNDED * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
+        paid = np.where(g > -GAP_TOLERANCE * rounded, soft.high, np.abs(soft.low))
+        rounding = paid @ rounded
         terms = max(moving + penalty, np.abs(self.gradient) @ width)
         near = GAP_TOLERANCE * self.alpha * (x @ x)
         return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding, near))

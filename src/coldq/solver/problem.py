@@ -125,6 +125,13 @@ class Divided(NamedTuple):
     def clip(self, z: Array) -> Array:
         return np.minimum(np.maximum(z, self.lower), self.upper)
 
+    def in_units(self, unit: float) -> Divided:
+        """The same with x, and so mu, in units of this many."""
+        if unit == 1.0:
+            return self
+        y, A, *others = self
+        return Divided(y / unit, A, *(a / unit for a in others))
+
 
 class BallRow(NamedTuple):
     """The hard row of a ball: ``|x[first : first + q] - center| <= radius``."""
