@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,6 +35,7 @@ PAGE_RULES = (
 Name = Annotated[str, InPath(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")]
 Round = Annotated[int, InPath(ge=1, le=2**53)]
 Description = dict[str, Any]
+Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of an agent, by its name
 
 
 class Creation(BaseModel):
@@ -151,8 +152,14 @@ def create_app(
 
         return done() if folder is None else await asyncio.to_thread(done)
 
-    # What is asked for in every round comes first, where it is found first.
+    _add_rounds(app, use)  # asked for all the time: first, where it is found first
+    _add_agents(app, agents, use)
+    _add_server(app, agents)
+    return app
 
+
+def _add_rounds(app: FastAPI, use: Use) -> None:
+    """What is asked for in every round."""
     app.router.route_class = Direct
 
     @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
@@ -180,6 +187,10 @@ def create_app(
 
     app.router.route_class = APIRoute
 
+
+def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
+    """Making agents, and what they show."""
+
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
     async def create(name: Name, wanted: Creation) -> Json:
         """Make an agent; the same again changes nothing."""
@@ -190,7 +201,7 @@ def create_app(
         def made() -> bool:
             return agents.create(name, wanted.learner, wanted.n_constraints, options)
 
-        new = made() if folder is None else await asyncio.to_thread(made)
+        new = made() if agents.folder is None else await asyncio.to_thread(made)
         return Json(await use(name, _shown), 201 if new else 200)
 
     @app.get("/agents")
@@ -214,6 +225,10 @@ def create_app(
         table = await use(name, lambda agent: agent.history(last))
         return Json({key: _plain(column) for key, column in table.columns.items()})
 
+
+def _add_server(app: FastAPI, agents: Agents) -> None:
+    """What the server says of itself, and its page."""
+
     @app.get("/health")
     async def health() -> dict[str, str]:
         """Whether the server is there."""
@@ -234,7 +249,6 @@ def create_app(
     for path, (file, kind) in OPEN_TO_ALL.items():
         if file is not None:
             _serve_file(app, path, file, kind)
-    return app
 
 
 def _serve_file(app: FastAPI, path: str, file: str, kind: str) -> None:
