@@ -12,7 +12,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
-from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.constants import DOUBT, ORIGIN_SIZE, ROUNDING
 from coldq.solver.max_affine import (
     Pieces,
     capped_sums,
@@ -84,8 +84,11 @@ def value_there(
     domain."""
     over = problem.plain @ x - problem.limit
     over = np.where(problem.lo == -np.inf, np.abs(over), over)
-    inside = np.where(problem.plain != 0.0, np.abs(x), 0.0).max(axis=1, initial=0.0)
-    at = np.maximum(np.abs(x), ORIGIN_SIZE * inside[:, None])
+    # x is known up to the rounding of what it is the difference of.
+    known = np.minimum(DOUBT * np.abs(problem.y), problem.upper - problem.lower)
+    known = np.maximum(np.abs(x), known)
+    inside = np.where(problem.plain != 0.0, known, 0.0).max(axis=1, initial=0.0)
+    at = np.maximum(known, ORIGIN_SIZE * inside[:, None])
     room = ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
     firm = np.isinf(member.high)
     off = np.inf if (over > room).any() else broken_by(x, g[firm], J[firm])
