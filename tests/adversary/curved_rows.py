@@ -104,11 +104,16 @@ def thin_rows(d: np.ndarray, F: np.ndarray | None, q: np.ndarray, r: np.ndarray)
     """Diagonal rows, or with factors, judged by their matrices."""
     g: Any = coldq.QuadraticConstraint.diagonal(d, q, r)
     P = d.astype(LONG)[:, :, None] * np.eye(d.shape[1])
+    size = np.abs(P)
     if F is not None:
         g = coldq.QuadraticConstraint.low_rank(d, F, q, r)
         P = P + F.astype(LONG) @ np.swapaxes(F, 1, 2)
+        size = size + np.abs(F) @ np.abs(np.swapaxes(F, 1, 2))  # where P may be 0, they cancel
     judged = quadratic_rows(P, q, r, constraint=g)
-    return judged._replace(shifted=lambda by: thin_rows(d, F, q, r + by))
+    return judged._replace(
+        shifted=lambda by: thin_rows(d, F, q, r + by),
+        wobble=lambda x: size @ np.abs(x) + np.abs(q),
+    )
 
 
 def piecewise_rows(A: np.ndarray, b: np.ndarray) -> Rows:

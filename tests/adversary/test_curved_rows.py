@@ -277,6 +277,8 @@ ONCE_MISSED = [
     ("ball rows", "ball", MODERATE, 911, 826),
     ("sparse", "ball", MODERATE, 921, 3283),
     ("kinked stack", "polytope", MODERATE, 921, 983),
+    ("thin stack", "ball product", MODERATE, 931, 1029),
+    ("low rank", "box", MODERATE, 931, 2478),
     ("sparse", "polytope", EXTREME, 32, 139),
     ("kinked stack", "box", EXTREME, 32, 185),
     ("kinked stack", "polytope", EXTREME, 32, 147),

@@ -186,10 +186,14 @@ def clash_is_proven(one: QuadraticProblem, x: Array, lam: Array) -> bool:
     return tangents_clash(one, x, lam, g, J, size)
 
 
-def tangents_clash(one: Any, x: Array, lam: Array, g: Array, J: Array, size: Array) -> bool:
+def tangents_clash(
+    one: Any, x: Array, lam: Array, g: Array, J: Array, size: Array, bend: Array | None = None
+) -> bool:
     """The same of any rows, from their values, slopes and the sizes of their terms at x.
 
-    A convex function lies above its tangent at x, which is least in a corner.
+    A convex function lies above its tangent at x, which is least in a corner; and above a bowl,
+    where it is known to `bend` by so much in each coordinate at least, which has a least value
+    where there are no bounds, too.
     """
     low, high, lower, upper = one.floor, one.weights, one.lower, one.upper
     mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
@@ -199,8 +203,12 @@ def tangents_clash(one: Any, x: Array, lam: Array, g: Array, J: Array, size: Arr
     mu = mu / np.abs(mu * size).max()
     slope = mu @ J
     slope = np.where(np.abs(slope) <= 1e-14 * (np.abs(mu) @ np.abs(J)), 0.0, slope)
-    with np.errstate(invalid="ignore"):
-        way = np.where(slope > 0.0, slope * (lower - x), slope * (upper - x))
+    bowl = np.zeros(x.size) if bend is None else np.maximum(mu @ bend, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        farthest = np.where(slope > 0.0, lower - x, upper - x)
+        move = np.where(bowl > 0.0, -slope / bowl, farthest)
+        move = np.where(np.abs(move) < np.abs(farthest), move, farthest)
+        way = slope * move + np.where(bowl > 0.0, 0.5 * bowl * move * move, 0.0)
     least = mu @ g + np.where(slope != 0.0, way, 0.0).sum()
     return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
 

@@ -165,7 +165,7 @@ def better(
     g, J, size, most = one.values(x)
     if np.isfinite(worst):
         worst = residual_of(one, x, lam, known=(g, J, size, most))
-    if worst <= SHARP or tangents_clash(one, x, lam, g, J, size):
+    if worst <= SHARP or tangents_clash(one, x, lam, g, J, size, one.d):
         return x, lam, worst, not worst <= SHARP
     clashes, best = [], (x, lam, worst)
     for attempt in range(4 if x.size <= SMALL else 0):
