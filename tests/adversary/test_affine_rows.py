@@ -59,6 +59,7 @@ def drawn(domain: str, seed: int, k: int, scale: str = MODERATE) -> Drawn:
         ("product with a ball", 24, 1302, EXTREME),  # the same beside another ball
         ("product with a ball", 24, 1186, EXTREME),  # prices of 1e21 that hide a wrong x
         ("product with a ball", 25, 554, EXTREME),
+        ("product with a ball", 811, 6334, MODERATE),  # no digit left for a ball's tangent
         ("product with a ball", 32, 141, EXTREME),  # rounding of a row moves x out of the ball
         ("capped simplex", 601, 2082, MODERATE),  # a corner where faces went in circles
         ("ball", 601, 5574, MODERATE),  # off its sphere by little beside a center far away

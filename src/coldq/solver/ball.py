@@ -271,7 +271,17 @@ def along_tangents(
     share, there, middle, rest = np.ones(p), np.zeros(p), np.zeros(p), np.ones(p, bool)
     for ball in balls:
         middle[ball.inside], rest[ball.inside] = ball.center, False
-    best = Answer(x, multipliers, np.inf, False)
+
+    def judged(x: Array, multipliers: Array, nu: Array) -> Answer:
+        own = np.ones(p)
+        for ball, more in zip(balls, nu, strict=True):
+            own[ball.inside] = 1.0 / (1.0 + more)
+        off = np.array([ball.reach(x) - ball.radius for ball in balls])
+        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
+        residual = residual_of(instance, x, multipliers, own, middle)
+        return Answer(x, multipliers, max(residual, float(off.max())), False)
+
+    given, best = judged(x, multipliers, nu), Answer(x, multipliers, np.inf, False)
     start, last = np.append(multipliers, double * nu * radius), 0
     for count in range(30):
         # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
@@ -295,19 +305,15 @@ def along_tangents(
             break
         x, start = answer.x, answer.multipliers
         nu = start[n:] / (double * radius)
-        share[rest] = 1.0
-        for ball, own in zip(balls, nu, strict=True):
-            share[ball.inside] = 1.0 / (1.0 + own)
-        off = np.array([ball.reach(x) - ball.radius for ball in balls])
-        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
-        residual = residual_of(instance, x, start[:n], share, middle)
-        residual = max(residual, float(off.max()))
-        if residual < best.residual:
-            last = count if residual < 0.5 * best.residual else last
-            best = Answer(x, start[:n], residual, False)
-        if residual <= ON_SPHERE or count > last + (2 if best.residual <= CLOSE else patience):
+        found = judged(x, start[:n], nu)
+        if found.residual < best.residual:
+            last = count if found.residual < 0.5 * best.residual else last
+            best = found
+        late = count > last + (2 if best.residual <= CLOSE else patience)
+        if found.residual <= ON_SPHERE or late:
             break
-    return best
+    # Where no digit is left for tangents, what they begin with may be an answer all the same.
+    return given if given.residual < best.residual and not best.residual <= CLOSE else best
 
 
 class Search:
