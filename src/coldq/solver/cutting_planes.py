@@ -23,7 +23,7 @@ from coldq.solver.max_affine import (
     units_of,
     with_more_digits,
 )  # fmt: skip
-from coldq.solver.models import Member, require_tangent, values_at
+from coldq.solver.models import Member, broken_by, require_tangent, values_at
 
 CUTS = 300
 LATELY, STUCK = 4, 30  # rounds
@@ -116,13 +116,6 @@ def least_at_bounds(member: Member, x: Array, g: Array, J: Array) -> tuple[float
     half, none = 0.5 / member.alpha, np.zeros(problem.limit.size)
     first, second = (least_below(member, problem, lam * half, none) for lam in (member.low, paid))
     return (first, member.low) if first >= second else (second, paid)
-
-
-def broken_by(x: Array, g: Array, J: Array) -> float:
-    """By how much rows are broken, relative to the terms of their tangents at x."""
-    size = np.abs(J) @ np.maximum(np.abs(x), ORIGIN_SIZE * np.abs(x).max(initial=0.0))
-    size = size + np.abs(J @ x - g)
-    return float((np.maximum(g, 0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:

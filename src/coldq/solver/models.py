@@ -16,7 +16,8 @@ import numpy as np
 from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
-from coldq.solver.curved import assemble, residual_of, solve_one
+from coldq.solver.constants import ORIGIN_SIZE
+from coldq.solver.curved import SHARP, assemble, residual_of, solve_one
 from coldq.solver.max_affine import affine_rows_clash
 from coldq.solver.problem import Part, QuadraticProblem
 
@@ -135,7 +136,12 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
         soft = member.softened(weights)
         x, lam, off = models(soft, exact, x, lam)
         short = (at_most & (lam >= soft.high)) | (at_least & (lam <= soft.low))
-        if not short.any():
+        # Of rows that depend on each other some multiplier is at any weight, and yet all hold.
+        g, J = values_at(member.rows, x)
+        over = np.where(at_least & (~at_most | (g < 0.0)), -g, g)
+        broken = broken_by(x, over[short], J[short])
+        if broken <= SHARP:
+            off = max(off, broken)
             break
         off = 1.0
         if exact and attempt in (0, attempts[-1]) and rows_clash(member, x):
@@ -143,6 +149,13 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
             break
         weights = np.where(short, np.maximum(100.0 * weights, enough(member, x, lam)), weights)
     return x, np.minimum(np.maximum(lam, low), high), off  # type: ignore[return-value]
+
+
+def broken_by(x: Array, g: Array, J: Array) -> float:
+    """By how much rows are broken, relative to the terms of their tangents at x."""
+    size = np.abs(J) @ np.maximum(np.abs(x), ORIGIN_SIZE * np.abs(x).max(initial=0.0))
+    size = size + np.abs(J @ x - g)
+    return float((np.maximum(g, 0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def first_weights(member: Member) -> Array:
