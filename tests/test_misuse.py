@@ -14,6 +14,7 @@ from coldq.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=3)
 FEEDBACK = coldq.Feedback(coldq.Linear(-np.ones(3)), coldq.Affine(np.ones((1, 3)), [1.0]))
+LINEAR = coldq.problems.OnlineLinear(horizon=3)
 PROX = [
     coldq.COLDQ(X, horizon=10),
     coldq.RECOO(X),
@@ -292,6 +293,23 @@ def test_simulate_records_nothing_that_does_not_fit() -> None:
         coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), seeds=3)  # type: ignore[arg-type]
     kept = coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), [0], keep="decisions")
     assert kept.decisions is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda trace: coldq.plot_compare(np.array(2)), "traces must be several"),
+        (lambda trace: trace.plot(np.array(2)), "what must be names"),
+        (
+            lambda trace: coldq.simulate(trace.learner, LINEAR, [0], keep=np.array(2)),
+            "keep must be",
+        ),
+    ],
+)
+def test_an_array_without_axes_is_not_several(call, words: str) -> None:
+    trace = coldq.simulate(coldq.COLDQ.for_problem(LINEAR), LINEAR, [0])
+    with pytest.raises(coldq.InvalidInput, match=words):
+        call(trace)
 
 
 class Answering(Plain):

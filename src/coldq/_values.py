@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
 from inspect import signature
@@ -284,6 +284,11 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidInput(f"{name} must be one of {choices}, but is {value!r:.200}")
     return value
+
+
+def is_several(value: Any) -> bool:
+    """Whether a value is to be gone through; an array without axes says that it is, and is not."""
+    return isinstance(value, Iterable) and not (isinstance(value, np.ndarray) and not value.ndim)
 
 
 def flag(name: str, value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coldq._tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
-from coldq._values import Array, one_real, whole_number
+from coldq._values import Array, is_several, one_real, whole_number
 from coldq.constraints import (
     Affine,
     BallRows,
@@ -120,7 +120,7 @@ DEFAULT = (
 def forecasts_of(given: Iterable[Any]) -> tuple[Any, ...]:
     """Forecasts to choose from, the last constraint first: it is what others are measured by."""
     kinds = (Last, MovingAverage, Trend, Seasonal)
-    some = tuple(given) if isinstance(given, Iterable) else (given,)
+    some = tuple(given) if is_several(given) else (given,)
     for one in some:
         if not isinstance(one, kinds):
             names = ", ".join(kind.__name__ for kind in kinds)

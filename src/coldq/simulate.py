@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, flag, is_ours, real_array, whole_number
+from coldq._values import Array, as_array, flag, is_ours, is_several, real_array, whole_number
 from coldq.errors import InvalidInput, NotRevealed
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
@@ -26,7 +26,7 @@ LOOKS = 2  # points at which functions are compared
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     """Seeds as whole numbers, at least one of them."""
-    if not isinstance(seeds, Iterable) or (isinstance(seeds, np.ndarray) and not seeds.ndim):
+    if not is_several(seeds):
         raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r:.200}")
     chosen = tuple(whole_number("a seed", seed, 0) for seed in seeds)
     if not chosen:
@@ -158,7 +158,7 @@ def _reveals(problem: Problem, seeds: tuple[int, ...]) -> Callable[[int, Array],
 
 def _kept_names(keep: Any, keepable: tuple[str, ...]) -> tuple[str, ...]:
     """What is to be kept, each a name that is known."""
-    if not isinstance(keep, Iterable):
+    if not is_several(keep):
         raise InvalidInput(f"keep must be names such as ['decisions'], but is {keep!r:.200}")
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:

@@ -94,6 +94,18 @@ def test_a_batch_projects_with_the_bits_of_one_by_one(kind: str) -> None:
         assert X.project(y[where]).tobytes() == together[where].tobytes()
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        coldq.Simplex(2),
+        coldq.Polytope([[1.0, 1.0]], [1.0], 0.0, np.inf),
+        coldq.Polytope([[1.0, 2.0], [1.0, 1.0]], [1.0, 2.0], -np.inf, np.inf),
+    ],
+)
+def test_a_point_whose_sum_overflows_is_not_inside(X: coldq.Domain) -> None:
+    assert not X.contains([1e308, 1e308], 1.0)
+
+
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_the_start_is_the_point_nearest_to_the_origin(kind: str) -> None:
     rng = np.random.default_rng(8)

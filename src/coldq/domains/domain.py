@@ -179,7 +179,8 @@ class Domain(Value):
             value, terms = matvec(A, x), matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
         room = one_real("tolerance", tolerance) + ROUNDING * (np.abs(b) + terms)
         over = value - b
-        met = (floor == np.inf) | (over <= room) & ((floor == 0.0) | (over >= -room))
+        near = (over <= room) & ((floor == 0.0) | (over >= -room)) & np.isfinite(value)
+        met = (floor == np.inf) | near
         return np.asarray(self.box.contains(x, tolerance) & met.all(axis=-1))
 
     def start(self) -> Array:

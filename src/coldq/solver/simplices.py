@@ -55,8 +55,9 @@ class Blocks(NamedTuple):
         return np.flatnonzero(self.kind < np.inf)
 
     def sums(self, x: Array) -> Array:
-        """The sums of all blocks, along the last axis."""
-        return np.add.reduceat(x, self.start.astype(np.int64), axis=-1)
+        """The sums of all blocks, along the last axis; infinite where they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.add.reduceat(x, self.start.astype(np.int64), axis=-1)
 
     def sizes(self, p: int) -> np.ndarray:
         """How many coordinates each block has."""

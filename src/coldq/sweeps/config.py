@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from coldq._values import whole_number
+from coldq._values import is_several, whole_number
 from coldq.description import build, describe
 from coldq.errors import Error, InvalidInput, NotSaveable
 from coldq.experiments.named import built_in, is_file, own_problem
@@ -114,7 +114,7 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
 
 
 def _several(where: str, key: str, given: Any) -> list[Any]:
-    if isinstance(given, str | Mapping | type) or not isinstance(given, Iterable):
+    if isinstance(given, str | Mapping | type) or not is_several(given):
         given = [given]
     several = list(given)
     if not several:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coldq._looks import PALETTE
-from coldq._values import Array, flag, is_ours
+from coldq._values import Array, flag, is_ours, is_several
 from coldq.errors import InvalidInput
 from coldq.trace.plots import SUMMED, chosen_panels, draw_line, finish, panel_axes
 from coldq.trace.text import Text
@@ -66,7 +66,7 @@ def _series(trace: Trace, name: str) -> Array:
 
 def _named(traces: Any) -> list[tuple[str, Trace]]:
     """Labels and traces, which must be of one problem."""
-    if not isinstance(traces, Iterable):
+    if not is_several(traces):
         raise InvalidInput(f"traces must be several, or a dictionary, but is {traces!r:.200}")
     if isinstance(traces, Mapping):
         named = [(str(label), require_trace(trace)) for label, trace in traces.items()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from coldq._looks import PALETTE
-from coldq._values import Array, flag
+from coldq._values import Array, flag, is_several
 from coldq.errors import InvalidInput
 
 PANEL = (7.0, 2.2)  # inches of one panel
@@ -44,7 +44,7 @@ def draw_panels(
 def chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     """Whether one panel was asked for by its name, and the names of all that are to be drawn."""
     alone = isinstance(what, str)
-    if what is not None and not isinstance(what, Iterable):
+    if what is not None and not is_several(what):
         raise InvalidInput(f"what must be names such as 'loss', but is {what!r:.200}")
     chosen = (what,) if alone else known if what is None else tuple(what)
     for name in chosen:
