@@ -447,6 +447,7 @@ def least_by_cuts(
         bend = np.concatenate([np.full(p, 2.0 * problem.alpha * unit**2 / worth), np.zeros(n)])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
         cones = [
             clarabel.ZeroConeT(int(equal.sum())),
             clarabel.NonnegativeConeT(sum(len(k) for k in blocks) - int(equal.sum())),

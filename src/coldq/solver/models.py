@@ -24,7 +24,7 @@ from coldq.solver.problem import Part, QuadraticProblem
 UNCLEAR = 100.0  # times rounding: a fall that values need not show
 NEWTON_STEPS = 60
 ATTEMPTS = 8  # with ever greater weights for hard rows
-ROUNDED = 4e-9  # of a row's terms, priced: what rounding makes of a row is no gap
+ROUNDED = 2e-9  # of a row's terms, priced: what rounding makes of a row is no gap
 NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
 STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
 
