@@ -279,6 +279,7 @@ ONCE_MISSED = [
     ("kinked stack", "polytope", MODERATE, 921, 983),
     ("thin stack", "ball product", MODERATE, 931, 1029),
     ("low rank", "box", MODERATE, 931, 2478),
+    ("kinked stack", "polytope", MODERATE, 931, 2470),
     ("sparse", "polytope", EXTREME, 32, 139),
     ("kinked stack", "box", EXTREME, 32, 185),
     ("kinked stack", "polytope", EXTREME, 32, 147),
