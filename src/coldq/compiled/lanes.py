@@ -316,6 +316,94 @@ def scattered(typingctx, table, index, value):
     return types.void(table, index, value), codegen
 
 
+def _transposed(builder: Any, lines: list[Any], m: int) -> list[Any]:
+    """Squares of m by m, which stand beside each other in m lines: blocks of one number off the
+    diagonal change places, then blocks of two, of four."""
+    count, block = lines[0].type.count, 1
+    while block < m:
+        for r in range(m):
+            if r & block:
+                continue
+            one, other = lines[r], lines[r + block]
+            upper = [count + c - block if c & block else c for c in range(count)]
+            lower = [count + c if c & block else c + block for c in range(count)]
+            lines[r] = _shuffled(builder, one, other, upper)
+            lines[r + block] = _shuffled(builder, one, other, lower)
+        block *= 2
+    return lines
+
+
+def _joined_ends(builder: Any, parts: list[Any]) -> Any:
+    """Vectors one after another, in one."""
+    while len(parts) > 1:
+        every = list(range(2 * parts[0].type.count))
+        parts = [
+            _shuffled(builder, a, b, every) for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
+
+
+def _tile_in(m: int) -> Any:
+    """Of each lane m numbers from a place on behind its address, into lanes one after another."""
+
+    def tile(typingctx, table, index, address, like):
+        def codegen(context, builder, sig, args):
+            kind, into = sig.args[3], args[2]
+            short = ir.VectorType(NUMBER, m).as_pointer()
+            lines = [
+                builder.load(builder.bitcast(place, short), align=8)
+                for _, place in _each(builder, kind, *args[:2])
+            ]
+            if isinstance(kind, Lanes):
+                lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
+                lines = _transposed(builder, lines, m)
+                for r, line in enumerate(lines):
+                    builder.store(line, _place(builder, kind, into, WORD(r)), align=8)
+            else:
+                builder.store(lines[0], builder.inttoptr(into, short), align=8)
+            return context.get_dummy_value()
+
+        return types.void(table, index, address, like), codegen
+
+    return intrinsic(tile)
+
+
+def _tile_out(m: int) -> Any:
+    """The way back."""
+
+    def tile(typingctx, table, index, address, like):
+        def codegen(context, builder, sig, args):
+            kind, source = sig.args[3], args[2]
+            short = ir.VectorType(NUMBER, m).as_pointer()
+            if isinstance(kind, Lanes):
+                lines = [
+                    builder.load(_place(builder, kind, source, WORD(r)), align=8) for r in range(m)
+                ]
+                lines = _transposed(builder, lines, m)
+            else:
+                lines = [builder.load(builder.inttoptr(source, short), align=8)]
+            for lane, place in _each(builder, kind, *args[:2]):
+                whole = lines[lane % m]
+                first = lane - lane % m
+                part = _shuffled(builder, whole, whole, list(range(first, first + m)))
+                builder.store(part, builder.bitcast(place, short), align=8)
+            return context.get_dummy_value()
+
+        return types.void(table, index, address, like), codegen
+
+    return intrinsic(tile)
+
+
+@intrinsic
+def unless(typingctx, flags, others):
+    """Where a flag is set and the other is not."""
+
+    def codegen(context, builder, sig, args):
+        return builder.and_(args[0], builder.not_(args[1]))
+
+    return flags(flags, others), codegen
+
+
 @intrinsic
 def spread(typingctx, number, like):
     """A number in each of the lanes that `like` has."""
@@ -404,6 +492,12 @@ SPECIALS = {
     "put_lane": put_lane,
     "gathered": gathered,
     "scattered": scattered,
+    "gathered_8": _tile_in(8),
+    "gathered_4": _tile_in(4),
+    "gathered_2": _tile_in(2),
+    "scattered_8": _tile_out(8),
+    "scattered_4": _tile_out(4),
+    "scattered_2": _tile_out(2),
     "thirds": thirds,
     "put_thirds": put_thirds,
     "spread": spread,
@@ -416,6 +510,7 @@ SPECIALS = {
     "length": _pointwise(1, lambda builder, a: _call(builder, "fabs", a)),
     "chosen": chosen,
     "anywhere": anywhere,
+    "unless": unless,
     "fourfold": fourfold,
     "parts_from": parts_from,
     "turned": turned,
