@@ -175,7 +175,8 @@ def batch_kernel(layout: str) -> Callable[[Callable[..., Any]], Kernel]:
     their lengths in the order in which they are named first, and the address of each operand's
     instance; it returns a number, of which the kernel returns the largest, or NaN. The first
     output carries the whole batch; the other operands broadcast to it. Core axes are contiguous,
-    but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths.
+    but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths,
+    and are 0 where an operand has a single entry along them, or lacks them.
     An operand marked ``()?`` may be None; its address is then 0. Last comes the address of
     `STACK` numbers to work in.
     """

@@ -4,6 +4,7 @@ Compiled into each of them once more, :data:`~coldq.solver.kernels.affine.affine
 seconds. A caller puts its sizes and the addresses of its operands down in memory of its own.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ LAYOUT = "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?"
 ITS_SIZES, ITS_OPERANDS = 3, 16  # words: p, n and s; one for each operand, and for spare memory
 
 
+@cache
 def code_of(step: Any) -> Any:
     """The address of a step's code, as the kernels take it that call it."""
     if step.layout != LAYOUT:

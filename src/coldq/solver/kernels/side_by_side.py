@@ -18,7 +18,8 @@ from coldq.solver.kernels.small import (
 )  # fmt: skip
 
 WIDE = 8  # instances side by side
-BLOCK = 64  # instances looked at before those that need multipliers are solved
+BLOCK = 256  # instances looked at before those that need multipliers are solved
+LINE = 64  # bytes of the processor's memory that come together: no lanes should lie in two
 INPUTS = 8  # of the kernel below: arrays to read; with those to be written there are TABLE
 
 
@@ -45,7 +46,7 @@ def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
     lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
     alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
-    return lanes + BLOCK + WIDE + alone
+    return LINE // 8 + lanes + BLOCK + WIDE + alone
 
 
 @exact
@@ -59,8 +60,8 @@ def find_loud(
     for j in range(begun, end):
         half = 0.5 / lane_at(alpha, j * alpha_step, 0.0)
         put_lane(residual, j * residual_step, 0.0)
-        for k in range(n):
-            put_lane(multipliers, j * multipliers_step + k, 0.0)
+        put_lane(multipliers, j * multipliers_step, 0.0)
+        put_lane(multipliers, j * multipliers_step + n - 1, 0.0)  # of one or two
         loud[found] = j
         found += is_loud(
             n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
@@ -97,13 +98,13 @@ def affine_steps(sizes, at):
     residual. The largest residual is returned."""
     count, p, n = sizes[0], sizes[1], sizes[2]
     steps = words(address_of(sizes, 4), TABLE)
-    memory = at[INPUTS + 1]
+    memory = (at[INPUTS + 1] + LINE - 1) & -LINE
     table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
     loud_at = table_at + 8 * TABLE * WIDE
     its = loud_at + 8 * (BLOCK + WIDE)
     rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
     end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
-    if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
+    if 8 * sizes[3] < end - at[INPUTS + 1] or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
     table, listed = words(table_at, TABLE * WIDE), words(loud_at, BLOCK + WIDE)
     worst = 0.0

@@ -143,22 +143,28 @@ def give(like, wide, n, p, table, columns, rows, singles):
 @exact_inlined
 def set_values(like, n, p, columns, A, rows):
     """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
-    whole = p - p % 4
+    whole, last = p - p % 4, (n - 1) * p  # of one or two rows
     zero = spread(0.0, like)
-    for k in range(n):
-        values, sizes = parts_from(zero), parts_from(zero)
-        for i in range(whole):
-            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
-            values = turned(values, a, x)
-            sizes = turned(sizes, length(a), larger(length(x), X_FLOOR))
-        value, size = joined(values), joined(sizes)
-        for i in range(whole, p):
-            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
-            value = fused(a, x, value)
-            size = fused(length(a), larger(length(x), X_FLOOR), size)
-        b = lane_at(rows, B * n + k, like)
-        put_lane(rows, G * n + k, value - b)
-        put_lane(rows, SCALE * n + k, size + length(b))
+    v0, s0, v1, s1 = parts_from(zero), parts_from(zero), parts_from(zero), parts_from(zero)
+    for i in range(whole):
+        x = lane_at(columns, X * p + i, like)
+        own = larger(length(x), X_FLOOR)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        v0, s0 = turned(v0, one, x), turned(s0, length(one), own)
+        v1, s1 = turned(v1, other, x), turned(s1, length(other), own)
+    value, size, value1, size1 = joined(v0), joined(s0), joined(v1), joined(s1)
+    for i in range(whole, p):
+        x = lane_at(columns, X * p + i, like)
+        own = larger(length(x), X_FLOOR)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        value, size = fused(one, x, value), fused(length(one), own, size)
+        value1, size1 = fused(other, x, value1), fused(length(other), own, size1)
+    b = lane_at(rows, B * n, like)
+    put_lane(rows, G * n, value - b)
+    put_lane(rows, SCALE * n, size + length(b))
+    b = lane_at(rows, B * n + n - 1, like)
+    put_lane(rows, G * n + n - 1, value1 - b)
+    put_lane(rows, SCALE * n + n - 1, size1 + length(b))
 
 
 @exact_inlined
