@@ -92,7 +92,8 @@ def set_sizes(line, row, sizes):
     step = 8
     for c in range(cores - 1, -1, -1):
         d, slot, axis = line[NAMES + c], line[SLOTS + c], axes - cores + c
-        if slot >= 0 and (axis < 0 or (lengths[axis] == 1 and sizes[d] > 1)):
+        known = slot >= 0 and sizes[d] >= 0
+        if known and (axis < 0 or (lengths[axis] == 1 and sizes[d] != 1)):
             sizes[slot] = 0  # the same for all along this axis
             continue
         if axis < 0:

@@ -176,7 +176,7 @@ def batch_kernel(layout: str) -> Callable[[Callable[..., Any]], Kernel]:
     instance; it returns a number, of which the kernel returns the largest, or NaN. The first
     output carries the whole batch; the other operands broadcast to it. Core axes are contiguous,
     but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths,
-    and are 0 where an operand has a single entry along them, or lacks them.
+    and are 0 where an operand after the first has a single entry along them, or lacks them.
     An operand marked ``()?`` may be None; its address is then 0. Last comes the address of
     `STACK` numbers to work in.
     """
