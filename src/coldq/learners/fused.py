@@ -23,7 +23,14 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.queued import AFTER, queued_size, queued_step
+from coldq.solver.kernels.queued import (
+    AFTER,
+    experts_size,
+    experts_step,
+    queued_size,
+    queued_step,
+)
+from coldq.solver.kernels.side_by_side import affine_steps
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening
 
@@ -38,6 +45,7 @@ MOST_SHAPES = 1000  # of A that are remembered
 # By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
 # the shape of one instance.
 _ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
+_experts_ready: dict[tuple[int, int, int], tuple[Any, Array, Array, int]] = {}
 
 
 def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
@@ -112,6 +120,67 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     if residual <= TOLERANCE:
         return learner._build(t + 1, following, its_queue, multipliers)
+    return None
+
+
+def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
+    """The same of a single state of a learner that tracks experts, whose pool has a rule."""
+    if (
+        type(feedback) is not Feedback
+        or type(state) is not learner.state_type
+        or state.made_by is not learner._maker
+        or listening
+    ):
+        return None
+    loss: Any = feedback.loss
+    rows, domain, t, slot = feedback.constraint, learner.domain, state.t, feedback.slot
+    if (
+        type(rows) is not Affine
+        or type(domain) is not Box
+        or rows.measured is not None  # at one point alone
+        or type(t) is not int64
+        or (slot is not None and (type(slot) is not int or slot != t))
+    ):
+        return None
+    kind, vector, matrix, levels = type(loss), None, None, None
+    if kind is LeastSquares:
+        matrix, levels = loss.H, loss.y
+    elif kind is Linear:
+        vector = loss.c
+    elif kind is Quadratic:
+        vector, matrix = loss.q, loss.P
+    else:
+        return None
+    now, pool, experts = int(t), learner._pool(0), state.experts
+    if (
+        now == 1
+        or now - 1 == learner.horizon
+        or type(experts) is not pool.state_type
+        or experts.made_by is not pool._maker
+        or not hasattr(pool, "_rule")
+    ):
+        return None
+    (e, p), (n, _) = experts.x.shape, rows.A.shape
+    if n > FEW_ROWS:
+        return None
+    if (e, n, p) not in _experts_ready:
+        codes = code_of(affine_step), code_of(affine_steps)
+        _experts_ready[e, n, p] = experts_step(), *codes, experts_size(e, n, p)
+    kernel, code, together, size = _experts_ready[e, n, p]
+    x, logs, points = empty(p), empty(e), empty((e, p))
+    queue, multipliers = empty((e, n)), empty((e, n))
+    try:
+        alpha, gain, eta, floor, price, when = pool._rule(now)
+        residual = kernel(
+            experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
+            learner.gradient == "shared", vector, matrix, levels, rows.A, rows.b, gain, eta, floor,
+            price, when, domain.lower, domain.upper, code, together, scratch(size), x, logs, points,
+            queue, multipliers,
+        )  # fmt: skip
+    except (AttributeError, TypeError, ValueError):  # changed by hand, or arrays that do not fit
+        return None
+    if residual <= TOLERANCE:
+        return learner._build(t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers))
     return None
 
 

@@ -20,6 +20,7 @@ from coldq.solver.kernels.small import (
 WIDE = 8  # instances side by side
 BLOCK = 256  # instances looked at before those that need multipliers are solved
 LINE = 64  # bytes of the processor's memory that come together: no lanes should lie in two
+ALL_SIZES = 15  # words for whoever calls the kernel below by its address
 INPUTS = 8  # of the kernel below: arrays to read; with those to be written there are TABLE
 
 
