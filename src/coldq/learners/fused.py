@@ -7,6 +7,7 @@ it finds what is wrong with the arguments, warns, and has other solvers where th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -42,10 +43,17 @@ Rule = tuple[Any, Any, Any, Any, Any, float]
 KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
 MOST_SHAPES = 1000  # of A that are remembered
 
+# By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
+ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
+    LeastSquares: lambda loss: (None, loss.H, loss.y),
+    Linear: lambda loss: (loss.c, None, None),
+    Quadratic: lambda loss: (loss.q, loss.P, None),
+}
+
 # By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
 # the shape of one instance.
 _ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
-_experts_ready: dict[tuple[int, int, int], tuple[Any, Array, Array, int]] = {}
+_experts_ready: dict[tuple[tuple[int, ...], ...], tuple[Any, Array, Array, int, int, int, int]] = {}
 
 
 def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
@@ -58,6 +66,19 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
     look_quickly()  # at the arrays of feedbacks to come
     _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
+
+
+def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
+    """What a call with experts' points and A of these shapes takes; None if none is made."""
+    (e, p), (n, _) = points, rows
+    if n > FEW_ROWS:
+        return None
+    if len(_experts_ready) >= MOST_SHAPES:
+        _experts_ready.clear()
+    look_quickly()
+    made = experts_step(), code_of(affine_step), code_of(affine_steps), experts_size(e, n, p)
+    _experts_ready[points, rows] = *made, e, n, p
+    return _experts_ready[points, rows]
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -77,15 +98,11 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
     if type(rows) is not Affine or type(domain) is not Box:
         return None
-    kind, vector, matrix, levels, g = type(loss), None, None, None, rows.measured
-    if kind is LeastSquares:
-        matrix, levels = loss.H, loss.y
-    elif kind is Linear:
-        vector = loss.c
-    elif kind is Quadratic:
-        vector, matrix = loss.q, loss.P
-    elif kind is GradientAt and _same(loss.x, x):
-        vector = loss.slope
+    arrays, g = ARRAYS.get(type(loss)), rows.measured
+    if arrays is not None:
+        vector, matrix, levels = arrays(loss)
+    elif type(loss) is GradientAt and _same(loss.x, x):
+        vector, matrix, levels = loss.slope, None, None
     else:
         return None
     if g is not None and not _same(rows.measured_at, x):
@@ -142,34 +159,25 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         or (slot is not None and (type(slot) is not int or slot != t))
     ):
         return None
-    kind, vector, matrix, levels = type(loss), None, None, None
-    if kind is LeastSquares:
-        matrix, levels = loss.H, loss.y
-    elif kind is Linear:
-        vector = loss.c
-    elif kind is Quadratic:
-        vector, matrix = loss.q, loss.P
-    else:
-        return None
+    arrays = ARRAYS.get(type(loss))
     now, pool, experts = int(t), learner._pool(0), state.experts
     if (
-        now == 1
+        arrays is None
+        or now == 1
         or now - 1 == learner.horizon
         or type(experts) is not pool.state_type
         or experts.made_by is not pool._maker
-        or not hasattr(pool, "_rule")
     ):
         return None
-    (e, p), (n, _) = experts.x.shape, rows.A.shape
-    if n > FEW_ROWS:
-        return None
-    if (e, n, p) not in _experts_ready:
-        codes = code_of(affine_step), code_of(affine_steps)
-        _experts_ready[e, n, p] = experts_step(), *codes, experts_size(e, n, p)
-    kernel, code, together, size = _experts_ready[e, n, p]
-    x, logs, points = empty(p), empty(e), empty((e, p))
-    queue, multipliers = empty((e, n)), empty((e, n))
+    vector, matrix, levels = arrays(loss)
+    shapes = experts.x.shape, rows.A.shape
     try:
+        prepared = _experts_ready.get(shapes) or _prepare_experts(*shapes)
+        if prepared is None:
+            return None
+        kernel, code, together, size, e, n, p = prepared
+        x, logs, points = empty(p), empty(e), empty((e, p))
+        queue, multipliers = empty((e, n)), empty((e, n))
         alpha, gain, eta, floor, price, when = pool._rule(now)
         residual = kernel(
             experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
@@ -177,10 +185,12 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
             price, when, domain.lower, domain.upper, code, together, scratch(size), x, logs, points,
             queue, multipliers,
         )  # fmt: skip
-    except (AttributeError, TypeError, ValueError):  # changed by hand, or arrays that do not fit
+    except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
         return None
     if residual <= TOLERANCE:
-        return learner._build(t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers))
+        return learner._build(
+            t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
+        )
     return None
 
 

@@ -189,18 +189,26 @@ def experts_step(sizes, at):
         its[2], its[3] = at[2] + 8 * j * alpha_step, zeros_at
         its[4], its[5] = weights_at + 8 * j * n, zeros_at
         its[6], its[7], its[8], its[9] = at[10], at[11], at[17], at[18]
-        its[10], its[11], its[12], its[13] = rounds_at, memory, at[24] + 8 * j * p, at[26] + 8 * j * n
+        its[10], its[11], its[12], its[13] = (
+            rounds_at,
+            memory,
+            at[24] + 8 * j * p,
+            at[26] + 8 * j * n,
+        )
         its[14], its[15] = 0, memory + 8 * few
         residual = run_at(words(at[19], 1)[0], sizes_at, operands_at)
         if worst == worst and not (residual <= worst):
             worst = residual
     for j in range(e if when == AFTER else 0):
         g = vector(zeros_at if gain == 0.0 else g_at, n)
-        set_affine_value(
-            matrix(at[10], n, p), vector(at[24] + 8 * j * p, p), vector(at[11], n), g
-        )
+        set_affine_value(matrix(at[10], n, p), vector(at[24] + 8 * j * p, p), vector(at[11], n), g)
         set_bounded_queue(
-            vector(at[1] + 8 * j * queue_step, n), g, gain, eta, floor, vector(at[25] + 8 * j * n, n)
+            vector(at[1] + 8 * j * queue_step, n),
+            g,
+            gain,
+            eta,
+            floor,
+            vector(at[25] + 8 * j * n, n),
         )
     set_weighted_mean(e, p, at[23], 1, at[24], p, vector(at[22], p))
     return worst
