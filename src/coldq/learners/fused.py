@@ -76,7 +76,8 @@ def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
     if len(_experts_ready) >= MOST_SHAPES:
         _experts_ready.clear()
     look_quickly()
-    made = experts_step(), code_of(affine_step), code_of(affine_steps), experts_size(e, n, p)
+    size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
+    made = experts_step(), code_of(affine_step), code_of(affine_steps), size
     _experts_ready[points, rows] = *made, e, n, p
     return _experts_ready[points, rows]
 

@@ -115,15 +115,15 @@ def queued_step(sizes, at):
     its[12], its[13], its[14], its[15] = at[18], at[20], 0, memory + 8 * (own + rest)
     residual = run_at(words(at[16], 1)[0], memory, memory + 8 * ITS_SIZES)
     if when == AFTER:
-        g = vector(zeros_at if gain == 0.0 else g_at, n)
+        g = vector(g_at, n)
         set_affine_value(matrix(at[4], n, p), vector(at[18], p), vector(at[5], n), g)
         set_bounded_queue(vector(at[7], n), g, gain, eta, floor, vector(at[19], n))
     return residual
 
 
 @batch_kernel(
-    "(e*,p),(e*,n),(e*),(p),(e*),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(),(),(),(),(),(p),(p),(),(),(s)"
-    "->(p),(e),(e,p),(e,n),(e,n)"
+    "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p),"
+    "(),(),(s)->(p),(e),(e,p),(e,n),(e,n)"
 )
 def experts_step(sizes, at):
     """The experts' points, queues and alphas; x, the logarithms of their weights, kappa, and
@@ -133,7 +133,9 @@ def experts_step(sizes, at):
     multipliers. The largest residual is returned.
     """
     e, p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    points_step, queue_step, alpha_step, logs_step = sizes[5], sizes[6], sizes[7], sizes[8]
+    alpha_step, gain_step, eta_step, floor_step, price_step = (
+        sizes[5], sizes[6], sizes[7], sizes[8], sizes[9],
+    )  # fmt: skip
     many, few = at[21], COLUMNS * p + (HESSIAN + 2 * n) * n
     together = 0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS
     sizes_at, operands_at = many, many + 8 * ALL_SIZES
@@ -149,8 +151,7 @@ def experts_step(sizes, at):
     if room < few + SINGLE:
         return math.nan
     its_sizes, its = words(sizes_at, ALL_SIZES), words(operands_at, ITS_OPERANDS)
-    gain, eta, floor = vector(at[12], 1)[0], vector(at[13], 1)[0], vector(at[14], 1)[0]
-    price, when, shared = vector(at[15], 1)[0], vector(at[16], 1)[0], vector(at[6], 1)[0]
+    when, shared = vector(at[16], 1)[0], vector(at[6], 1)[0]
     vector(rounds_at, 1)[0] = math.inf
     for k in range(n):
         vector(zeros_at, n)[k] = 0.0
@@ -158,24 +159,26 @@ def experts_step(sizes, at):
     at_x = gradient_at(p, m, at[3], at[7], at[8], at[9], slope_at)
     kappa = vector(at[5], 1)[0]
     set_hedge(
-        e, p, at[4], logs_step, at[0], points_step, vector(at[3], p), vector(at_x, p), kappa,
+        e, p, at[4], 1, at[0], p, vector(at[3], p), vector(at_x, p), kappa,
         vector(at[23], e),
     )  # fmt: skip
     for j in range(e):
-        point, slope = at[0] + 8 * j * points_step, slopes_at + 8 * j * p
+        point, slope = at[0] + 8 * j * p, slopes_at + 8 * j * p
         found = at_x
         if shared == 0.0:
             found = gradient_at(p, m, point, at[7], at[8], at[9], slope)
         for i in range(p):
             vector(slope, p)[i] = vector(found, p)[i]
         set_weights(
-            n, p, point, at[10], at[11], 0, at[1] + 8 * j * queue_step, gain, eta, floor, price,
+            n, p, point, at[10], at[11], 0, at[1] + 8 * j * n,
+            vector(at[12] + 8 * j * gain_step, 1)[0], vector(at[13] + 8 * j * eta_step, 1)[0],
+            vector(at[14] + 8 * j * floor_step, 1)[0], vector(at[15] + 8 * j * price_step, 1)[0],
             when, zeros_at, g_at, weights_at + 8 * j * n, at[25] + 8 * j * n,
         )  # fmt: skip
     worst = 0.0
     if together:
         its_sizes[0], its_sizes[1], its_sizes[2], its_sizes[3] = e, p, n, room
-        its_sizes[4], its_sizes[5], its_sizes[6], its_sizes[7] = points_step, p, alpha_step, n
+        its_sizes[4], its_sizes[5], its_sizes[6], its_sizes[7] = p, p, alpha_step, n
         for line in range(8, 12):  # A, b and the bounds are the same for all
             its_sizes[line] = 0
         its_sizes[12], its_sizes[13], its_sizes[14] = p, n, 1
@@ -185,30 +188,23 @@ def experts_step(sizes, at):
         worst = run_at(words(at[20], 1)[0], sizes_at, operands_at)
     for j in range(0 if together else e):
         its_sizes[0], its_sizes[1], its_sizes[2] = p, n, few
-        its[0], its[1] = at[0] + 8 * j * points_step, slopes_at + 8 * j * p
+        its[0], its[1] = at[0] + 8 * j * p, slopes_at + 8 * j * p
         its[2], its[3] = at[2] + 8 * j * alpha_step, zeros_at
         its[4], its[5] = weights_at + 8 * j * n, zeros_at
         its[6], its[7], its[8], its[9] = at[10], at[11], at[17], at[18]
-        its[10], its[11], its[12], its[13] = (
-            rounds_at,
-            memory,
-            at[24] + 8 * j * p,
-            at[26] + 8 * j * n,
-        )
+        its[10], its[11] = rounds_at, memory
+        its[12], its[13] = at[24] + 8 * j * p, at[26] + 8 * j * n
         its[14], its[15] = 0, memory + 8 * few
         residual = run_at(words(at[19], 1)[0], sizes_at, operands_at)
         if worst == worst and not (residual <= worst):
             worst = residual
     for j in range(e if when == AFTER else 0):
-        g = vector(zeros_at if gain == 0.0 else g_at, n)
+        g, moved = vector(g_at, n), vector(at[25] + 8 * j * n, n)
         set_affine_value(matrix(at[10], n, p), vector(at[24] + 8 * j * p, p), vector(at[11], n), g)
         set_bounded_queue(
-            vector(at[1] + 8 * j * queue_step, n),
-            g,
-            gain,
-            eta,
-            floor,
-            vector(at[25] + 8 * j * n, n),
-        )
+            vector(at[1] + 8 * j * n, n), g, vector(at[12] + 8 * j * gain_step, 1)[0],
+            vector(at[13] + 8 * j * eta_step, 1)[0], vector(at[14] + 8 * j * floor_step, 1)[0],
+            moved,
+        )  # fmt: skip
     set_weighted_mean(e, p, at[23], 1, at[24], p, vector(at[22], p))
     return worst
