@@ -343,50 +343,43 @@ def _joined_ends(builder: Any, parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _tile_in(m: int) -> Any:
-    """Of each lane m numbers from a place on behind its address, into lanes one after another."""
+def _copied(builder: Any, source: Any, into: Any, m: int) -> None:
+    """Copy m numbers, at most four at a time: where nothing else takes wide registers, these would
+    only slow the processor down."""
+    size = min(m, 4)
+    kind = ir.VectorType(NUMBER, size).as_pointer()
+    for first in range(0, m, size):
+        found, place = (builder.gep(side, [WORD(first)]) for side in (source, into))
+        part = builder.load(builder.bitcast(found, kind), align=8)
+        builder.store(part, builder.bitcast(place, kind), align=8)
+
+
+def _tile(m: int, *, out: bool) -> Any:
+    """Of each lane m numbers from a place on behind its address, into lanes one after another; or
+    the way back."""
 
     def tile(typingctx, table, index, address, like):
         def codegen(context, builder, sig, args):
-            kind, into = sig.args[3], args[2]
+            kind, numbers = sig.args[3], NUMBER.as_pointer()
+            places = [place for _, place in _each(builder, kind, *args[:2])]
+            if not isinstance(kind, Lanes):
+                lanes = builder.inttoptr(args[2], numbers)
+                _copied(builder, *((lanes, places[0]) if out else (places[0], lanes)), m)
+                return context.get_dummy_value()
+            lanes = [_place(builder, kind, args[2], WORD(r)) for r in range(m)]
             short = ir.VectorType(NUMBER, m).as_pointer()
-            lines = [
-                builder.load(builder.bitcast(place, short), align=8)
-                for _, place in _each(builder, kind, *args[:2])
-            ]
-            if isinstance(kind, Lanes):
+            if out:
+                lines = [builder.load(place, align=8) for place in lanes]
+                lines = _transposed(builder, lines, m)
+                for lane, place in enumerate(places):
+                    own = list(range(lane - lane % m, lane - lane % m + m))
+                    part = _shuffled(builder, lines[lane % m], lines[lane % m], own)
+                    builder.store(part, builder.bitcast(place, short), align=8)
+            else:
+                lines = [builder.load(builder.bitcast(place, short), align=8) for place in places]
                 lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
-                lines = _transposed(builder, lines, m)
-                for r, line in enumerate(lines):
-                    builder.store(line, _place(builder, kind, into, WORD(r)), align=8)
-            else:
-                builder.store(lines[0], builder.inttoptr(into, short), align=8)
-            return context.get_dummy_value()
-
-        return types.void(table, index, address, like), codegen
-
-    return intrinsic(tile)
-
-
-def _tile_out(m: int) -> Any:
-    """The way back."""
-
-    def tile(typingctx, table, index, address, like):
-        def codegen(context, builder, sig, args):
-            kind, source = sig.args[3], args[2]
-            short = ir.VectorType(NUMBER, m).as_pointer()
-            if isinstance(kind, Lanes):
-                lines = [
-                    builder.load(_place(builder, kind, source, WORD(r)), align=8) for r in range(m)
-                ]
-                lines = _transposed(builder, lines, m)
-            else:
-                lines = [builder.load(builder.inttoptr(source, short), align=8)]
-            for lane, place in _each(builder, kind, *args[:2]):
-                whole = lines[lane % m]
-                first = lane - lane % m
-                part = _shuffled(builder, whole, whole, list(range(first, first + m)))
-                builder.store(part, builder.bitcast(place, short), align=8)
+                for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
+                    builder.store(line, place, align=8)
             return context.get_dummy_value()
 
         return types.void(table, index, address, like), codegen
@@ -492,12 +485,12 @@ SPECIALS = {
     "put_lane": put_lane,
     "gathered": gathered,
     "scattered": scattered,
-    "gathered_8": _tile_in(8),
-    "gathered_4": _tile_in(4),
-    "gathered_2": _tile_in(2),
-    "scattered_8": _tile_out(8),
-    "scattered_4": _tile_out(4),
-    "scattered_2": _tile_out(2),
+    "gathered_8": _tile(8, out=False),
+    "gathered_4": _tile(4, out=False),
+    "gathered_2": _tile(2, out=False),
+    "scattered_8": _tile(8, out=True),
+    "scattered_4": _tile(4, out=True),
+    "scattered_2": _tile(2, out=True),
     "thirds": thirds,
     "put_thirds": put_thirds,
     "spread": spread,
