@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq import _values as values
 from coldq._look_kernel import look as compiled_look
 from coldq._values import FLOAT, all_finite
 from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
 
 P, N = 4, 3
+RNG = np.random.default_rng(4)
 X = coldq.Box(-1.0, [0.5, 1.0, 2.0, np.inf])
 
 LEARNERS = {
@@ -280,5 +282,35 @@ def test_the_compiled_look_sees_what_numpy_sees() -> None:
 
     assert [bool(look(thing)) for thing in things] == [as_most(thing) for thing in things]
     assert sum(map(as_most, things)) == 6
-    assert not look(things[0], things[8])
-    assert look(things[0], things[1])
+
+
+def test_rows_and_levels_that_belong_together_are_kept() -> None:
+    sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    pairs = [
+        (a, b)
+        for a in (*odd_things(), sound)
+        for b in (*odd_things(), levels)
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    ]
+    for kept in (values.kept, compiled_look()):
+        taken = 0
+        for rows, own in pairs:
+            A, b = np.empty(rows.shape), np.empty(own.shape)
+            before = (rows.tobytes(), own.tobytes())
+            if kept(rows, own, A, b):
+                taken += 1
+                assert (A.tobytes(), b.tobytes()) == before == (rows.tobytes(), own.tobytes())
+                assert rows.flags.writeable and own.flags.writeable
+                for array in (A, b):
+                    with pytest.raises(ValueError, match="read-only"):
+                        array[...] = 0.0
+            else:
+                assert A.flags.writeable and b.flags.writeable
+        fits = [rows.shape == (3, 4) and own.shape == (3,) and own.flags.carray
+                and rows.flags.carray and rows.dtype == own.dtype == FLOAT
+                and type(rows) is type(own) is np.ndarray for rows, own in pairs]  # fmt: skip
+        assert taken == sum(fits) > 0
+    for wrong in ((np.empty((4, 3)), np.empty(3)), (np.empty((3, 4)), np.empty(4))):
+        assert not compiled_look()(sound, levels, *wrong)
+    with pytest.raises(TypeError):
+        compiled_look()(sound, levels)
