@@ -45,8 +45,8 @@ def kept(rows: Any, levels: Any, A: Array, b: Array) -> Any:
     if not (look(rows) and look(levels) and rows.ndim == 2 and rows.shape[:1] == levels.shape):
         return False
     A[...], b[...] = rows, levels
-    A.setflags(False)
-    b.setflags(False)
+    A.setflags(write=False)
+    b.setflags(write=False)
     return True
 
 
