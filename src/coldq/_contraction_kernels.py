@@ -111,34 +111,28 @@ def bounded_queue(sizes, at):
 # The experts are a leading axis of their arrays, so that these see them with any step.
 
 
-@batch_kernel("(m*),(m*,p),(p),(p),()->(m)")
-def hedge(sizes, at):
-    m, p = sizes[0], sizes[1]
-    played, gradient, kappa = vector(at[2], p), vector(at[3], p), vector(at[4], 1)[0]
-    out = vector(at[5], m)
+@exact_inlined
+def set_hedge(m, p, logs, logs_step, points, points_step, played, gradient, kappa, out):
     largest = -math.inf
     for j in range(m):
-        point = vector(at[1] + 8 * j * sizes[3], p)
+        point = vector(points + 8 * j * points_step, p)
         surrogate = 0.0
         for i in range(p):
             surrogate += gradient[i] * (point[i] - played[i])
-        out[j] = vector(at[0] + 8 * j * sizes[2], 1)[0] - kappa * surrogate
+        out[j] = vector(logs + 8 * j * logs_step, 1)[0] - kappa * surrogate
         largest = max(largest, out[j])
     for j in range(m):
         out[j] -= largest
-    return 0.0
 
 
-@batch_kernel("(m*),(m*,p)->(p)")
-def weighted_mean(sizes, at):
-    m, p = sizes[0], sizes[1]
-    out = vector(at[2], p)
+@exact_inlined
+def set_weighted_mean(m, p, logs, logs_step, points, points_step, out):
     total = 0.0
     for i in range(p):
         out[i] = 0.0
     for j in range(m):
-        point = vector(at[1] + 8 * j * sizes[3], p)
-        weight = math.exp(vector(at[0] + 8 * j * sizes[2], 1)[0])
+        point = vector(points + 8 * j * points_step, p)
+        weight = math.exp(vector(logs + 8 * j * logs_step, 1)[0])
         total += weight
         for i in range(p):
             out[i] += weight * point[i]
@@ -146,10 +140,25 @@ def weighted_mean(sizes, at):
     for i in range(p):
         least, largest = math.inf, -math.inf
         for j in range(m):
-            value = vector(at[1] + 8 * (j * sizes[3] + i), 1)[0]
+            value = vector(points + 8 * (j * points_step + i), 1)[0]
             least = min(least, value)
             largest = max(largest, value)
         out[i] = min(max(out[i] / total, least), largest)
+
+
+@batch_kernel("(m*),(m*,p),(p),(p),()->(m)")
+def hedge(sizes, at):
+    m, p = sizes[0], sizes[1]
+    played, gradient, kappa = vector(at[2], p), vector(at[3], p), vector(at[4], 1)[0]
+    out = vector(at[5], m)
+    set_hedge(m, p, at[0], sizes[2], at[1], sizes[3], played, gradient, kappa, out)
+    return 0.0
+
+
+@batch_kernel("(m*),(m*,p)->(p)")
+def weighted_mean(sizes, at):
+    m, p = sizes[0], sizes[1]
+    set_weighted_mean(m, p, at[0], sizes[2], at[1], sizes[3], vector(at[2], p))
     return 0.0
 
 

@@ -15,6 +15,9 @@ from coldq.compiled import (
     fourfold,
     fused,
     gathered,
+    gathered_2,
+    gathered_4,
+    gathered_8,
     joined,
     kernel,
     lane_at,
@@ -25,6 +28,9 @@ from coldq.compiled import (
     put_lane,
     put_thirds,
     scattered,
+    scattered_2,
+    scattered_4,
+    scattered_8,
     smaller,
     spread,
     thirds,
@@ -167,6 +173,43 @@ def there_and_back(sizes, at):
         put_lane(at[1], i, gathered(at[3], i, like))
         scattered(at[3] + 8 * m, i, lane_at(at[1], i, like))
     return 1.0 * width(like) + width(0.0)
+
+
+@batch_kernel("(m,p)->(p,m),(m,p),(m,p)")
+def in_squares(sizes, at):
+    """Lines of 14 numbers taken in squares into eight lanes and back; and one by one."""
+    m, p, like = sizes[0], sizes[1], eight()
+    lines, back, alone = words(at[4], m), words(at[4] + 8 * m, m), words(at[4] + 16 * m, m)
+    for k in range(m):
+        lines[k], back[k] = at[0] + 8 * k * p, at[2] + 8 * k * p
+        alone[k] = at[3] + 8 * k * p
+    gathered_8(at[4], 0, at[1], like)
+    gathered_4(at[4], 8, at[1] + 64 * 8, like)
+    gathered_2(at[4], 12, at[1] + 64 * 12, like)
+    scattered_2(at[4] + 8 * m, 0, at[1], like)
+    scattered_4(at[4] + 8 * m, 2, at[1] + 64 * 2, like)
+    scattered_8(at[4] + 8 * m, 6, at[1] + 64 * 6, like)
+    spare = at[4] + 24 * m
+    for k in range(m):
+        gathered_8(at[4] + 8 * k, 0, spare, 0.0)
+        gathered_4(at[4] + 8 * k, 8, spare + 64, 0.0)
+        gathered_2(at[4] + 8 * k, 12, spare + 96, 0.0)
+        scattered_2(at[4] + 16 * m + 8 * k, 0, spare, 0.0)
+        scattered_4(at[4] + 16 * m + 8 * k, 2, spare + 16, 0.0)
+        scattered_8(at[4] + 16 * m + 8 * k, 6, spare + 48, 0.0)
+    return 0.0
+
+
+@batch_kernel("(m*,p),(m*),(m*,p)->(m*,p)")
+def scaled_and_shifted(sizes, at):
+    """A line times a factor, and more, where a factor or a shift may be that of all lines."""
+    for k in range(sizes[0]):
+        factor = lane_at(at[1], k * sizes[3], 0.0)
+        for i in range(sizes[1]):
+            line = lane_at(at[0], k * sizes[2] + i, 0.0)
+            shift = lane_at(at[2], k * sizes[4] + i, 0.0)
+            put_lane(at[3], k * sizes[5] + i, line * factor + shift)
+    return 0.0
 
 
 @batch_kernel("(p)->(p),(p)")

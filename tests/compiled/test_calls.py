@@ -111,6 +111,21 @@ def test_marked_core_axes_may_lie_apart_and_marked_operands_be_absent() -> None:
     assert filled.tolist() == [1024.0] * 4
 
 
+def test_what_is_the_same_along_a_marked_axis_is_broadcast() -> None:
+    lines, factors, shifts = RNG.normal(size=(2, 5, 3)), RNG.normal(size=5), RNG.normal(size=(5, 3))
+    out = np.empty((2, 5, 3))
+    for factor in (factors, factors[:1], 0.5, np.array(0.5)):
+        for shift in (shifts, shifts[:1], shifts[2]):
+            small.scaled_and_shifted()(lines, factor, shift, out)
+            expected = lines * np.broadcast_to(factor, 5)[:, None] + shift
+            np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-13)
+    for factor, shift in ((factors[:4], shifts), (factors, shifts[:2]), (factors, shifts[0, :1])):
+        with pytest.raises(TypeError):
+            small.scaled_and_shifted()(lines, factor, shift, out)
+    with pytest.raises(TypeError):  # of the first operand an axis is known by none before
+        small.column_sums()(np.ones(3), np.empty(3), np.empty(()))
+
+
 def test_every_kind_of_argument() -> None:
     v, M, w = np.arange(3.0), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5])
     assert small.everything()(v, M, w, 0.25, 7) == 3.5 + 30.0 + 500.0 + 0.25 + 7.0

@@ -55,6 +55,15 @@ def test_lines_are_gathered_into_lanes_and_scattered_again() -> None:
     np.testing.assert_array_equal(back, lines)
 
 
+def test_squares_of_numbers_change_places_with_lanes() -> None:
+    lines, lanes = RNG.normal(size=(8, 14)), np.empty((14, 8))
+    back, alone = np.empty((2, 8, 14))
+    small.in_squares()(lines, lanes, back, alone)
+    np.testing.assert_array_equal(lanes, lines.T)
+    np.testing.assert_array_equal(back, lines)
+    np.testing.assert_array_equal(alone, lines)
+
+
 def test_numbers_in_threes_are_taken_apart_and_put_together() -> None:
     numbers, lanes, alone = RNG.normal(size=24), np.empty(24), np.empty(24)
     small.in_thirds()(numbers, lanes, alone)

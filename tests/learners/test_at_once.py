@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq import _values as values
 from coldq._look_kernel import look as compiled_look
 from coldq._values import FLOAT, all_finite
-from coldq.learners.fused import at_once
+from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
 
 P, N = 4, 3
+RNG = np.random.default_rng(4)
 X = coldq.Box(-1.0, [0.5, 1.0, 2.0, np.inf])
 
 LEARNERS = {
@@ -55,6 +57,9 @@ def assert_same(one: Any, other: Any) -> None:
     for name in one.names():
         a, b = getattr(one, name), getattr(other, name)
         assert type(a) is type(b), name
+        if name == "experts":
+            assert_same(a, b)
+            continue
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), name
     assert one.made_by is other.made_by
     assert not one.x.flags.writeable
@@ -81,6 +86,60 @@ def test_an_update_at_once_has_the_bits_of_the_plain_path(name: str, lead: Any, 
         assert len(told.heard) == 1
         state = following
     assert taken == (23 if lead else 24)  # slot 1 of a batch is left to the plain path
+
+
+EXPERTS = {
+    "COLDQExpert": coldq.COLDQExpert(X, horizon=50),
+    "COLDQExpert, shared": coldq.COLDQExpert(X, horizon=500, gradient="shared"),
+    "RECOOExpert": coldq.RECOOExpert(X, horizon=50),
+    "RECOOExpert, own": coldq.RECOOExpert(X, horizon=50, gradient="own"),
+    "RECOOExpert, comparison": coldq.RECOOExpert(X, horizon=50, reading="comparison"),
+    "Yi2021Expert": coldq.Yi2021Expert(X, horizon=50, alpha0=1.0, gamma0=0.5),
+}
+
+
+@pytest.mark.parametrize("kind", ["linear", "least squares", "quadratic"])
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", EXPERTS)
+def test_a_slot_of_experts_at_once_has_the_bits_of_the_plain_path(
+    name: str, n: int, kind: str
+) -> None:
+    learner, rng, taken = EXPERTS[name], np.random.default_rng(len(name) + n), 0
+    state = learner.init(n)
+    for t in range(1, 25):
+        g = coldq.Affine(rng.normal(size=(n, P)), 0.3 * rng.normal(size=n))
+        revealed = coldq.Feedback(drawn(rng, kind, state.x), g, slot=t)
+        taken += experts_at_once(learner, state, revealed) is not None
+        following = learner.update(state, revealed)
+        with Residuals():
+            assert_same(following, learner.update(state, revealed))
+        state = following
+    assert taken == 23  # slot 1 is left to the plain path
+
+
+def test_experts_say_what_is_wrong_as_on_the_plain_path() -> None:
+    learner = coldq.COLDQExpert(X, horizon=3)
+    q, A, b = np.ones(P), np.ones((N, P)), np.ones(N)
+    make = coldq.Feedback.from_arrays
+    state = learner.update(learner.init(N), make(c=q, A=A, b=b))
+    for wrong, words in (
+        (make(c=np.full(P, np.nan), A=A, b=b), "came out as NaN"),
+        (make(c=np.ones(P + 1), A=A, b=b), "the loss has 5 coordinates"),
+        (make(c=q, A=np.ones((N, P + 1)), b=b), "the constraint has 5 coordinates"),
+        (make(c=q, A=A[:2], b=b[:2]), "was started for 3"),
+        (make(c=np.ones((2, P)), A=A, b=b), "not enlarge it"),
+        (make(c=q, A=A, b=b, slot=3), "about slot 3, but the learner is in slot 2"),
+    ):
+        with pytest.raises(coldq.Error, match=words):
+            learner.update(state, wrong)
+    with pytest.raises(coldq.WrongState):
+        learner.update(coldq.COLDQ(X, horizon=3).init(N), make(c=q, A=A, b=b))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            state = learner.update(state, make(c=q, A=A, b=b))
+        with pytest.raises(coldq.PastHorizon):
+            learner.update(state, make(c=q, A=A, b=b))
 
 
 def test_many_random_steps_with_rows_that_bind_have_the_same_bits() -> None:
@@ -223,5 +282,35 @@ def test_the_compiled_look_sees_what_numpy_sees() -> None:
 
     assert [bool(look(thing)) for thing in things] == [as_most(thing) for thing in things]
     assert sum(map(as_most, things)) == 6
-    assert not look(things[0], things[8])
-    assert look(things[0], things[1])
+
+
+def test_rows_and_levels_that_belong_together_are_kept() -> None:
+    sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    pairs = [
+        (a, b)
+        for a in (*odd_things(), sound)
+        for b in (*odd_things(), levels)
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    ]
+    for kept in (values.kept, compiled_look()):
+        taken = 0
+        for rows, own in pairs:
+            A, b = np.empty(rows.shape), np.empty(own.shape)
+            before = (rows.tobytes(), own.tobytes())
+            if kept(rows, own, A, b):
+                taken += 1
+                assert (A.tobytes(), b.tobytes()) == before == (rows.tobytes(), own.tobytes())
+                assert rows.flags.writeable and own.flags.writeable
+                for array in (A, b):
+                    with pytest.raises(ValueError, match="read-only"):
+                        array[...] = 0.0
+            else:
+                assert A.flags.writeable and b.flags.writeable
+        fits = [rows.shape == (3, 4) and own.shape == (3,) and own.flags.carray
+                and rows.flags.carray and rows.dtype == own.dtype == FLOAT
+                and type(rows) is type(own) is np.ndarray for rows, own in pairs]  # fmt: skip
+        assert taken == sum(fits) > 0
+    for wrong in ((np.empty((4, 3)), np.empty(3)), (np.empty((3, 4)), np.empty(4))):
+        assert not compiled_look()(sound, levels, *wrong)
+    with pytest.raises(TypeError):
+        compiled_look()(sound, levels)

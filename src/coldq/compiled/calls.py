@@ -85,16 +85,20 @@ def read_number(given, row, place):
 def set_sizes(line, row, sizes):
     """Note the lengths of an operand's core axes; whether they fit those before, and its steps."""
     cores, axes = line[CORES], row[AXES]
-    if axes < cores:
-        return False
     lengths, steps = words(row[LENGTHS], axes), words(row[STEPS], axes)
     empty = False  # then steps mean nothing
     for a in range(axes):
         empty = empty or lengths[a] == 0
     step = 8
     for c in range(cores - 1, -1, -1):
-        length, own = lengths[axes - cores + c], steps[axes - cores + c]
-        d, slot = line[NAMES + c], line[SLOTS + c]
+        d, slot, axis = line[NAMES + c], line[SLOTS + c], axes - cores + c
+        known = slot >= 0 and sizes[d] >= 0
+        if known and (axis < 0 or (lengths[axis] == 1 and sizes[d] != 1)):
+            sizes[slot] = 0  # the same for all along this axis
+            continue
+        if axis < 0:
+            return False
+        length, own = lengths[axis], steps[axis]
         if sizes[d] < 0:
             sizes[d] = length
         if sizes[d] != length:

@@ -81,6 +81,14 @@ put_lane: Any = Special("put_lane")  # put_lane(address, i, value)
 # In a table of addresses, one for each lane, what is behind them.
 gathered: Any = Special("gathered")  # gathered(table, i, like): the i-th numbers there
 scattered: Any = Special("scattered")  # scattered(table, i, value): put them there
+# The same of several in a row, which costs far less: gathered_8(table, i, address, like) puts the
+# i-th to the i+7-th numbers into eight places after the address; scattered_8 puts them back.
+gathered_8: Any = Special("gathered_8")
+gathered_4: Any = Special("gathered_4")
+gathered_2: Any = Special("gathered_2")
+scattered_8: Any = Special("scattered_8")
+scattered_4: Any = Special("scattered_4")
+scattered_2: Any = Special("scattered_2")
 # Numbers that come in threes, one after another: all first ones, all second ones, all third ones.
 thirds: Any = Special("thirds")  # thirds(address, like): three of them, as wide as `like`
 put_thirds: Any = Special("put_thirds")  # put_thirds(address, first, second, third)
@@ -91,6 +99,7 @@ smaller: Any = Special("smaller")
 length: Any = Special("length")  # length(a): |a|
 chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere
 anywhere: Any = Special("anywhere")  # anywhere(flags): whether one is set
+unless: Any = Special("unless")  # unless(flags, others): where one is set and the other is not
 fourfold: Any = Special("fourfold")  # fourfold(four): the sum of four lanes, (0 + 2) + (1 + 3)
 # A sum in four parts, of every fourth term each, in any lane.
 parts_from: Any = Special("parts_from")  # parts_from(first): what the first part begins with
@@ -166,7 +175,8 @@ def batch_kernel(layout: str) -> Callable[[Callable[..., Any]], Kernel]:
     their lengths in the order in which they are named first, and the address of each operand's
     instance; it returns a number, of which the kernel returns the largest, or NaN. The first
     output carries the whole batch; the other operands broadcast to it. Core axes are contiguous,
-    but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths.
+    but for those marked as in ``(m*)``: their steps, counted in numbers, come after the lengths,
+    and are 0 where an operand after the first has a single entry along them, or lacks them.
     An operand marked ``()?`` may be None; its address is then 0. Last comes the address of
     `STACK` numbers to work in.
     """

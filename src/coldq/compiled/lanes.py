@@ -316,6 +316,87 @@ def scattered(typingctx, table, index, value):
     return types.void(table, index, value), codegen
 
 
+def _transposed(builder: Any, lines: list[Any], m: int) -> list[Any]:
+    """Squares of m by m, which stand beside each other in m lines: blocks of one number off the
+    diagonal change places, then blocks of two, of four."""
+    count, block = lines[0].type.count, 1
+    while block < m:
+        for r in range(m):
+            if r & block:
+                continue
+            one, other = lines[r], lines[r + block]
+            upper = [count + c - block if c & block else c for c in range(count)]
+            lower = [count + c if c & block else c + block for c in range(count)]
+            lines[r] = _shuffled(builder, one, other, upper)
+            lines[r + block] = _shuffled(builder, one, other, lower)
+        block *= 2
+    return lines
+
+
+def _joined_ends(builder: Any, parts: list[Any]) -> Any:
+    """Vectors one after another, in one."""
+    while len(parts) > 1:
+        every = list(range(2 * parts[0].type.count))
+        parts = [
+            _shuffled(builder, a, b, every) for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
+
+
+def _copied(builder: Any, source: Any, into: Any, m: int) -> None:
+    """Copy m numbers, at most four at a time: where nothing else takes wide registers, these would
+    only slow the processor down."""
+    size = min(m, 4)
+    kind = ir.VectorType(NUMBER, size).as_pointer()
+    for first in range(0, m, size):
+        found, place = (builder.gep(side, [WORD(first)]) for side in (source, into))
+        part = builder.load(builder.bitcast(found, kind), align=8)
+        builder.store(part, builder.bitcast(place, kind), align=8)
+
+
+def _tile(m: int, *, out: bool) -> Any:
+    """Of each lane m numbers from a place on behind its address, into lanes one after another; or
+    the way back."""
+
+    def tile(typingctx, table, index, address, like):
+        def codegen(context, builder, sig, args):
+            kind, numbers = sig.args[3], NUMBER.as_pointer()
+            places = [place for _, place in _each(builder, kind, *args[:2])]
+            if not isinstance(kind, Lanes):
+                lanes = builder.inttoptr(args[2], numbers)
+                _copied(builder, *((lanes, places[0]) if out else (places[0], lanes)), m)
+                return context.get_dummy_value()
+            lanes = [_place(builder, kind, args[2], WORD(r)) for r in range(m)]
+            short = ir.VectorType(NUMBER, m).as_pointer()
+            if out:
+                lines = [builder.load(place, align=8) for place in lanes]
+                lines = _transposed(builder, lines, m)
+                for lane, place in enumerate(places):
+                    own = list(range(lane - lane % m, lane - lane % m + m))
+                    part = _shuffled(builder, lines[lane % m], lines[lane % m], own)
+                    builder.store(part, builder.bitcast(place, short), align=8)
+            else:
+                lines = [builder.load(builder.bitcast(place, short), align=8) for place in places]
+                lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
+                for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
+                    builder.store(line, place, align=8)
+            return context.get_dummy_value()
+
+        return types.void(table, index, address, like), codegen
+
+    return intrinsic(tile)
+
+
+@intrinsic
+def unless(typingctx, flags, others):
+    """Where a flag is set and the other is not."""
+
+    def codegen(context, builder, sig, args):
+        return builder.and_(args[0], builder.not_(args[1]))
+
+    return flags(flags, others), codegen
+
+
 @intrinsic
 def spread(typingctx, number, like):
     """A number in each of the lanes that `like` has."""
@@ -404,6 +485,12 @@ SPECIALS = {
     "put_lane": put_lane,
     "gathered": gathered,
     "scattered": scattered,
+    "gathered_8": _tile(8, out=False),
+    "gathered_4": _tile(4, out=False),
+    "gathered_2": _tile(2, out=False),
+    "scattered_8": _tile(8, out=True),
+    "scattered_4": _tile(4, out=True),
+    "scattered_2": _tile(2, out=True),
     "thirds": thirds,
     "put_thirds": put_thirds,
     "spread": spread,
@@ -416,6 +503,7 @@ SPECIALS = {
     "length": _pointwise(1, lambda builder, a: _call(builder, "fabs", a)),
     "chosen": chosen,
     "anywhere": anywhere,
+    "unless": unless,
     "fourfold": fourfold,
     "parts_from": parts_from,
     "turned": turned,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from coldq._values import (
@@ -48,7 +49,7 @@ class Affine(Kind, Value):
     has_hessian = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
-        if type(A) is not np.ndarray and hasattr(A, "tocsr"):
+        if type(A) is not ndarray and hasattr(A, "tocsr"):
             raise InvalidInput(
                 "A is sparse: coldq.SparseAffine takes it, coldq.Affine dense arrays"
             )

@@ -14,6 +14,7 @@ from coldq.contractions import hedge, weighted_mean
 from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
+from coldq.learners.fused import experts_at_once
 from coldq.learners.learner import Learner, horizon_of
 from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
@@ -112,6 +113,8 @@ class ExpertLearner(Learner):
         self, state: ExpertState, feedback: Feedback, played: ArrayLike | None = None
     ) -> ExpertState:
         """The state of the next slot."""
+        if played is None and (done := experts_at_once(self, state, feedback)):
+            return done
         return self.advance(state, feedback, self.gradient_of(state, feedback, played))
 
     def advance(self, state: ExpertState, feedback: Feedback, gradient: Array) -> ExpertState:

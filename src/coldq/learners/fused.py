@@ -7,6 +7,7 @@ it finds what is wrong with the arguments, warns, and has other solvers where th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -23,7 +24,14 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.queued import AFTER, queued_size, queued_step
+from coldq.solver.kernels.queued import (
+    AFTER,
+    experts_size,
+    experts_step,
+    queued_size,
+    queued_step,
+)
+from coldq.solver.kernels.side_by_side import affine_steps
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening
 
@@ -35,9 +43,17 @@ Rule = tuple[Any, Any, Any, Any, Any, float]
 KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
 MOST_SHAPES = 1000  # of A that are remembered
 
+# By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
+ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
+    LeastSquares: lambda loss: (None, loss.H, loss.y),
+    Linear: lambda loss: (loss.c, None, None),
+    Quadratic: lambda loss: (loss.q, loss.P, None),
+}
+
 # By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
 # the shape of one instance.
 _ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
+_experts_ready: dict[tuple[tuple[int, ...], ...], tuple[Any, Array, Array, int, int, int, int]] = {}
 
 
 def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
@@ -50,6 +66,20 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
     look_quickly()  # at the arrays of feedbacks to come
     _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
+
+
+def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
+    """What a call with experts' points and A of these shapes takes; None if none is made."""
+    (e, p), (n, _) = points, rows
+    if n > FEW_ROWS:
+        return None
+    if len(_experts_ready) >= MOST_SHAPES:
+        _experts_ready.clear()
+    look_quickly()
+    size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
+    made = experts_step(), code_of(affine_step), code_of(affine_steps), size
+    _experts_ready[points, rows] = *made, e, n, p
+    return _experts_ready[points, rows]
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -112,6 +142,60 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     if residual <= TOLERANCE:
         return learner._build(t + 1, following, its_queue, multipliers)
+    return None
+
+
+def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
+    """The same of a single state of a learner that tracks experts, whose pool has a rule."""
+    if (
+        type(feedback) is not Feedback
+        or type(state) is not learner.state_type
+        or state.made_by is not learner._maker
+        or listening
+    ):
+        return None
+    loss: Any = feedback.loss
+    rows, domain, t, slot = feedback.constraint, learner.domain, state.t, feedback.slot
+    if (
+        type(rows) is not Affine
+        or type(domain) is not Box
+        or rows.measured is not None  # at one point alone
+        or type(t) is not int64
+        or (slot is not None and (type(slot) is not int or slot != t))
+    ):
+        return None
+    arrays = ARRAYS.get(type(loss))
+    now, pool, experts = int(t), learner._pool(0), state.experts
+    if (
+        arrays is None
+        or now == 1
+        or now - 1 == learner.horizon
+        or type(experts) is not pool.state_type
+        or experts.made_by is not pool._maker
+    ):
+        return None
+    vector, matrix, levels = arrays(loss)
+    shapes = experts.x.shape, rows.A.shape
+    try:
+        prepared = _experts_ready.get(shapes) or _prepare_experts(*shapes)
+        if prepared is None:
+            return None
+        kernel, code, together, size, e, n, p = prepared
+        x, logs, points = empty(p), empty(e), empty((e, p))
+        queue, multipliers = empty((e, n)), empty((e, n))
+        alpha, gain, eta, floor, price, when = pool._rule(now)
+        residual = kernel(
+            experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
+            learner.gradient == "shared", vector, matrix, levels, rows.A, rows.b, gain, eta, floor,
+            price, when, domain.lower, domain.upper, code, together, scratch(size), x, logs, points,
+            queue, multipliers,
+        )  # fmt: skip
+    except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
+        return None
+    if residual <= TOLERANCE:
+        return learner._build(
+            t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
+        )
     return None
 
 

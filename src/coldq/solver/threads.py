@@ -114,14 +114,16 @@ def run_rows(
     """
     batch = inputs[0].shape[:-1]
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
-    axis, last = int(np.argmax(batch)), len(batch) - 1
+    axis, last = batch.index(max(batch)), len(batch) - 1
 
     def at_once(*arrays: Array) -> None:
         kernel(*arrays[: len(inputs)], code, *arrays[len(inputs) :])
 
     try:
-        if axis == last:
-            into: Sequence[Array] = outputs
+        into: Sequence[Array] = outputs
+        if last == 0:
+            lined: Sequence[Array] = inputs  # the kernel broadcasts along its own axis
+        elif axis == last:
             lined = [_lined(a, c, batch[-1]) for a, c in zip(inputs, cores, strict=True)]
         else:
             spread = _spread(inputs, cores, batch)
@@ -213,7 +215,7 @@ def _split(
     outputs: Sequence[Array],
     size: int | None,
 ) -> None:
-    axis = int(np.argmax(batch))
+    axis = batch.index(max(batch))
     spread = _spread(inputs, cores, batch)
     edges = np.linspace(0, batch[axis], parts + 1).astype(int)
 

@@ -13,13 +13,15 @@ from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
 from coldq.solver.kernels.small import (
     A_AT, ALPHA_AT, B_AT, CENTER_AT, GRADIENT_AT, LOWER_AT, MATRIX, MOST_COLUMNS, MOST_ROWS,
-    MULTIPLIERS_AT, RESIDUAL_AT, ROWS, SINGLES, TABLE, UPPER_AT, WEIGHTS_AT, X_AT, Y_AT, is_loud,
+    MULTIPLIERS_AT, RESIDUAL_AT, ROWS, SINGLES, TABLE, UPPER_AT, WEIGHTS_AT, X_AT, is_loud,
     solve_lanes,
 )  # fmt: skip
 
 WIDE = 8  # instances side by side
-BLOCK = 64  # instances looked at before those that need multipliers are solved
-INPUTS, STEPS = 8, 11  # of the kernel below: arrays to read, arrays in all
+BLOCK = 256  # instances looked at before those that need multipliers are solved
+LINE = 64  # bytes of the processor's memory that come together: no lanes should lie in two
+ALL_SIZES = 15  # words for whoever calls the kernel below by its address
+INPUTS = 8  # of the kernel below: arrays to read; with those to be written there are TABLE
 
 
 @exact
@@ -45,47 +47,46 @@ def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
     lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
     alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
-    return lanes + (BLOCK + WIDE) * p + BLOCK + alone
+    return LINE // 8 + lanes + BLOCK + WIDE + alone
 
 
 @exact
 def find_loud(
     n, p, begun, end, center, gradient, alpha, weights, A, b, lower, upper, x, multipliers,
     residual, center_step, gradient_step, alpha_step, weights_step, A_step, b_step, lower_step,
-    upper_step, x_step, multipliers_step, residual_step, y, loud_,
+    upper_step, x_step, multipliers_step, residual_step, loud, found,
 ):  # fmt: skip
     """Answer the instances that need no multipliers, without a branch that nobody could predict;
-    list the others and their y, and return how many."""
-    loud = words(loud_, BLOCK)
-    found = 0
+    list the others after those found before, and return how many they are in all."""
     for j in range(begun, end):
         half = 0.5 / lane_at(alpha, j * alpha_step, 0.0)
         put_lane(residual, j * residual_step, 0.0)
-        for k in range(n):
-            put_lane(multipliers, j * multipliers_step + k, 0.0)
+        put_lane(multipliers, j * multipliers_step, 0.0)
+        put_lane(multipliers, j * multipliers_step + n - 1, 0.0)  # of one or two
         loud[found] = j
         found += is_loud(
             n, p, center + 8 * j * center_step, gradient + 8 * j * gradient_step, half,
             weights + 8 * j * weights_step, A + 8 * j * A_step, b + 8 * j * b_step,
-            lower + 8 * j * lower_step, upper + 8 * j * upper_step,
-            y + 8 * (j - begun) * p, x + 8 * j * x_step,
+            lower + 8 * j * lower_step, upper + 8 * j * upper_step, x + 8 * j * x_step,
         )  # fmt: skip
     return found
 
 
 @exact
-def solve_all(live, p, n, code, table_, memory, bounds, its, rest):
-    """Solve the first `live` instances of a table; the largest residual."""
-    table = words(table_, TABLE * WIDE)
-    for line in range(TABLE):  # the other lanes repeat the first
-        for lane in range(live, WIDE):
-            table[line * WIDE + lane] = table[line * WIDE]
-    solve_lanes(eight(), n, p, table_, memory, bounds)
+def solve_all(loud, live, p, n, at, steps, table, memory, bounds, its, rest):
+    """Solve the first `live` of those listed; the largest residual."""
+    for lane in range(live, WIDE):  # the other lanes repeat the first
+        loud[lane] = loud[0]
+    for line in range(TABLE):
+        first, step = at[line if line < INPUTS else line + 2], 8 * steps[line]
+        for lane in range(WIDE):
+            table[line * WIDE + lane] = first + step * loud[lane]
+    solve_lanes(eight(), n, p, address_of(table, 0), memory, bounds)
     worst = 0.0
     for lane in range(live):
         found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
         if found < 0.0:
-            found = solve_alone(code, lane, p, n, table, its, rest)
+            found = solve_alone(words(at[INPUTS], 1)[0], lane, p, n, table, its, rest)
         if worst == worst and not (found <= worst):
             worst = found
     return worst
@@ -97,47 +98,35 @@ def affine_steps(sizes, at):
     weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
     residual. The largest residual is returned."""
     count, p, n = sizes[0], sizes[1], sizes[2]
-    steps = words(address_of(sizes, 4), STEPS)
-    memory, code = at[9], words(at[8], 1)[0]
+    steps = words(address_of(sizes, 4), TABLE)
+    memory = (at[INPUTS + 1] + LINE - 1) & -LINE
     table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
-    y = table_at + 8 * TABLE * WIDE
-    kept = y + 8 * BLOCK * p
-    loud_at = kept + 8 * WIDE * p
-    its = loud_at + 8 * BLOCK
+    loud_at = table_at + 8 * TABLE * WIDE
+    its = loud_at + 8 * (BLOCK + WIDE)
     rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
     end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
-    if 8 * sizes[3] < end - memory or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
+    if 8 * sizes[3] < end - at[INPUTS + 1] or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
-    table, loud = words(table_at, TABLE * WIDE), words(loud_at, BLOCK)
+    table, listed = words(table_at, TABLE * WIDE), words(loud_at, BLOCK + WIDE)
     worst = 0.0
-    live = 0
+    found = 0
     bounds = True
     for begun in range(0, count, BLOCK):
         last = begun + BLOCK >= count
         found = find_loud(
             n, p, begun, count if last else begun + BLOCK, at[0], at[1], at[2], at[3], at[4],
             at[5], at[6], at[7], at[10], at[11], at[12], steps[0], steps[1], steps[2], steps[3],
-            steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], y, loud_at,
+            steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], listed, found,
         )  # fmt: skip
-        for f in range(found):
-            j = loud[f]
-            for line in range(STEPS):
-                operand = line if line < INPUTS else line + 2
-                table[line * WIDE + live] = at[operand] + 8 * j * steps[line]
-            table[Y_AT * WIDE + live] = y + 8 * (j - begun) * p
-            live += 1
-            if live == WIDE:
-                most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
-                if worst == worst and not (most <= worst):
-                    worst = most
-                live = 0
-                bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
-        for lane in range(live):  # whose y would be overwritten
-            for i in range(p):
-                put_lane(kept + 8 * lane * p, i, lane_at(table[Y_AT * WIDE + lane], i, 0.0))
-            table[Y_AT * WIDE + lane] = kept + 8 * lane * p
-    if live > 0:
-        most = solve_all(live, p, n, code, table_at, memory, bounds, its, rest)
-        if worst == worst and not (most <= worst):
-            worst = most
+        done = 0
+        while found - done >= WIDE or (last and done < found):
+            loud, live = words(loud_at + 8 * done, WIDE), min(found - done, WIDE)
+            most = solve_all(loud, live, p, n, at, steps, table, memory, bounds, its, rest)
+            if worst == worst and not (most <= worst):
+                worst = most
+            done += WIDE
+            bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
+        for f in range(done, found):
+            listed[f - done] = listed[f]
+        found -= done
     return worst

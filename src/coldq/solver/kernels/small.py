@@ -11,9 +11,9 @@ nor on the compiler. An instance out of the ordinary is left to the general kern
 import math
 
 from coldq.compiled import (
-    anywhere, chosen, exact, exact_inlined, four, fourfold, fused,
-    gathered, hidden, joined, lane_at, larger, length, parts_from, put_lane, scattered, smaller,
-    spread, turned, width, without,
+    anywhere, chosen, exact, exact_inlined, four, fourfold, fused, gathered, gathered_2, gathered_4,
+    gathered_8, hidden, joined, lane_at, larger, length, parts_from, put_lane, scattered,
+    scattered_2, scattered_4, scattered_8, smaller, spread, turned, unless, width, without,
 )  # fmt: skip
 from coldq.compiled.calls import words
 from coldq.solver.constants import (
@@ -27,11 +27,11 @@ MOST_COLUMNS = 15  # with 16 and more the general kernel adds up in sixteen part
 # that it has once.
 Y, CENTER, LEAST, MOST, Z, W, X, MATRIX = range(8)
 B, HI, WEIGHT, MU, G, SCALE, NORM, D, PIECE, ROWS = range(10)
-STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, SINGLES = range(7)
+STATE, START, OFFSET, LIMIT, ALPHA, RESIDUAL, BESIDE, SINGLES = range(8)
 OPEN, SETTLED, LEFT = 0.0, 1.0, 2.0  # states: LEFT to the general kernel
-# The addresses of an instance's arrays, and of its y.
+# The addresses of an instance's arrays.
 CENTER_AT, GRADIENT_AT, ALPHA_AT, WEIGHTS_AT, A_AT, B_AT, LOWER_AT, UPPER_AT = range(8)
-X_AT, MULTIPLIERS_AT, RESIDUAL_AT, Y_AT, TABLE = range(8, 13)
+X_AT, MULTIPLIERS_AT, RESIDUAL_AT, TABLE = range(8, 12)
 
 MOST_STEPS = 6  # Newton steps; later ones of the general kernel look for flat rows
 MOST_GUESSES = 6  # in a piece
@@ -41,11 +41,8 @@ SURE = 0.5e-12  # a residual that needs no second look, with a margin for its ow
 SOUND_NORM = 1e-200  # of a row
 
 
-# Numbers that a single instance works in: its own, the table, y, alpha and the residual.
-SINGLE = (
-    (MATRIX + MOST_ROWS) * MOST_COLUMNS + ROWS * MOST_ROWS + SINGLES + TABLE
-    + MOST_COLUMNS + 2
-)  # fmt: skip
+# Numbers that a single instance works in: its own, alpha and the residual, the table.
+SINGLE = (MATRIX + MOST_ROWS) * MOST_COLUMNS + ROWS * MOST_ROWS + SINGLES + 2 + TABLE
 
 
 @exact_inlined
@@ -54,24 +51,22 @@ def clipped(z, least, most):
 
 
 @exact_inlined
-def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
-    """Set y and x without multipliers; 0 if that is the answer, 1 if not, or if y is not finite."""
+def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, x):
+    """Set x without multipliers; 0 if that is the answer, 1 if not, or if y is not finite."""
     whole = p - p % 4
     last = A + 8 * (n - 1) * p  # of one or two rows
     finite, firsts, lasts = four(), four(), four()
     for i in range(0, whole, 4):
         at = 8 * i
         new = without(lane_at(gradient + at, 0, finite), half, lane_at(center + at, 0, finite))
-        put_lane(y + at, 0, new)
         finite = finite + 0.0 * new
         new = clipped(new, lane_at(lower + at, 0, finite), lane_at(upper + at, 0, finite))
         put_lane(x + at, 0, new)
         firsts = fused(lane_at(A + at, 0, finite), new, firsts)
         lasts = fused(lane_at(last + at, 0, finite), new, lasts)
-    total, g, h = fourfold(finite), fourfold(firsts), fourfold(lasts)
+    g, h, total = fourfold(firsts), fourfold(lasts), 0.0
     for i in range(whole, p):
         new = without(lane_at(gradient, i, 0.0), half, lane_at(center, i, 0.0))
-        put_lane(y, i, new)
         total += 0.0 * new
         new = clipped(new, lane_at(lower, i, 0.0), lane_at(upper, i, 0.0))
         put_lane(x, i, new)
@@ -82,106 +77,124 @@ def is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x):
     # Flags are joined, not asked in turn: no branch here could be predicted.
     quiet = (g <= 0.0) | ((g >= 0.0) & (lane_at(weights, 0, 0.0) == 0.0))
     quiet = quiet & ((h <= 0.0) | ((h >= 0.0) & (lane_at(weights, n - 1, 0.0) == 0.0)))
-    return 0 if quiet & (total == 0.0) else 1
+    endless = anywhere(unless(four() == 0.0, finite == 0.0))
+    return 0 if unless(quiet & (total == 0.0), endless) else 1
 
 
 @exact_inlined
-def take(like, n, p, table, memory, bounds):
-    """Put instances into their lanes; the bounds if these are not there already."""
-    wide = width(like)
-    columns, A = memory, memory + 8 * wide * MATRIX * p
-    rows = A + 8 * wide * n * p
-    singles = rows + 8 * wide * ROWS * n
-    for i in range(p):
-        put_lane(columns, Y * p + i, gathered(table + 8 * wide * Y_AT, i, like))
-        put_lane(columns, CENTER * p + i, gathered(table + 8 * wide * CENTER_AT, i, like))
+def lines_in(like, p, table, into):
+    """Put p numbers of each instance side by side."""
+    for i in range(0, p - p % 8, 8):
+        gathered_8(table, i, into + 8 * width(like) * i, like)
+    i = p - p % 8
+    if p & 4:
+        gathered_4(table, i, into + 8 * width(like) * i, like)
+        i += 4
+    if p & 2:
+        gathered_2(table, i, into + 8 * width(like) * i, like)
+        i += 2
+    if p & 1:
+        put_lane(into, i, gathered(table, i, like))
+
+
+@exact_inlined
+def lines_out(like, p, table, source):
+    """Put p numbers of each instance where they belong."""
+    for i in range(0, p - p % 8, 8):
+        scattered_8(table, i, source + 8 * width(like) * i, like)
+    i = p - p % 8
+    if p & 4:
+        scattered_4(table, i, source + 8 * width(like) * i, like)
+        i += 4
+    if p & 2:
+        scattered_2(table, i, source + 8 * width(like) * i, like)
+        i += 2
+    if p & 1:
+        scattered(table, i, lane_at(source, i, like))
+
+
+@exact_inlined
+def take(like, wide, n, p, table, columns, A, rows, singles, bounds):
+    """Put instances into their lanes; the bounds if these are not there already. Y gets the
+    gradient."""
+    line = 8 * wide
+    lines_in(like, p, table + line * CENTER_AT, columns + line * CENTER * p)
+    lines_in(like, p, table + line * GRADIENT_AT, columns + line * Y * p)
     if bounds:
-        for i in range(p):
-            put_lane(columns, LEAST * p + i, gathered(table + 8 * wide * LOWER_AT, i, like))
-            put_lane(columns, MOST * p + i, gathered(table + 8 * wide * UPPER_AT, i, like))
-    for i in range(n * p):
-        put_lane(A, i, gathered(table + 8 * wide * A_AT, i, like))
-    alpha = gathered(table + 8 * wide * ALPHA_AT, 0, like)
-    half = 0.5 / alpha
-    state = spread(OPEN, like)
-    for k in range(n):
-        weight = gathered(table + 8 * wide * WEIGHTS_AT, k, like)
-        put_lane(rows, B * n + k, gathered(table + 8 * wide * B_AT, k, like))
-        put_lane(rows, WEIGHT * n + k, weight)
-        put_lane(rows, HI * n + k, weight * half)
-        state = chosen((weight >= 0.0) & (weight < math.inf), state, LEFT)
-    put_lane(singles, STATE, state)
-    put_lane(singles, ALPHA, alpha)
+        lines_in(like, p, table + line * LOWER_AT, columns + line * LEAST * p)
+        lines_in(like, p, table + line * UPPER_AT, columns + line * MOST * p)
+    lines_in(like, n * p, table + line * A_AT, A)
+    lines_in(like, n, table + line * B_AT, rows + line * B * n)
+    lines_in(like, n, table + line * WEIGHTS_AT, rows + line * WEIGHT * n)
+    put_lane(singles, ALPHA, gathered(table + line * ALPHA_AT, 0, like))
 
 
 @exact_inlined
-def give(like, n, p, table, memory):
+def give(like, wide, n, p, table, columns, rows, singles):
     """Put answers where they belong; those of lanes that were left mean nothing."""
-    wide = width(like)
-    rows = memory + 8 * wide * (MATRIX + n) * p
-    singles = rows + 8 * wide * ROWS * n
-    for i in range(p):
-        scattered(table + 8 * wide * X_AT, i, lane_at(memory, X * p + i, like))
-    for k in range(n):
-        scattered(table + 8 * wide * MULTIPLIERS_AT, k, lane_at(rows, D * n + k, like))
+    line = 8 * wide
+    lines_out(like, p, table + line * X_AT, columns + line * X * p)
+    lines_out(like, n, table + line * MULTIPLIERS_AT, rows + line * D * n)
     residual = lane_at(singles, RESIDUAL, like)
     residual = chosen(lane_at(singles, STATE, like) == SETTLED, residual, -1.0)
-    scattered(table + 8 * wide * RESIDUAL_AT, 0, residual)
+    scattered(table + line * RESIDUAL_AT, 0, residual)
 
 
 @exact_inlined
 def set_values(like, n, p, columns, A, rows):
     """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
-    whole = p - p % 4
+    whole, last = p - p % 4, (n - 1) * p  # of one or two rows
     zero = spread(0.0, like)
-    for k in range(n):
-        values, sizes = parts_from(zero), parts_from(zero)
-        for i in range(whole):
-            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
-            values = turned(values, a, x)
-            sizes = turned(sizes, length(a), larger(length(x), X_FLOOR))
-        value, size = joined(values), joined(sizes)
-        for i in range(whole, p):
-            a, x = lane_at(A, k * p + i, like), lane_at(columns, X * p + i, like)
-            value = fused(a, x, value)
-            size = fused(length(a), larger(length(x), X_FLOOR), size)
-        b = lane_at(rows, B * n + k, like)
-        put_lane(rows, G * n + k, value - b)
-        put_lane(rows, SCALE * n + k, size + length(b))
-
-
-@exact_inlined
-def product(like, p, one, other):
-    """The product of two rows."""
-    whole = p - p % 4
-    parts = parts_from(spread(0.0, like))
+    v0, s0, v1, s1 = parts_from(zero), parts_from(zero), parts_from(zero), parts_from(zero)
     for i in range(whole):
-        parts = turned(parts, lane_at(one, i, like), lane_at(other, i, like))
-    total = joined(parts)
+        x = lane_at(columns, X * p + i, like)
+        own = larger(length(x), X_FLOOR)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        v0, s0 = turned(v0, one, x), turned(s0, length(one), own)
+        v1, s1 = turned(v1, other, x), turned(s1, length(other), own)
+    value, size, value1, size1 = joined(v0), joined(s0), joined(v1), joined(s1)
     for i in range(whole, p):
-        total = fused(lane_at(one, i, like), lane_at(other, i, like), total)
-    return total
+        x = lane_at(columns, X * p + i, like)
+        own = larger(length(x), X_FLOOR)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        value, size = fused(one, x, value), fused(length(one), own, size)
+        value1, size1 = fused(other, x, value1), fused(length(other), own, size1)
+    b = lane_at(rows, B * n, like)
+    put_lane(rows, G * n, value - b)
+    put_lane(rows, SCALE * n, size + length(b))
+    b = lane_at(rows, B * n + n - 1, like)
+    put_lane(rows, G * n + n - 1, value1 - b)
+    put_lane(rows, SCALE * n + n - 1, size1 + length(b))
 
 
 @exact_inlined
 def begin(like, wide, n, p, columns, A, rows, singles):
     """Set what the iteration starts from."""
+    whole = p - p % 4
     zero = spread(0.0, like)
+    half = 0.5 / lane_at(singles, ALPHA, like)
     finite = zero
     for i in range(p):
-        y = lane_at(columns, Y * p + i, like)
+        center = lane_at(columns, CENTER * p + i, like)
+        y = without(lane_at(columns, Y * p + i, like), half, center)
         least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+        put_lane(columns, Y * p + i, y)
         put_lane(columns, Z * p + i, y)
         put_lane(columns, X * p + i, clipped(y, least, most))
         finite = finite + 0.0 * y
-    state = chosen(finite == 0.0, lane_at(singles, STATE, like), LEFT)
+    state = chosen(finite == 0.0, spread(OPEN, like), LEFT)
     for k in range(n):
-        row = A + 8 * wide * k * p
-        for i in range(p):
-            least = lane_at(columns, LEAST * p + i, like)
-            moves = least < lane_at(columns, MOST * p + i, like)
-            put_lane(columns, W * p + i, chosen(moves, lane_at(row, i, like), zero))
-        norm = product(like, p, columns + 8 * wide * W * p, row)
+        weight = lane_at(rows, WEIGHT * n + k, like)
+        put_lane(rows, HI * n + k, weight * half)
+        state = chosen((weight >= 0.0) & (weight < math.inf), state, LEFT)
+        parts = parts_from(zero)
+        for i in range(whole):
+            free, a = entry_on_box(like, n, p, columns, A, k, i)
+            parts = turned(parts, free, a)
+        norm = joined(parts)
+        for i in range(whole, p):
+            free, a = entry_on_box(like, n, p, columns, A, k, i)
+            norm = fused(free, a, norm)
         put_lane(rows, NORM * n + k, norm)
         put_lane(rows, MU * n + k, zero)
         state = chosen(norm > SOUND_NORM, state, LEFT)
@@ -190,43 +203,67 @@ def begin(like, wide, n, p, columns, A, rows, singles):
 
 
 @exact_inlined
-def set_piece(like, wide, n, p, columns, A, rows):
-    """Set the diagonals of the quadratic pieces that hold here: x moves where it is free. W keeps
-    the last row's free entries."""
-    zero = spread(0.0, like)
-    for k in range(n):
-        row = A + 8 * wide * k * p
-        for i in range(p):
-            z = lane_at(columns, Z * p + i, like)
-            free = (lane_at(columns, LEAST * p + i, like) < z) & (
-                z < lane_at(columns, MOST * p + i, like)
-            )
-            put_lane(columns, W * p + i, chosen(free, lane_at(row, i, like), zero))
-        h = product(like, p, columns + 8 * wide * W * p, row)
-        h = fused(REGULARISATION, lane_at(rows, NORM * n + k, like), h)
-        put_lane(rows, PIECE * n + k, h)
+def entry_on_box(like, n, p, columns, A, k, i):
+    """An entry of A, and once more where its coordinate can move at all."""
+    a = lane_at(A, k * p + i, like)
+    least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+    return chosen(least < most, a, 0.0), a
 
 
 @exact_inlined
-def moves(like, n, k, rows):
-    """1 where a row's multiplier should move, else 0; and whether it need not do so by much."""
+def is_free(like, p, columns, i):
+    z = lane_at(columns, Z * p + i, like)
+    least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
+    return (least < z) & (z < most)
+
+
+@exact_inlined
+def set_piece(like, n, p, columns, A, rows, singles):
+    """Set the quadratic pieces that hold here: x moves where it is free. Of one row the diagonal,
+    of two what is beside it as well."""
+    whole, last = p - p % 4, (n - 1) * p
+    zero = spread(0.0, like)
+    firsts, lasts, beside = parts_from(zero), parts_from(zero), parts_from(zero)
+    for i in range(whole):
+        free = is_free(like, p, columns, i)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        moved = chosen(free, other, zero)
+        firsts = turned(firsts, chosen(free, one, zero), one)
+        lasts = turned(lasts, moved, other)
+        beside = turned(beside, moved, one)
+    first, final, both = joined(firsts), joined(lasts), joined(beside)
+    for i in range(whole, p):
+        free = is_free(like, p, columns, i)
+        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+        moved = chosen(free, other, zero)
+        first = fused(chosen(free, one, zero), one, first)
+        final = fused(moved, other, final)
+        both = fused(moved, one, both)
+    norm = lane_at(rows, NORM * n, like)
+    put_lane(rows, PIECE * n, fused(REGULARISATION, norm, first))
+    norm = lane_at(rows, NORM * n + n - 1, like)
+    put_lane(rows, PIECE * n + n - 1, fused(REGULARISATION, norm, final))
+    put_lane(singles, BESIDE, both)
+
+
+@exact_inlined
+def stays(like, n, k, rows):
+    """Where a row's multiplier should not move, and where it need not do so by much."""
     mu, g = lane_at(rows, MU * n + k, like), lane_at(rows, G * n + k, like)
     tolerance = ROW_TOLERANCE * lane_at(rows, SCALE * n + k, like)
-    zero, unit = spread(0.0, like), spread(1.0, like)
-    moving = chosen(g <= tolerance, chosen(mu <= 0.0, zero, unit), unit)
-    at_most = chosen(mu >= lane_at(rows, HI * n + k, like), zero, unit)
-    moving = chosen(g >= 0.0 - tolerance, moving * at_most, moving)
-    return moving, chosen(length(g) <= tolerance, zero, moving)
+    held = (g <= tolerance) & (mu <= 0.0)
+    held = held | ((g >= 0.0 - tolerance) & (mu >= lane_at(rows, HI * n + k, like)))
+    return held, held | (length(g) <= tolerance)
 
 
 @exact_inlined
 def settle(like, n, rows, singles):
     """Settle the open lanes in which no multiplier need move by much; whether any are left."""
-    much = spread(0.0, like)
-    for k in range(n):
-        much = larger(much, moves(like, n, k, rows)[1])
     state = lane_at(singles, STATE, like)
-    state = chosen((much == 0.0) & (state == OPEN), SETTLED, state)
+    calm = state == OPEN
+    for k in range(n):
+        calm = calm & stays(like, n, k, rows)[1]
+    state = chosen(calm, SETTLED, state)
     put_lane(singles, STATE, state)
     return anywhere(state == OPEN)
 
@@ -282,22 +319,22 @@ def set_pair(like, rows, h10, several):
 
 
 @exact_inlined
-def set_directions(like, n, p, free, A, rows, singles):
+def set_directions(like, n, rows, singles):
     """Maximise the pieces of open lanes; a lane in which that is not sure to go up is left."""
     zero = spread(0.0, like)
     state = lane_at(singles, STATE, like)
     count = zero
     for k in range(n):
         mu, hi = lane_at(rows, MU * n + k, like), lane_at(rows, HI * n + k, like)
-        moving = moves(like, n, k, rows)[0]
+        held = stays(like, n, k, rows)[0]
         d = lane_at(rows, G * n + k, like) / lane_at(rows, PIECE * n + k, like)
         d = clipped(d, 0.0 - mu, hi - mu)
-        put_lane(rows, D * n + k, chosen(moving == 1.0, d, zero))
-        count = count + moving
+        put_lane(rows, D * n + k, chosen(held, zero, d))
+        count = count + chosen(held, zero, 1.0)
     count = chosen(state == OPEN, count, zero)
     if anywhere(count > 1.0):
-        both = product(like, p, free, A)
-        state = chosen(set_pair(like, rows, both, count > 1.0) == 0.0, LEFT, state)
+        ended = set_pair(like, rows, lane_at(singles, BESIDE, like), count > 1.0)
+        state = chosen(ended == 0.0, LEFT, state)
     start, offset, limit = zero, zero, spread(math.inf, like)
     for k in range(n):
         mu, d = lane_at(rows, MU * n + k, like), lane_at(rows, D * n + k, like)
@@ -348,41 +385,35 @@ def search(like, p, columns, singles, steep):
     """
     start, offset = lane_at(singles, START, like), lane_at(singles, OFFSET, like)
     limit, state = lane_at(singles, LIMIT, like), lane_at(singles, STATE, like)
-    zero, unit, endless = spread(0.0, like), spread(1.0, like), spread(math.inf, like)
-    left, right, t = zero, endless, unit
-    going = chosen(state == OPEN, unit, zero)  # 1 in lanes that search
+    zero, endless = spread(0.0, like), spread(math.inf, like)
+    left, right, t = zero, endless, spread(1.0, like)
+    going = state == OPEN
     found = zero
     for _ in range(hidden(MOST_PLACES)):
         slope, curvature = slope_at(like, p, columns, t)
         slope = slope - offset
         high = length(slope) > SEARCH_TOLERANCE * start
         # Every place of a flat stretch would do, and the general kernel chooses.
-        flat = chosen(length(slope) <= 1e-6 * start, unit, zero)
-        flat = chosen(curvature > EVENLY * steep, zero, flat)
-        up = chosen(slope > 0.0, unit, zero)
-        beyond = chosen(t >= limit, up, zero)
-        ends = chosen(high, beyond, unit)
-        place = chosen(high, limit, t)
+        flat = unless(length(slope) <= 1e-6 * start, curvature > EVENLY * steep)
+        up, curved = slope > 0.0, curvature > 0.0
         ahead = t + slope / larger(curvature, TINY)
-        above = chosen(up == 1.0, t, left)
-        below = chosen(up == 1.0, right, t)
+        above, below = chosen(up, t, left), chosen(up, right, t)
         middle = 0.5 * (above + below)
-        rising = chosen(curvature > 0.0, ahead, endless)
+        rising = chosen(curved, ahead, endless)
         rising = smaller(chosen(rising >= below, middle, rising), limit)
-        falling = chosen(curvature > 0.0, ahead, above)
+        falling = chosen(curved, ahead, above)
         falling = chosen(falling <= above, middle, falling)
-        new = chosen(up == 1.0, rising, falling)
+        new = chosen(up, rising, falling)
         # In doubt, NaN included: left to the general kernel.
-        odd = chosen(high, chosen((above < new) & (new < endless), zero, unit), flat)
-        odd = chosen(ends == 1.0, chosen(high, zero, flat), odd) * going
-        state = chosen(odd == 1.0, LEFT, state)
-        done = going * larger(ends, odd)
-        found = chosen(done == 1.0, place, found)
-        going = chosen(done == 1.0, zero, going)
+        within = unless(going & high, up & (t >= limit))
+        goes_on = within & (above < new) & (new < endless)
+        state = chosen(unless(within, goes_on) | unless(going & flat, high), LEFT, state)
+        found = chosen(unless(going, goes_on), chosen(high, limit, t), found)
+        going = goes_on
         left, right, t = above, below, new
-        if not anywhere(going == 1.0):
+        if not anywhere(going):
             break
-    state = chosen(going == 1.0, LEFT, state)
+    state = chosen(going, LEFT, state)
     put_lane(singles, STATE, state)
     return chosen(state == OPEN, found, zero)
 
@@ -391,10 +422,11 @@ def search(like, p, columns, singles, steep):
 def go_along(like, n, p, columns, A, rows, singles):
     """Go along d as far as the dual rises."""
     steep = spread(0.0, like)
+    one, other = lane_at(rows, D * n, like), lane_at(rows, D * n + n - 1, like)
     for i in range(p):
-        w = lane_at(rows, D * n, like) * lane_at(A, i, like)
-        for k in range(1, n):
-            w = fused(lane_at(rows, D * n + k, like), lane_at(A, k * p + i, like), w)
+        w = one * lane_at(A, i, like)
+        if n > 1:
+            w = fused(other, lane_at(A, p + i, like), w)
         put_lane(columns, W * p + i, w)
         steep = fused(w, w, steep)
     t = search(like, p, columns, singles, steep)
@@ -420,15 +452,16 @@ def judge(like, n, p, columns, A, rows, singles):
     for i in range(p):
         largest = larger(largest, length(lane_at(columns, X * p + i, like)))
     state = lane_at(singles, STATE, like)
+    one, other = lane_at(rows, MU * n, like), lane_at(rows, MU * n + n - 1, like)
     for i in range(p):
         y, x = lane_at(columns, Y * p + i, like), lane_at(columns, X * p + i, like)
         least, most = lane_at(columns, LEAST * p + i, like), lane_at(columns, MOST * p + i, like)
         own, far = length(y), length(lane_at(columns, CENTER * p + i, like))
-        z, terms = y, own
-        for k in range(n):
-            term = lane_at(A, k * p + i, like) * lane_at(rows, MU * n + k, like)
-            z = z - term
-            terms = terms + length(term)
+        term = lane_at(A, i, like) * one
+        z, terms = y - term, own + length(term)
+        if n > 1:
+            term = lane_at(A, p + i, like) * other
+            z, terms = z - term, terms + length(term)
         off = length(x - clipped(z, least, most))
         state = chosen(off <= SURE * (terms + 1.0), state, LEFT)
         reach = larger(reach, smaller(larger(0.0 - least, most), own + far))
@@ -461,20 +494,20 @@ def judge(like, n, p, columns, A, rows, singles):
 def solve_lanes(like, n, p, table, memory, bounds):
     """Solve the instances of a table; the residual of one that is left is -1."""
     wide = width(like)
-    take(like, n, p, table, memory, bounds)
     columns, A = memory, memory + 8 * wide * MATRIX * p
     rows = A + 8 * wide * n * p
     singles = rows + 8 * wide * ROWS * n
+    take(like, wide, n, p, table, columns, A, rows, singles, bounds)
     begin(like, wide, n, p, columns, A, rows, singles)
     for _ in range(hidden(MOST_STEPS)):
         if not settle(like, n, rows, singles):
             break
-        set_piece(like, wide, n, p, columns, A, rows)
-        set_directions(like, n, p, columns + 8 * wide * W * p, A, rows, singles)
+        set_piece(like, n, p, columns, A, rows, singles)
+        set_directions(like, n, rows, singles)
         go_along(like, n, p, columns, A, rows, singles)
     settle(like, n, rows, singles)
     judge(like, n, p, columns, A, rows, singles)
-    give(like, n, p, table, memory)
+    give(like, wide, n, p, table, columns, rows, singles)
 
 
 @exact
@@ -487,17 +520,16 @@ def solve_single(
         if lane_at(floor, k, 0.0) != 0.0 or lane_at(compliance, k, 0.0) != 0.0:
             return -1.0
     half = 0.5 / alpha
-    y = memory + 8 * ((MATRIX + n) * p + ROWS * n + SINGLES)
-    if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, y, x) == 0:
+    if is_loud(n, p, center, gradient, half, weights, A, b, lower, upper, x) == 0:
         for k in range(n):
             put_lane(multipliers, k, 0.0)
         return 0.0
-    singles = y + 8 * p
+    singles = memory + 8 * ((MATRIX + n) * p + ROWS * n + SINGLES)
     put_lane(singles, 0, alpha)
     table = words(singles + 16, TABLE)
-    table[CENTER_AT], table[ALPHA_AT], table[WEIGHTS_AT], table[A_AT] = center, singles, weights, A
-    table[B_AT], table[LOWER_AT], table[UPPER_AT] = b, lower, upper
+    table[CENTER_AT], table[GRADIENT_AT], table[ALPHA_AT] = center, gradient, singles
+    table[WEIGHTS_AT], table[A_AT], table[B_AT] = weights, A, b
+    table[LOWER_AT], table[UPPER_AT] = lower, upper
     table[X_AT], table[MULTIPLIERS_AT], table[RESIDUAL_AT] = x, multipliers, singles + 8
-    table[Y_AT] = y
     solve_lanes(0.0, n, p, singles + 16, memory, True)
     return lane_at(singles, 1, 0.0)
