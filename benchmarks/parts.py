@@ -15,8 +15,9 @@ import numpy as np
 from benchmarks.batch import stack
 from benchmarks.families import Slot, time_varying
 from benchmarks.peers import DAQPRefilled
-from coldq.solver.cascade import PATIENT, zeros_of
+from coldq.solver.cascade import PATIENT
 from coldq.solver.kernels.affine import affine_step
+from coldq.solver.problem import zeros_of
 from coldq.solver.threads import NONE
 from coldq.step import solve
 

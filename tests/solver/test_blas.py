@@ -13,6 +13,7 @@ import pytest
 SCRIPT = """
 import json
 import numpy as np, scipy.linalg
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info
 
 import coldq
@@ -40,18 +41,22 @@ try:
 except ValueError:
     found["after an error"], found["and then"] = threads(), inside(middle)
 
-factored, seen = interior_point.factored, []
+seen = []
 
-def looking(*given):
-    seen.extend(threads())
-    return factored(*given)
+def looking(function):
+    def and_looked(*given):
+        seen.extend(threads())
+        return function(*given)
+    return and_looked
 
-interior_point.factored = looking
+for name in ("factored", "beside_blocks"):
+    setattr(interior_point, name, looking(getattr(interior_point, name)))
 rng = np.random.default_rng(0)
-A, b = rng.standard_normal((120, 60)), rng.standard_normal(120) - 1.0
-for X in (coldq.Box(0.0, 5.0, dim=60), coldq.Simplex(60)):
+A, b = rng.standard_normal((200, 60)), rng.standard_normal(200) - 1.0
+sparse = coldq.SparseAffine(csr_array(A), b)
+for X, g in ((coldq.Box(0.0, 5.0, dim=60), coldq.Affine(A, b)), (coldq.Simplex(60), sparse)):
     seen.clear()
-    coldq.penalised_step(np.zeros(60), np.ones(60), 1.0, 50.0, coldq.Affine(A, b), X)
+    coldq.penalised_step(np.zeros(60), np.ones(60), 1.0, 50.0, g, X)
     found[f"a step on {type(X).__name__}"], found[f"after {type(X).__name__}"] = seen[:1], threads()
 print(json.dumps(found))
 """

@@ -79,6 +79,16 @@ def test_rows_that_cannot_all_be_met_are_solved_exactly(kind: str) -> None:
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (N, p)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_are_those_about_as_many_as_coordinates(kind: str) -> None:
+    rng = np.random.default_rng(50 + KINDS.index(kind))
+    for _ in range(4):
+        p, N = int(rng.integers(40, 130)), int(rng.integers(60, 160))
+        instance = vary(rng, clashing(rng, N, p), kind)
+        step = instance.solve()
+        assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (N, p)
+
+
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_kind_of_degenerate_rows_is_solved_in_few_coordinates(category: str) -> None:
     rng = np.random.default_rng(CATEGORIES.index(category))

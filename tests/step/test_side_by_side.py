@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coldq
-from coldq.solver.cascade import PATIENT, SIDE_BY_SIDE, run_affine, zeros_of
+from coldq.solver.cascade import PATIENT, SIDE_BY_SIDE, run_affine
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.side_by_side import WIDE
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
-from coldq.solver.problem import AffineProblem
+from coldq.solver.problem import AffineProblem, zeros_of
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
 HINGES = [name for name in CATEGORIES if name not in ("equality rows", "linear rows", "mixed rows",

@@ -220,8 +220,8 @@ def test_sparse_hard_rows_have_the_price_that_a_steep_loss_makes() -> None:
     np.testing.assert_allclose(step.multipliers[0], price, rtol=1e-9)
 
 
-@pytest.mark.parametrize("N", [3, 30])  # by a system of N by N, and by one of p by p
-def test_systems_of_rows_and_sums_are_those_of_one_matrix(N: int) -> None:
+@pytest.mark.parametrize("N", [3, 30])
+def test_systems_of_sparse_rows_and_sums_are_those_of_one_matrix(N: int) -> None:
     X: Any = coldq.Product(coldq.Simplex(6), coldq.Box(0.0, 1.0, dim=2), coldq.Simplex(4))
     rng = np.random.default_rng(N)
     A, stiff = rng.normal(size=(N, 12)), rng.uniform(1.0, 9.0, 12)
@@ -229,6 +229,48 @@ def test_systems_of_rows_and_sums_are_those_of_one_matrix(N: int) -> None:
     sums = np.zeros((2, 12))
     sums[0, :6] = sums[1, 8:] = 1.0
     whole = np.concatenate([A, sums])
-    x = RowsAndSums(A, X.blocks, 12).factored(weight, stiff)(right)
+    rows = SparseRows.of(sparse.csr_array(A))
+    x = RowsAndSums(rows, X.blocks, 12).factored(weight, stiff)(right)
     matrix = np.diag(stiff) + (whole.T * weight) @ whole
     np.testing.assert_allclose(x, np.linalg.solve(matrix, right), rtol=1e-6, atol=1e-9)
+
+
+def in_blocks(kind: str) -> Any:
+    """Many small simplices, few large ones, or all kinds of blocks."""
+    if kind == "small":
+        return coldq.Product(*[coldq.Simplex(3)] * 20)
+    if kind == "large":
+        return coldq.Product(coldq.Simplex(30), coldq.Simplex(30, cap=0.2))
+    box = coldq.Box(-1.0, [*[1.0] * 9, -1.0])  # one coordinate cannot move
+    return coldq.Product(box, budget(1.5, [1.0] * 25), coldq.Simplex(25))
+
+
+@pytest.mark.parametrize("kind", ["small", "large", "all"])
+@pytest.mark.parametrize("N", [25, 50, 150])  # by systems over the rows and over the coordinates
+def test_dense_rows_that_clash_are_solved_in_every_kind_of_block(kind: str, N: int) -> None:
+    X, rng = in_blocks(kind), np.random.default_rng(N)
+    A = rng.normal(size=(N, X.dim))
+    b = A @ X.project(rng.normal(size=X.dim)) - rng.uniform(0.0, 1.0, N)
+    weights = 10.0 ** rng.uniform(0.0, 3.0, N)
+    floor = np.where(rng.random(N) < 0.2, -weights, 0.0)
+    given = X.start(), rng.normal(size=X.dim), 1.0, weights, coldq.Affine(A, b), X
+    step = coldq.penalised_step(*given, floor=floor)
+    assert step.residual <= TOLERANCE
+    assert judged(*given[:4], floor, A, b, X)(step) <= TOLERANCE
+    np.testing.assert_allclose(step.x, reference_step(*given, floor=floor)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("N", [25, 150])
+def test_dense_rows_and_sparse_ones_have_the_same_way_from_inside(N: int) -> None:
+    X, rng = in_blocks("all"), np.random.default_rng(N)
+    A, n = rng.normal(size=(N, X.dim)), N
+    b = A @ X.project(rng.normal(size=X.dim)) - rng.uniform(0.0, 1.0, N)
+    center, gradient, weights = X.start(), rng.normal(size=X.dim), np.full(N, 100.0)
+    found = []
+    for rows in (A, SparseRows.of(sparse.csr_array(A))):
+        one = BlockProblem(
+            center, gradient, np.array(1.0), np.zeros(n), weights, np.zeros(n), *entries_of(rows),
+            b, X.box.lower, X.box.upper, *X.blocks,
+        )  # fmt: skip
+        found.append(list(guesses(one))[2])
+    np.testing.assert_allclose(*found, atol=1e-6 * weights[0])

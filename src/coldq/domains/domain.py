@@ -13,8 +13,9 @@ from coldq.constraints import Affine
 from coldq.contractions import matvec
 from coldq.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import HALF, solve_affine, zeros_of
+from coldq.solver.cascade import solve_affine
 from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.problem import HALF, zeros_of
 from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ ACCEPTED = 1e-6  # and that above which none passes at all
 ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
 
 
+new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
+
+
 class Step(NamedTuple):
     """The answer of a per-slot problem, with the evidence that it is one.
 

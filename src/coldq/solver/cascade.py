@@ -2,7 +2,8 @@
 
 1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
    it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`).
-2. :func:`solve_large`: where most of many rows do hold x back, BLAS takes over, one by one.
+2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
+   all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
    that hard rows have no common point. Where there are many faces on the way, an interior-point
    method is asked first which rows decide.
@@ -13,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy import empty, maximum
 
 from coldq._values import Array
 from coldq.compiled.calls import STACK
-from coldq.solver.answer import ROUGH, TOLERANCE, Step, raise_if_failed
+from coldq.solver.answer import ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.blas import on_one_thread
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
@@ -29,7 +29,14 @@ from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.kernels.side_by_side import affine_steps, together_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
 from coldq.solver.kernels.working_set import working_set_step, working_size
-from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, QuadraticProblem, members
+from coldq.solver.problem import (
+    HINGE,
+    AffineProblem,
+    DoNotFit,
+    QuadraticProblem,
+    members,
+    zeros_of,
+)
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
 
@@ -38,22 +45,14 @@ HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative
 # blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
 # creeps; on a box every answer comes from the kernel that can.
 PATIENT, HASTY = np.array(np.inf), np.array(24.0)
-HALF = np.array(0.5)  # alpha of a projection
 FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 FEW_COORDINATES, MORE_ROWS = 20, 50  # in so few, only above so many
 MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
+SOME_ROWS = 150  # up to as many, the kernel for blocks takes them all
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
 MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
-new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
-
-
-@cache
-def zeros_of(n: int) -> Array:
-    zeros = np.zeros(n)
-    zeros.flags.writeable = False
-    return zeros
 
 
 def is_large(n: int, p: int) -> bool:
@@ -224,7 +223,7 @@ def guessed(one: AffineProblem) -> Array | None:
     with np.errstate(all="ignore"):
         for count, mu in enumerate(from_inside(one.divided(), norms)):
             found = mu / (0.5 / one.alpha)
-            if count == 1:  # which multipliers are at a bound is mostly clear then
+            if count == 2:  # which multipliers are at a bound is mostly clear then
                 break
     return found
 
@@ -271,15 +270,29 @@ def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
     return answer
 
 
-@on_one_thread
 def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
+    if not isinstance(one.A, SparseRows) and len(one.b) <= SOME_ROWS and one.A.size <= MUCH_DATA:
+        from coldq.solver.large import residual
+        from coldq.solver.simplices import solve_in_one_block
+
+        x, multipliers, found = solve_in_one_block(one)
+        if found <= TOLERANCE:  # by that kernel's reckoning, and by ours
+            found = residual(one.divided(), x, multipliers * (0.5 / float(one.alpha)))
+        if found <= TOLERANCE:
+            return Step(x, multipliers, found)
+    return solve_by_passes(one)
+
+
+@on_one_thread
+def solve_by_passes(one: AffineProblem) -> Step:
+    """The same by whole passes over A, with what is compiled for all sizes."""
     from coldq.solver.large import residual, solve
 
     problem, double = one.divided(), 2.0 * float(one.alpha)
     if not np.isfinite(problem.y).all():
         return Step(problem.y, np.zeros_like(one.b), np.nan)
-    x, mu = solve(problem)
+    x, mu = solve(problem, from_inside=not problem.sparse and one.A.size <= MUCH_DATA)
     multipliers = np.where(
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )

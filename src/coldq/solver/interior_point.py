@@ -7,8 +7,9 @@ optimum ``y - A'mu - x`` is normal to the box at x, and
     (hi - mu) u = 0,    (mu - lo) v = 0,
 
 which treats hinge, equality and hard rows alike: an infinite bound has no u or v. Every Newton step
-is a system of p by p, and some ten tell which multipliers are at a bound. Multipliers are taken
-for rows of unit length, so that they, u, v and x have the same units.
+is a system of p by p, or N by N, and some ten tell which multipliers are at a bound. Multipliers
+are taken for rows of unit length, so that they, u, v and x have the same units. With dense rows all
+steps are one compiled call (:mod:`coldq.solver.kernels.inside`).
 """
 
 from __future__ import annotations
@@ -20,95 +21,142 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from coldq._values import Array
+from coldq.compiled.calls import STACK
 from coldq.solver.constants import TINY
+from coldq.solver.kernels import inside
 from coldq.solver.kernels import interior_point as kernels
 from coldq.solver.kernels.interior_point import (
     HI,
     LO,
-    MU,
     PULL,
     RIGHT,
     STIFF,
     WEIGHT,
     G,
-    U,
-    V,
     X,
     Y,
 )
 from coldq.solver.problem import Divided
+from coldq.solver.threads import scratch
 
 STEPS = 40
-SHORT = 0.995  # of the way to the boundary
 SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
-CLEAR = (1e-8, 1e-11, 1e-14, 1e-17, 1e-20)  # of the first gap: where what decides may be known
+# All coordinates as one block, whose sum may be anything.
+ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
+CLEAR = (
+    1e-6,
+    1e-8,
+    1e-11,
+    1e-14,
+    1e-17,
+    1e-20,
+)  # of the first gap: where what decides may be known
 
 
 def from_inside(
-    problem: Divided, norms: Array, inside: Array | None = None, alike: bool = False
+    problem: Divided, norms: Array, x: Array | None = None, near: bool = False
 ) -> Iterator[Array]:
     """Multipliers that get ever nearer; those that are at a bound are so exactly.
 
-    `inside` is where x starts, away from its bounds; if left out, near y. Where rows can just be
-    met, few steps are short if products start `alike`; where they cannot, if they do not.
+    `x` is where it starts, away from its bounds; if left out, near y. Where rows are `near` to
+    being met, it takes fewer steps to be told so.
     """
     y, A, b, lo, hi, lower, upper = problem
-    gap, weigh, aim = kernels.gap(), kernels.weigh(), kernels.aim()
-    direct, go = kernels.direct(), kernels.go()
+    if isinstance(A, np.ndarray):
+        yield from beside_blocks(problem, ONE_BOX, near, lo, hi, 1.0)
+        return
     length = np.sqrt(norms)
     rows, columns = np.zeros((kernels.ROWS, b.size)), np.zeros((kernels.COLUMNS, y.size))
     rows[LO], rows[HI] = lo * length, hi * length
     columns[kernels.LOWER], columns[kernels.UPPER] = lower, upper
-    columns[Y], columns[X] = y, well_inside(y, lower, upper) if inside is None else inside
+    columns[Y], columns[X] = y, well_inside(y, lower, upper) if x is None else x
     rows[G] = (A @ columns[X] - b) / length
-    unit = kernels.begin()(rows, columns)
-    if alike:
-        centre(rows, columns)
-    first, clear = gap(rows, columns, 0.0), CLEAR
-    for _ in range(STEPS):
+    unit = kernels.begin()(rows, columns, near)
+    walk = step_by_step(problem, length, rows, columns, SOFT * unit)
+    for _ in clear(walk, rows, columns):
+        found = np.empty_like(lo)
+        kernels.snap()(rows, length, lo, hi, unit, 1.0, found)
+        yield found
+
+
+def beside_blocks(
+    problem: Divided, blocks: Any, near: bool, floor: Array, weights: Array, double: float
+) -> Iterator[Array]:
+    """The same of dense rows beside the sums of blocks; multipliers times `double`, which are
+    between `floor` and `weights`."""
+    y, A, b, lo, hi, lower, upper = (np.ascontiguousarray(part) for part in problem)
+    start, total, kind = blocks
+    n, p, k = b.size, y.size, int(np.count_nonzero(kind < np.inf))
+    rows, columns = np.zeros((kernels.ROWS, n + k)), np.zeros((kernels.COLUMNS, p))
+    length, limits = np.empty(n + k), np.empty(n + k)
+    first, place = np.empty(start.size + 1, np.int64), np.empty(start.size, np.int64)
+    unit = inside.set_out()(
+        y, A, b, lo, hi, lower, upper, start, total, kind, near, first, place, length, limits,
+        rows, columns,
+    )  # fmt: skip
+    size = max(inside.inside_size(n, p, k, start.size), STACK + 1)  # less would be the kernel's own
+    approach, memory = inside.approach(), scratch(size)
+    given, soft = (A, limits, length, first, place, rows, columns), SOFT * unit
+    for _ in clear(lambda t, steps: approach(*given, t, soft, steps, memory), rows, columns):
+        found = np.empty(n)
+        kernels.snap()(rows, length, floor, weights, unit, double, found)
+        yield found
+
+
+Walk = Callable[[float, int], float]  # to a gap, in so many steps: how many, or below 0
+
+
+def clear(walk: Walk, rows: Array, columns: Array) -> Iterator[None]:
+    """Go on until what decides may be known, and then again and again until it must be."""
+    gap, left = kernels.gap(), STEPS
+    now = first = gap(rows, columns, 0.0)
+    for share in CLEAR:
+        if now <= share * first and left < STEPS:
+            continue
+        taken = int(walk(share * first, left))
+        left -= taken
         now = gap(rows, columns, 0.0)
-        if now <= clear[0] * first:
-            yield snapped(rows, lo, hi, length, unit)
-            clear = tuple(share for share in clear if share * first < now)
-            if not clear:
-                return
-        weigh(rows, columns, SOFT * unit)
-        solve = factored(problem, rows[WEIGHT] / norms, 1.0 + columns[STIFF])
-        # First aim at zero, to see how far that leads; then at the little that it would leave.
-        tau = 0.0
-        for sure in (False, True):
-            aim(rows, columns, tau)
-            d = solve(columns[RIGHT] - (rows[PULL] / length) @ A)
-            if not np.isfinite(d).all():
-                return
-            t = min(SHORT * direct(rows, columns, tau, d, A @ d / length), 1.0)
-            if sure:
-                go(rows, columns, t)
-            else:
-                tau = now * (gap(rows, columns, t) / now) ** 3
-        rows[G] = (A @ columns[X] - b) / length
+        if taken < 0 or not now <= share * first:
+            return
+        yield
 
 
-def centre(rows: Array, columns: Array) -> None:
-    """Set the rooms of rows, and the prices of bounds, so that their products are alike."""
-    low, high = columns[kernels.LOW] > 0.0, columns[kernels.HIGH] > 0.0
-    to_low, to_high = columns[X] - columns[kernels.LOWER], columns[kernels.UPPER] - columns[X]
-    products = np.concatenate([(columns[kernels.LOW] * to_low)[low],
-                               (columns[kernels.HIGH] * to_high)[high]])  # fmt: skip
-    if not products.size:
-        return
-    aim = products.mean()
-    columns[kernels.LOW][low] = aim / to_low[low]
-    columns[kernels.HIGH][high] = aim / to_high[high]
-    for room, price in ((U, rows[HI] - rows[MU]), (V, rows[MU] - rows[LO])):
-        some = rows[room] > 0.0
-        rows[room][some] = aim / price[some]
+def step_by_step(problem: Divided, length: Array, rows: Array, columns: Array, soft: float) -> Walk:
+    """How to go on until the gap is as small as is asked for, in so many steps at most; the number
+    of steps, below 0 if there is no direction."""
+    A, b, norms = problem.A, problem.b, length * length
+    gap, weigh, aim = kernels.gap(), kernels.weigh(), kernels.aim()
+    direct, move = kernels.direct(), kernels.go()
+
+    def go(target: float, steps: int) -> int:
+        for taken in range(steps):
+            now = gap(rows, columns, 0.0)
+            if now <= target:
+                return taken
+            weigh(rows, columns, soft)
+            solve = factored(problem, rows[WEIGHT] / norms, 1.0 + columns[STIFF])
+            # First aim at zero, to see how far that leads; then at the little that it would leave.
+            tau = 0.0
+            for sure in (False, True):
+                aim(rows, columns, tau)
+                d = solve(columns[RIGHT] - (rows[PULL] / length) @ A)
+                if not np.isfinite(d).all():
+                    return -1
+                t = min(inside.SHORT * direct(rows, columns, tau, d, A @ d / length), 1.0)
+                if sure:
+                    move(rows, columns, t)
+                else:
+                    tau = now * (gap(rows, columns, t) / now) ** 3
+            rows[G] = (A @ columns[X] - b) / length
+        return steps
+
+    return go
 
 
 def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array], Array]:
     """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
     A = problem.A
-    if hasattr(A, "factored"):  # rows that have a way of their own
+    if hasattr(A, "factored"):  # rows beside sums
         return A.factored(weight, stiff)
     if stiff.size <= weight.size:
         factor, _ = dpotrf(curvature(A, weight, stiff).T, lower=1)
@@ -136,10 +184,3 @@ def well_inside(y: Array, lower: Array, upper: Array) -> Array:
     width = np.where(low & high, upper - lower, 1.0 + np.abs(np.where(low, lower, upper)))
     room = np.where(low | high, 0.1 * width, 0.0)
     return np.minimum(np.maximum(y, lower + room), upper - room)
-
-
-def snapped(rows: Array, lo: Array, hi: Array, length: Array, unit: float) -> Array:
-    """The multipliers, at a bound where the room is larger than its price."""
-    mu = np.where(rows[U] > unit * (rows[HI] - rows[MU]), hi, rows[MU] / length)
-    mu = np.where(rows[V] > unit * (rows[MU] - rows[LO]), lo, mu)
-    return np.minimum(np.maximum(mu, lo), hi)

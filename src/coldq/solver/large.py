@@ -13,9 +13,10 @@ multipliers keeps every system in x, which has only p coordinates:
 each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
 Once these are clear, the first method finishes what the second would only approach.
 
-Both go from piece to piece by pivoting. Where that does not end, because rows cannot all be met and
-many multipliers are at their weights, :mod:`coldq.solver.interior_point` finds which, and the first
-method finishes again.
+Both go from piece to piece by pivoting, which does not end where rows cannot all be met and many
+multipliers are at their weights: :mod:`coldq.solver.interior_point` finds which, and the first
+method finishes again. Dense rows that are not too many are told so by the working set that failed,
+and go that way at once, all compiled.
 """
 
 from __future__ import annotations
@@ -47,11 +48,13 @@ from coldq.solver.kernels.large import (
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
 from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
 from coldq.solver.problem import Divided
+from coldq.solver.simplices import run_on_box
 
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
+COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
 SETTLED = 1e-11  # the residual at which the method of multipliers ends
@@ -61,14 +64,16 @@ START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits
 Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
-def solve(problem: Divided) -> tuple[Array, Array]:
-    """x and mu of an instance, in units in which x is not far smaller than 1."""
+def solve(problem: Divided, from_inside: bool) -> tuple[Array, Array]:
+    """x and mu of an instance, in units in which x is not far smaller than 1; `from_inside` first,
+    if so."""
     x = problem.clip(problem.y)
     mu, unit = np.zeros_like(problem.b), np.inf
     while (smaller := unit_of(problem, x)) < unit:
         unit = smaller
         scaled = problem.in_units(unit)
-        x, mu = solve_sparse(scaled) if problem.sparse else solve_one(scaled)
+        answer = solve_at_once(scaled) if from_inside else None
+        x, mu = answer or (solve_sparse(scaled) if problem.sparse else solve_one(scaled))
         x, mu = unit * x, unit * mu
         if residual(problem, x, mu) <= TOLERANCE:
             break
@@ -150,6 +155,23 @@ def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
         g = A @ x - b
 
 
+def solve_at_once(problem: Divided) -> tuple[Array, Array] | None:
+    """x and mu of dense rows of which many hold x back, all at once from inside; None if that does
+    not settle it."""
+    norms = row_norms(problem)
+    return finish_from_inside(problem, norms) if norms.all() else None
+
+
+def finish_from_inside(problem: Divided, norms: Array) -> tuple[Array, Array] | None:
+    """The same where no row is constant."""
+    for guess in from_inside(problem, norms):
+        # Multipliers of duplicate rows share what one would have: more are between their bounds.
+        answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
+        if answer is not None:
+            return answer
+    return None
+
+
 class DoesNotEnd(Exception):
     """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
 
@@ -171,11 +193,9 @@ def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]
 
 def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]:
     """The same from inside; only if that fails, from piece to piece as long as it takes."""
-    for guess in from_inside(problem, norms):
-        # Multipliers of duplicate rows share what one would have: more are between their bounds.
-        answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
-        if answer is not None:
-            return answer
+    answer = finish_from_inside(problem, norms)
+    if answer is not None:
+        return answer
     solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
     return solve(problem, norms, mu)
 
@@ -385,7 +405,10 @@ def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array,
         if chosen.sum() > most:
             return None
         part = problem.only(chosen, mu)
-        x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
+        if not problem.sparse and chosen.sum() <= COMPILED:
+            x, mu[chosen], _ = run_on_box(part, mu[chosen])
+        else:
+            x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
         wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
         if not wrong.any():
             return (x, mu) if residual(problem, x, mu) <= SETTLED else None

@@ -9,6 +9,7 @@ arrays are those of a batch; `cores` counts the axes that are an array's own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,14 @@ from coldq._values import Array
 from coldq.solver.sparse import SparseRows
 
 HINGE = 0.0  # the floor that needs no array
+HALF = np.array(0.5)  # alpha of a projection
+
+
+@cache
+def zeros_of(n: int) -> Array:
+    zeros = np.zeros(n)
+    zeros.flags.writeable = False
+    return zeros
 
 
 class DoNotFit(ValueError):

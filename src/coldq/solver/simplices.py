@@ -17,18 +17,19 @@ import numpy as np
 from numpy import empty
 
 from coldq._values import Array
-from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.blas import on_one_thread
-from coldq.solver.cascade import HALF, new_tuple, zeros_of
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.simplices import scratch_size, simplices_step
-from coldq.solver.problem import Divided, DoNotFit, members
+from coldq.solver.problem import HALF, AffineProblem, Divided, DoNotFit, members, zeros_of
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
-FEWER_STEPS = np.array(24.0)  # where rows outnumber coordinates, and more are seldom of use
-FEW = 80  # rows and coordinates: up to as many, others take less time than the way from inside
+FEWER_STEPS = np.array(24.0)  # from a guess, or where sparse rows outnumber coordinates
+STEPS_OF_ROWS = 600  # the same of dense rows, times their number
+FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
+TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
 NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
@@ -137,12 +138,21 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
-def run_blocks(problem: BlockProblem) -> Step:
+@lru_cache(1024)
+def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
+    """How many Newton steps the kernel may take before the way from inside is tried: no more than
+    that costs, as far as can be said, because they may all be in vain."""
+    if n + p <= FEW or n * k > MUCH or (sparse and n < p):
+        return STEPS
+    return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
+
+
+def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    n, p = b.shape[-1], center.shape[-1]
-    steps = FEWER_STEPS if n >= p and n + p > FEW else STEPS
-    size = memory_for(n, p, len(problem[12]), problem[6].shape[-1], len(problem[8]) > 0)
+    n, p, k, sparse = b.shape[-1], center.shape[-1], len(problem[12]), len(problem[8]) > 0
+    steps = steps_for(n, p, k, sparse) if steps is None else steps
+    size = memory_for(n, p, k, problem[6].shape[-1], sparse)
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
         x, multipliers = empty(p), empty(n)
         try:
@@ -152,6 +162,15 @@ def run_blocks(problem: BlockProblem) -> Step:
         return new_tuple(Step, (x, multipliers, residual))
     cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
+
+
+def run_on_box(problem: Divided, mu: Array) -> Step:
+    """The kernel on dense rows in a box, from multipliers that are near."""
+    from coldq.solver.interior_point import ONE_BOX
+
+    y, A, b, lo, hi, lower, upper = (np.ascontiguousarray(part) for part in problem)
+    given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
+    return run_blocks(BlockProblem._make(given))
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
@@ -172,19 +191,33 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
         return answer
     for where, one in members(problem, residual > TOLERANCE):
         found = Step(x[where], multipliers[where], residual[where])
-        x[where], multipliers[where], residual[where] = best_of_guesses(one, found)
+        best = on_one_thread(best_of_guesses) if one.sparse else best_of_guesses
+        x[where], multipliers[where], residual[where] = best(one, found)
     return Step(x, multipliers, residual)
 
 
-@on_one_thread
 def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     """The kernel's best answer of one instance, from other starts."""
     for guess in guesses(one):
-        again = run_blocks(one._replace(guess=guess))
+        again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
         best = again if again.residual < best.residual else best
         if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
-            break
-    return best
+            return best
+    if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
+        return best
+    again = run_blocks(one, STEPS)
+    return again if again.residual < best.residual else best
+
+
+def solve_in_one_block(one: AffineProblem) -> Step:
+    """Dense rows that clash on a box, which is one block whose sum may be anything."""
+    from coldq.solver.interior_point import ONE_BOX
+
+    center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
+    given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
+    block = BlockProblem._make((*given, lower, upper, *ONE_BOX))
+    with np.errstate(all="ignore"):
+        return best_of_guesses(block, Step(center, zeros_of(b.size), np.inf))
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
@@ -204,16 +237,22 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
-    from coldq.solver.interior_point import from_inside
+    from coldq.solver.interior_point import beside_blocks, from_inside
 
     A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
-    both = RowsAndSums(A, blocks, one.lower.size)
-    half, summed = 0.5 / float(one.alpha), blocks.summed
-    if n * one.start.size > MUCH or n + one.lower.size <= FEW:
+    double = 2.0 * float(one.alpha)
+    half = 1.0 / double
+    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
+    if n + y.size <= TINY_SUM or n * one.start.size > MUCH or not np.isfinite(y).all():
         return
-    y = one.center - one.gradient * half
-    lo = np.concatenate([one.floor * half, one.kind[summed]])
-    hi = np.concatenate([one.weights * half, np.full(summed.size, np.inf)])
+    if not one.sparse:
+        problem = Divided(y, A, one.b, lo, hi, one.lower, one.upper)
+        for near in (False, True):
+            yield from beside_blocks(problem, blocks, near, one.floor, one.weights, double)
+        return
+    both, summed = RowsAndSums(A, blocks, one.lower.size), blocks.summed
+    lo = np.concatenate([lo, one.kind[summed]])
+    hi = np.concatenate([hi, np.full(summed.size, np.inf)])
     b = np.concatenate([one.b, one.total[summed]])
     plain = (one.lower == 0.0) & (one.upper >= one.total[both.block])
     plain &= one.kind[both.block] < 0.0  # an upper bound that the sum keeps to
@@ -221,12 +260,10 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
     problem = Divided(y, both, b, lo, hi, one.lower, upper)
     norms = both.norms()
     norms = np.where(norms > 0.0, norms, 1.0)
-    if not np.isfinite(y).all():
-        return
     with np.errstate(all="ignore"):
         inside = middle_of(one, both, y)
-        for alike in (False, True):
-            for mu in from_inside(problem, norms, inside, alike):
+        for near in (False, True):
+            for mu in from_inside(problem, norms, inside, near):
                 yield np.ascontiguousarray(mu[:n] / half)
 
 
@@ -246,7 +283,7 @@ def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
 
 
 class RowsAndSums:
-    """Rows, and then the sums of blocks, with what an array of rows has: ``A @ x``, ``mu @ A``."""
+    """Sparse rows, then the sums of blocks, with what an array has: ``A @ x``, ``mu @ A``."""
 
     __array_ufunc__ = None  # so that ``mu @ A`` comes here
 
@@ -270,10 +307,7 @@ class RowsAndSums:
 
     def norms(self) -> Array:
         """The squared lengths of all rows."""
-        if isinstance(self.A, SparseRows):
-            own = self.A.square_lengths(np.ones(self.p))
-        else:
-            own = np.einsum("ni,ni->n", self.A, self.A)
+        own = self.A.square_lengths(np.ones(self.p))
         return np.concatenate([own, np.bincount(self.block)[self.summed].astype(float)])
 
     def factored(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
@@ -282,8 +316,6 @@ class RowsAndSums:
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         A, n, flow = self.A, self.n, 1.0 / stiff
-        if isinstance(A, np.ndarray) and 2 * n > self.p >= 4 * self.summed.size:
-            return self.factored_by_columns(weight, stiff)
         through = np.add.reduceat(flow, self.start)
         share = np.zeros(self.start.size)
         share[self.summed] = 1.0 / (1.0 / (weight[n:] + TINY) + through[self.summed])
@@ -294,20 +326,12 @@ class RowsAndSums:
             sums = share * np.add.reduceat(pulled, self.start)
             return pulled - flow * sums[self.block]
 
-        if isinstance(A, SparseRows):
-            data, indices, indptr = A.parts
-            M = A.T.squares(np.arange(n), n, flow)
-            line = np.repeat(np.arange(n), np.diff(indptr))
-            at, size = line * self.start.size + self.block[indices], n * self.start.size
-            sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
-            M = M - (sums * share) @ sums.T
-        else:
-            # Each block about its mean, so that nothing is left of a difference.
-            sums = np.add.reduceat(A * flow, self.start, axis=1)
-            held = share > 0.0
-            mean = np.where(held, sums / through, 0.0)
-            scaled = (A - mean[:, self.block]) * np.sqrt(flow)
-            M = scaled @ scaled.T + (sums * np.where(held, 1.0 / through - share, 0.0)) @ sums.T
+        data, indices, indptr = A.parts
+        M = A.T.squares(np.arange(n), n, flow)
+        line = np.repeat(np.arange(n), np.diff(indptr))
+        at, size = line * self.start.size + self.block[indices], n * self.start.size
+        sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
+        M = M - (sums * share) @ sums.T
         M.ravel()[:: n + 1] += 1.0 / (weight[:n] + TINY)
         factor, _ = dpotrf(M.T, lower=1)
 
@@ -316,30 +340,5 @@ class RowsAndSums:
             if n == 0:
                 return first
             return first - inner(dpotrs(factor, A @ first, lower=1)[0] @ A)
-
-        return solve
-
-    def factored_by_columns(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
-        """The same where rows are many and sums are few: by a factor of p by p for the rows, and
-        then for the sums by one of as many as there are."""
-        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
-
-        n, sums = self.n, np.zeros((self.summed.size, self.p))
-        place = np.full(self.start.size, -1)
-        place[self.summed] = np.arange(self.summed.size)
-        here = np.flatnonzero(place[self.block] >= 0)
-        sums[place[self.block[here]], here] = 1.0
-        scaled = self.A * np.sqrt(weight[:n])[:, None]
-        M = scaled.T @ scaled
-        M.ravel()[:: self.p + 1] += stiff
-        factor, _ = dpotrf(M.T, lower=1)
-        pulled = dpotrs(factor, sums.T, lower=1)[0]
-        S = sums @ pulled
-        S.ravel()[:: len(S) + 1] += 1.0 / (weight[n:] + TINY)
-        small, _ = dpotrf(S.T, lower=1)
-
-        def solve(right: Array) -> Array:
-            first = dpotrs(factor, right, lower=1)[0]
-            return first - pulled @ dpotrs(small, sums @ first, lower=1)[0]
 
         return solve

@@ -31,8 +31,8 @@ from coldq.constraints.stacked import Stacked
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain
-from coldq.solver.answer import Step
-from coldq.solver.cascade import new_tuple, solve_affine
+from coldq.solver.answer import Step, new_tuple
+from coldq.solver.cascade import solve_affine
 from coldq.solver.problem import HINGE, DoNotFit
 from coldq.step.affine import solve_on_blocks, solve_rows, solve_sparse, solve_unconstrained
 from coldq.step.convex import solve_convex, solve_stacked

@@ -10,18 +10,16 @@ import numpy as np
 from coldq.constraints import Affine
 from coldq.domains import Ball, Box
 from coldq.errors import StepFailed
-from coldq.solver.answer import TOLERANCE, Step, raise_if_failed
+from coldq.solver.answer import TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.ball import run_ball, run_balls
 from coldq.solver.cascade import (
     HASTY,
     HUGE,
     MANY_ROWS,
     explained,
-    new_tuple,
     solve_affine,
     solve_alone,
     solve_large,
-    zeros_of,
 )
 from coldq.solver.problem import (
     HINGE,
@@ -32,6 +30,7 @@ from coldq.solver.problem import (
     append,
     member,
     members,
+    zeros_of,
 )
 from coldq.solver.simplices import (
     BlockProblem,

@@ -11,8 +11,7 @@ from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain
-from coldq.solver.cascade import zeros_of
-from coldq.solver.problem import HINGE, AffineProblem, BallRow, DoNotFit, Part, append
+from coldq.solver.problem import HINGE, AffineProblem, BallRow, DoNotFit, Part, append, zeros_of
 
 
 class Slot(NamedTuple):

@@ -13,35 +13,46 @@ from coldq.solver.constants import TINY
 
 LO, HI, MU, U, V, D_MU, D_U, D_V, G, WEIGHT, PULL, ROWS = range(12)
 LOWER, UPPER, Y, X, LOW, HIGH, D_X, D_LOW, D_HIGH, STIFF, RIGHT, COLUMNS = range(12)
+BETWEEN = 5.0  # times the geometric mean of two scales of prices: where these start
 FIXED = 1e200  # the stiffness of a coordinate that cannot move
 
 
-@kernel("MM")
-def begin(rows, columns):
+@compiled
+def set_start(rows, columns, near):
     """Set multipliers, rooms and prices for the x and the g given, all well inside.
 
-    Return how large rooms are in comparison with prices.
+    Prices start between what x asks for and what rows that cannot be met have; where rows are
+    `near` to being met, at the former. Return how large rooms are in comparison with that.
     """
     n, p = rows.shape[1], columns.shape[1]
     reach = 0.0
+    spans = 0.0
+    count = 0
     for k in range(n):
         reach += abs(rows[G, k]) / n
+        span = rows[HI, k] - rows[LO, k]
+        if 0.0 < span and span < math.inf:
+            spans += math.log(span)
+            count += 1
     force = 0.0
     for i in range(p):
         force += abs(columns[Y, i] - columns[X, i]) / p
     reach, force = max(reach, 1e-3), max(force, reach, 1e-3)
+    price = force
+    if near == 0 and count > 0:
+        price = max(force, BETWEEN * math.sqrt(force * math.exp(spans / count)))
     for k in range(n):
         lo, hi = rows[LO, k], rows[HI, k]
-        room = min(0.5 * (hi - lo), force)
+        room = min(0.5 * (hi - lo), price)
         rows[MU, k] = min(max(0.0, lo + room), hi - room) if lo < hi else lo
         rows[U, k] = max(rows[G, k], 0.0) + reach if lo < hi and hi < math.inf else 0.0
         rows[V, k] = max(-rows[G, k], 0.0) + reach if lo < hi and lo > -math.inf else 0.0
     for i in range(p):
         if columns[LOWER, i] < columns[UPPER, i]:
             if columns[LOWER, i] > -math.inf:
-                columns[LOW, i] = force
+                columns[LOW, i] = price
             if columns[UPPER, i] < math.inf:
-                columns[HIGH, i] = force
+                columns[HIGH, i] = price
     return reach / force
 
 
@@ -50,8 +61,8 @@ def product(room, d_room, price, d_price, t):
     return (room + t * d_room) * (price + t * d_price)
 
 
-@kernel("MMf")
-def gap(rows, columns, t):
+@compiled
+def mean_product(rows, columns, t):
     """The mean product of a room and its price, t along the direction."""
     total, count = 0.0, 0
     for k in range(rows.shape[1]):
@@ -73,8 +84,8 @@ def gap(rows, columns, t):
     return total / max(count, 1)
 
 
-@kernel("MMf")
-def weigh(rows, columns, soft):
+@compiled
+def set_weights(rows, columns, soft):
     """Set the weight of each row and the stiffness of each coordinate in a step's system.
 
     `soft` keeps the weight finite of a row without rooms; later steps correct what that costs.
@@ -121,8 +132,8 @@ def column_aims(columns, i, tau):
     return low, high
 
 
-@kernel("MMf")
-def aim(rows, columns, tau):
+@compiled
+def set_aims(rows, columns, tau):
     """Set the right side of a step that aims at products tau: `PULL` goes through A'."""
     for k in range(rows.shape[1]):
         u, v = row_aims(rows, k, tau)
@@ -137,8 +148,8 @@ def within(t, room, d_room):
     return min(t, -room / d_room) if d_room < 0.0 else t
 
 
-@kernel("MMfVV")
-def direct(rows, columns, tau, d, along):
+@compiled
+def set_direction(rows, columns, tau, d, along):
     """Complete the direction whose x part is d and A d is `along`; return how far it may go."""
     t = math.inf
     for k in range(rows.shape[1]):
@@ -168,8 +179,8 @@ def direct(rows, columns, tau, d, along):
     return t
 
 
-@kernel("MMf")
-def go(rows, columns, t):
+@compiled
+def move_along(rows, columns, t):
     """Move by t along the direction."""
     for k in range(rows.shape[1]):
         for line in range(3):
@@ -177,3 +188,49 @@ def go(rows, columns, t):
     for i in range(columns.shape[1]):
         for line in range(3):
             columns[X + line, i] += t * columns[D_X + line, i]
+
+
+# The same, one by one, for rows whose systems are solved elsewhere.
+
+
+@kernel("MMi")
+def begin(rows, columns, near):
+    return set_start(rows, columns, near)
+
+
+@kernel("MMf")
+def gap(rows, columns, t):
+    return mean_product(rows, columns, t)
+
+
+@kernel("MMf")
+def weigh(rows, columns, soft):
+    set_weights(rows, columns, soft)
+
+
+@kernel("MMf")
+def aim(rows, columns, tau):
+    set_aims(rows, columns, tau)
+
+
+@kernel("MMfVV")
+def direct(rows, columns, tau, d, along):
+    return set_direction(rows, columns, tau, d, along)
+
+
+@kernel("MMf")
+def go(rows, columns, t):
+    move_along(rows, columns, t)
+
+
+@kernel("MVVVffV")
+def snap(rows, length, floor, weights, unit, double, out):
+    """The multipliers, times `double`, at a bound where the room is larger than its price."""
+    for k in range(out.size):
+        mu = rows[MU, k]
+        found = min(max(mu / length[k] * double, floor[k]), weights[k])
+        if rows[U, k] > unit * (rows[HI, k] - mu):
+            found = weights[k]
+        if rows[V, k] > unit * (mu - rows[LO, k]):
+            found = floor[k]
+        out[k] = found

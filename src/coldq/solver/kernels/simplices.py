@@ -28,6 +28,7 @@ REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the 
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
 EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
 HASTY = 8  # rows: with more, the first step is one that costs little
+HURRIED = 30  # steps: of no more, half must bring the worst row halfway
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
 
@@ -321,6 +322,7 @@ def solve_instance(
     fresh = 0
     judged = math.inf
     iteration = 0
+    first = 0.0
     stuck = False
     while True:
         place(columns, blocks, lower, upper, total, kind, t, x)
@@ -356,6 +358,10 @@ def solve_instance(
                     table, H,
                 )  # fmt: skip
             count, off = choose(rows, H, iteration, count)
+            first = off if iteration <= 1 else first
+            half = 2 * iteration == int(steps)
+            if half and steps <= HURRIED and not started and off > 0.5 * first:
+                steps = 0.0  # the end is not near, and others are waiting
             systems = pivot(rows, n, count, H, factor, answer, more, off)
             blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(

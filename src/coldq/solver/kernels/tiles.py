@@ -12,6 +12,7 @@ from coldq.compiled import (
 )  # fmt: skip
 
 LEAST_PIVOT = 1e-14  # of the diagonal entry
+NEAR = 48  # lines that are read again and again before the next ones, from the nearest cache
 
 
 @inlined
@@ -21,27 +22,87 @@ def padded(n):
 
 
 @compiled
-def multiply(B, H, h, width, m):
-    """``H = B'B`` of the first m columns of B, which has so many lines; both have lines of h."""
+def add_tile(B, H, h, a, c, first, last):
+    """Add to a tile of ``B'B``, that at line a and column c, what these lines of B have."""
+    to = H + 8 * (a * h + c)
+    s = lane_at(to, 0, eight())
+    t, u, v = lane_at(to + 8 * h, 0, s), lane_at(to + 16 * h, 0, s), lane_at(to + 24 * h, 0, s)
+    at = B + 8 * h * first
+    for _ in range(last - first):
+        right = lane_at(at + 8 * c, 0, s)
+        s = fused(lane_at(at + 8 * a, 0, 0.0), right, s)
+        t = fused(lane_at(at + 8 * a, 1, 0.0), right, t)
+        u = fused(lane_at(at + 8 * a, 2, 0.0), right, u)
+        v = fused(lane_at(at + 8 * a, 3, 0.0), right, v)
+        at += 8 * h
+    put_lane(to, 0, s)
+    put_lane(to + 8 * h, 0, t)
+    put_lane(to + 16 * h, 0, u)
+    put_lane(to + 24 * h, 0, v)
+
+
+@compiled
+def add_two_tiles(B, H, h, a, c, first, last):
+    """The same of two tiles side by side: half as much is read for each product."""
+    to = H + 8 * (a * h + c)
+    s = lane_at(to, 0, eight())
+    t, u, v = lane_at(to + 8 * h, 0, s), lane_at(to + 16 * h, 0, s), lane_at(to + 24 * h, 0, s)
+    w, x = lane_at(to, 1, s), lane_at(to + 8 * h, 1, s)
+    y, z = lane_at(to + 16 * h, 1, s), lane_at(to + 24 * h, 1, s)
+    at = B + 8 * h * first
+    for _ in range(last - first):
+        right, more = lane_at(at + 8 * c, 0, s), lane_at(at + 8 * c, 1, s)
+        one, two = lane_at(at + 8 * a, 0, 0.0), lane_at(at + 8 * a, 1, 0.0)
+        three, four = lane_at(at + 8 * a, 2, 0.0), lane_at(at + 8 * a, 3, 0.0)
+        s, t = fused(one, right, s), fused(two, right, t)
+        u, v = fused(three, right, u), fused(four, right, v)
+        w, x = fused(one, more, w), fused(two, more, x)
+        y, z = fused(three, more, y), fused(four, more, z)
+        at += 8 * h
+    put_lane(to, 0, s)
+    put_lane(to + 8 * h, 0, t)
+    put_lane(to + 16 * h, 0, u)
+    put_lane(to + 24 * h, 0, v)
+    put_lane(to, 1, w)
+    put_lane(to + 8 * h, 1, x)
+    put_lane(to + 16 * h, 1, y)
+    put_lane(to + 24 * h, 1, z)
+
+
+@compiled
+def clear(H, h, m):
+    """Make the tiles zero of which ``B'B`` will be the sum, those up to the diagonal."""
     for a in range(0, m, 4):
-        for c in range(0, a + 4, 8):
-            s = t = u = v = eight()
-            at = B
-            for _ in range(width):
-                right = lane_at(at + 8 * c, 0, s)
-                s = fused(lane_at(at + 8 * a, 0, 0.0), right, s)
-                t = fused(lane_at(at + 8 * a, 1, 0.0), right, t)
-                u = fused(lane_at(at + 8 * a, 2, 0.0), right, u)
-                v = fused(lane_at(at + 8 * a, 3, 0.0), right, v)
-                at += 8 * h
-            to = H + 8 * (a * h + c)
-            put_lane(to, 0, s)
-            put_lane(to + 8 * h, 0, t)
-            put_lane(to + 16 * h, 0, u)
-            put_lane(to + 24 * h, 0, v)
+        for c in range((a + 11) // 8):
+            for line in range(4):
+                put_lane(H + 8 * (a + line) * h, c, eight())
+
+
+@compiled
+def add_squares(B, H, h, first, last, m):
+    """Add what some lines of B have of ``B'B``, to its tiles."""
+    for a in range(0, m, 4):
+        for c in range(0, a - 4, 16):
+            add_two_tiles(B, H, h, a, c, first, last)
+        if a % 16 < 8:
+            add_tile(B, H, h, a, a // 16 * 16, first, last)
+
+
+@compiled
+def mirror(H, h, m):
+    """Put down what is above the diagonal."""
     for a in range(m):
         for c in range(a):
             put_lane(H + 8 * (hidden(c) * h + a), 0, lane_at(H + 8 * a * h, c, 0.0))
+
+
+@compiled
+def multiply(B, H, h, width, m):
+    """``H = B'B`` of the first m columns of B, which has so many lines; both have lines of h."""
+    clear(H, h, m)
+    for first in range(0, width, NEAR):
+        add_squares(B, H, h, first, min(first + NEAR, width), m)
+    mirror(H, h, m)
 
 
 @compiled

@@ -25,6 +25,9 @@ MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
 SYSTEMS = 8  # that a round solves, about
 WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
+LOOK = 2  # rounds, after which few rows are wrong that can all be met
+LARGE, MANY, FEW = 50, 600, 20  # rows where others take all at once, in few coordinates or not
+MUCH = 300_000  # numbers of A, up to which they do
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -103,6 +106,17 @@ def violated(rows, n):
         if rows[SIDE, k] == 0.0 and rows[NORM, k] > 0.0 and is_wrong(rows, k):
             count += 1
     return count
+
+
+@inlined
+def clash(rows, n, p, wrong):
+    """Whether so many rows are still wrong that most are likely to matter: they are told at once,
+    where there is a way from inside."""
+    soft = 0.0
+    for k in range(n):
+        soft += rows[SOFT, k]
+    large = n > MANY or (n > LARGE and p > FEW)
+    return soft == 0.0 and large and n * p <= MUCH and wrong > max(p // 4, ALL) and 4 * wrong > n
 
 
 @compiled
@@ -236,6 +250,8 @@ def working_set_step(sizes, at):
             if off <= REFRESH_ABOVE or refreshed == 2:
                 break
             refreshed += 1  # ``y - A'mu`` will be formed afresh
+        if count == LOOK and clash(rows, n, p, wrong):
+            return told(at, math.nan)
         m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
             return told(at, math.nan)
