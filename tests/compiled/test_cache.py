@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -179,6 +180,17 @@ def test_the_key_covers_callees_and_constants_wherever_they_live(monkeypatch) ->
     assert other != before
     monkeypatch.setattr(small, "total", small.shifted)
     assert small.everything.meaning() not in (before, other)
+
+
+def test_the_key_covers_all_that_kernels_are_compiled_with(monkeypatch, tmp_path) -> None:
+    copied = shutil.copytree(Path(cache.__file__).parent, tmp_path / "compiled")
+    monkeypatch.setattr(cache, "__file__", str(copied / "cache.py"))
+    keys = [cache.build.__wrapped__()]
+    for file in sorted(copied.glob("*.py")):
+        file.write_text(file.read_text("utf-8") + "# changed\n", "utf-8")
+        keys.append(cache.build.__wrapped__())
+    assert "lanes.py" in [file.name for file in copied.glob("*.py")]
+    assert len(set(keys)) == len(keys)
 
 
 def test_the_key_is_the_same_in_every_process(tmp_path) -> None:
