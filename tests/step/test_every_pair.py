@@ -27,6 +27,7 @@ def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) ->
         ("large", "polytope", 2804),  # rows of very many scales, more than can be met
         ("large", "polytope", 3602),
         ("sparse", "ball", 2111),  # x holds fewer digits than a sphere's normal needs
+        ("sparse", "ball", 3474),  # integers: coordinates of which nothing but a last digit is left
         ("smooth stack", "polytope", 2249),  # equalities that depend on each other
         ("convex without hessian", "polytope", 2026),  # x is 0, where rows have no terms
     ],

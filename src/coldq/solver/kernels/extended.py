@@ -26,6 +26,7 @@ from coldq.solver.kernels.face import (
 from coldq.solver.kernels.pairs import add, divide, multiply, product, times
 
 NOISE = 1e-28  # of the largest that it can be: what is nothing
+LAST_DIGIT = 2.0**-52  # the same of a double
 BOUND_ROOM = 1e-15  # of a bound: clipped away in the end
 FAR = 1e-20  # of the terms of a row: what meets a gap only where no number is
 FREE_PRICE = 1e-5  # of a hard row's multiplier, however long: what x may be relative to
@@ -439,6 +440,7 @@ def extended_residual(
     longest = 0.0
     for i in range(p):
         longest = max(longest, abs(x[i]))
+    reach = row_reach(A, b)
     worst = 0.0
     for i in range(p):
         z = center[i] - gradient[i] * half
@@ -461,13 +463,28 @@ def extended_residual(
                 least = max(least, LEAST_SIZE * abs(x[i]))
         for i in range(p):
             g += A[k, i] * x[i]
-            # Where all terms vanish, so that no rounding of them has a size, the box has one.
+            # Where all terms vanish, so that no rounding of them has a size, the box has one, or
+            # what x is the difference of.
             far = max(abs(lower[i]), abs(upper[i]))
-            some = NOISE * far if far < math.inf else 0.0
+            if far == math.inf:
+                far = min(abs(center[i]) + abs(gradient[i] * half), reach)
+            some = (NOISE if b[k] != 0.0 else LAST_DIGIT) * far
             size += abs(A[k, i]) * max(abs(x[i]), least, some)
         if (multipliers[k] > floor[k] and g < 0.0) or (multipliers[k] < weights[k] and g > 0.0):
             worst = larger(worst, abs(g), size)
     return worst
+
+
+@exact
+def row_reach(A, b):
+    """How far the rows' limits are, at most, in the coordinate that each depends on most."""
+    reach = 0.0
+    for k in range(A.shape[0]):
+        steep = 0.0
+        for i in range(A.shape[1]):
+            steep = max(steep, abs(A[k, i]))
+        reach = max(reach, abs(b[k]) / steep if steep > 0.0 else 0.0)
+    return reach
 
 
 @exact
