@@ -197,11 +197,18 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
 
 
 def best_of_guesses(one: BlockProblem, best: Step) -> Step:
-    """The kernel's best answer of one instance, from other starts."""
-    for guess in guesses(one):
+    """The kernel's best answer of one instance, from other starts.
+
+    Where hard rows have no common point the dual rises for ever, and no start is near an answer.
+    """
+    hard = bool(np.isinf(one.weights).any() or np.isinf(one.floor).any())
+    for count, guess in enumerate(guesses(one)):
         again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
+        late = hard and count > 0 and not again.residual < 0.5 * best.residual
         best = again if again.residual < best.residual else best
         if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
+            return best
+        if late or (hard and again.residual == np.inf):
             return best
     if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
         return best
