@@ -141,10 +141,13 @@ def answer_or_sentence(table: Any, layout: dict[str, Any]) -> str:
         return "an answer"
 
 
-def check(cases: int) -> Any:
-    """A test of so many tables."""
+def check(cases: int, same: bool = False) -> Any:
+    """A test of so many tables, the `same` every time if so."""
 
-    @settings(max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck),
+        derandomize=same,
+    )  # fmt: skip
     @given(
         columns(), layouts(), st.sampled_from(["dict", "pandas", "polars", "arrow", "npz", "csv"])
     )
@@ -157,10 +160,13 @@ def check(cases: int) -> Any:
     return counts
 
 
-def check_texts(cases: int) -> Any:
-    """A test of so many files that may be anything at all."""
+def check_texts(cases: int, same: bool = False) -> Any:
+    """The same of files that may be anything at all."""
 
-    @settings(max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck),
+        derandomize=same,
+    )  # fmt: skip
     @given(
         st.one_of(
             st.binary(max_size=60), st.text('price,load;\t\n"#1.5 \r', max_size=80).map(str.encode)

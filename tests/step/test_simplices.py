@@ -109,7 +109,7 @@ def test_a_projection_on_a_simplex_is_that_by_sorting(p: int, far: float) -> Non
     X = coldq.Simplex(p, total=2.0)
     for x, aim in zip(X.project(y), y, strict=True):
         np.testing.assert_allclose(x, nearest(aim, 2.0), atol=2e-15 * (2.0 + np.abs(aim).max()))
-        assert abs(x.sum() - 2.0) <= 1e-14
+        assert abs(x.sum() - 2.0) <= 1e-14 + 1e-17 * p  # sums one after the other lose more
         assert X.contains(x)
 
 
