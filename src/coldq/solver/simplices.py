@@ -28,6 +28,7 @@ from coldq.solver.threads import run_batch, scratch
 STEPS = np.array(60.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where sparse rows outnumber coordinates
 STEPS_OF_ROWS = 600  # the same of dense rows, times their number
+SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
 TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
 NEAR = 1e-5  # the residual of an answer on the right piece
@@ -142,7 +143,7 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     """How many Newton steps the kernel may take before the way from inside is tried: no more than
     that costs, as far as can be said, because they may all be in vain."""
-    if n + p <= FEW or n * k > MUCH or (sparse and n < p):
+    if n + p <= FEW or n * k > MUCH or n * SELDOM <= p or (sparse and n < p):
         return STEPS
     return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
 
