@@ -99,15 +99,11 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
     if type(rows) is not Affine or type(domain) is not Box:
         return None
-    kind, vector, matrix, levels, g = type(loss), None, None, None, rows.measured
-    if kind is LeastSquares:
-        matrix, levels = loss.H, loss.y
-    elif kind is Linear:
-        vector = loss.c
-    elif kind is Quadratic:
-        vector, matrix = loss.q, loss.P
+    kind, g = type(loss), rows.measured
+    if arrays := ARRAYS.get(kind):
+        vector, matrix, levels = arrays(loss)
     elif kind is GradientAt and _same(loss.x, x):
-        vector = loss.slope
+        vector, matrix, levels = loss.slope, None, None
     else:
         return None
     if g is not None and not _same(rows.measured_at, x):

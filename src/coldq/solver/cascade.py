@@ -23,6 +23,7 @@ from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.blas import on_one_thread
+from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
@@ -47,8 +48,6 @@ HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative
 PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
-FEW_COORDINATES, MORE_ROWS = 20, 50  # in so few, only above so many
-MUCH_DATA = 300_000  # N p above which they do so from FEW_ROWS rows on
 SOME_ROWS = 150  # up to as many, the kernel for blocks takes them all
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
 SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less

@@ -43,14 +43,8 @@ STEPS = 40
 SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
 # All coordinates as one block, whose sum may be anything.
 ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
-CLEAR = (
-    1e-6,
-    1e-8,
-    1e-11,
-    1e-14,
-    1e-17,
-    1e-20,
-)  # of the first gap: where what decides may be known
+# Of the first gap: where what decides may be known.
+CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
 
 
 def from_inside(

@@ -205,11 +205,10 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     hard = bool(np.isinf(one.weights).any() or np.isinf(one.floor).any())
     for count, guess in enumerate(guesses(one)):
         again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
-        late = hard and count > 0 and not again.residual < 0.5 * best.residual
+        near = again.residual <= NEAR  # and if that is not enough, rounding is what is in the way
+        no_nearer = again.residual == np.inf or (count > 0 and again.residual > 0.5 * best.residual)
         best = again if again.residual < best.residual else best
-        if again.residual <= NEAR:  # and if that is not enough, rounding is what is in the way
-            return best
-        if late or (hard and again.residual == np.inf):
+        if near or (hard and no_nearer):
             return best
     if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
         return best

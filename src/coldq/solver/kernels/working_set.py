@@ -11,7 +11,7 @@ import math
 
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
 from coldq.compiled.calls import run_at, words
-from coldq.solver.constants import ROW_TOLERANCE, X_FLOOR
+from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TOLERANCE, X_FLOOR
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
@@ -26,8 +26,7 @@ ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs
 SYSTEMS = 8  # that a round solves, about
 WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
 LOOK = 2  # rounds, after which few rows are wrong that can all be met
-LARGE, MANY, FEW = 50, 600, 20  # rows where others take all at once, in few coordinates or not
-MUCH = 300_000  # numbers of A, up to which they do
+MANY = 600  # rows where others take all at once in few coordinates, too
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -115,8 +114,9 @@ def clash(rows, n, p, wrong):
     soft = 0.0
     for k in range(n):
         soft += rows[SOFT, k]
-    large = n > MANY or (n > LARGE and p > FEW)
-    return soft == 0.0 and large and n * p <= MUCH and wrong > max(p // 4, ALL) and 4 * wrong > n
+    large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
+    some = wrong > max(p // 4, ALL) and 4 * wrong > n
+    return soft == 0.0 and large and n * p <= MUCH_DATA and some
 
 
 @compiled
