@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coldq.compiled import (
+    address_of,
     anywhere,
     batch_kernel,
     below,
@@ -118,6 +119,34 @@ def three(v):
 def long_product(a, b):
     """A product, and what rounding took from it."""
     return a * b, below(a, b, a * b)
+
+
+@kernel("ii")
+def rounds(start, stop):
+    """How many rounds loops take, and the sums of what they count."""
+    found, up, down, leaps = 0, 0, 0, 0
+    for i in range(stop):
+        found += 1 + 0 * i
+    for i in range(start, stop):
+        up += i
+    for i in range(stop - 1, start - 1, -1):
+        down += i
+    for i in range(start, stop, 3):
+        leaps = 10 * leaps + i
+    return found, up, down, leaps
+
+
+@kernel("fffi")
+def extremes(a, b, c, whole):
+    """The largest and the smallest of two and of three numbers, whole ones too."""
+    return max(a, b), min(a, b), max(a, b, c), min(a, b, c), max(a, whole), min(whole, 3)
+
+
+@kernel("Vi")
+def entries(v, i):
+    """Entries from both ends of memory."""
+    M = matrix(address_of(v, 0), 2, 3)
+    return v[0], v[-1], v[i], M[1, -1], M[-1, i], M[-2][2], M[1][i]
 
 
 @batch_kernel("()->()?")

@@ -37,6 +37,27 @@ def test_leading_axes_broadcast_as_numpy_does(one, other, n, p) -> None:
     assert largest == max(0.0, out.max(initial=0.0))
 
 
+@given(st.integers(-5, 6), st.integers(-5, 6))
+def test_loops_go_as_those_of_python_do(start: int, stop: int) -> None:
+    assert small.rounds()(start, stop) == small.rounds.function(start, stop)
+
+
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan])
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, st.integers(-4, 4))
+def test_the_largest_and_the_smallest_are_those_of_python(a, b, c, whole) -> None:
+    found, wanted = small.extremes()(a, b, c, whole), small.extremes.function(a, b, c, whole)
+    assert np.array(found).tobytes() == np.array(wanted, float).tobytes()
+
+
+@pytest.mark.parametrize("i", range(-3, 3))
+def test_indices_below_0_count_from_the_end(i: int) -> None:
+    v = np.arange(6.0)
+    M = v.reshape(2, 3)
+    assert small.entries()(v, i) == (0.0, 5.0, v[i], M[1, -1], M[-1, i], M[-2, 2], M[1, i])
+
+
 def test_leading_axes_may_have_any_steps() -> None:
     whole = RNG.normal(size=(6, 5, 2, 3))
     A, x = np.swapaxes(whole, 0, 1)[:3, ::2], RNG.normal(size=(3, 3))

@@ -8,6 +8,7 @@ until one is first called and no object code of it is found in the cache.
 - :mod:`~coldq.compiled.machine`: the processor, and object code made callable; needs only llvmlite
 - :mod:`~coldq.compiled.calls`: how a kernel reads its arguments, and the loop over a batch
 - :mod:`~coldq.compiled.memory`: how compiled code sees the numbers it works on
+- :mod:`~coldq.compiled.builtin`: Python's `range`, `max` and `min` there
 - :mod:`~coldq.compiled.lanes`: several numbers side by side in the processor's lanes
 - :mod:`~coldq.compiled.passes`: what of Numba's compiler kernels need
 - :mod:`~coldq.compiled.compiler`: from marked functions to object code, by Numba

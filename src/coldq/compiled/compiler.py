@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from coldq.compiled import calls, lanes, machine
+from coldq.compiled import builtin, calls, lanes, machine
 from coldq.compiled.kernel import Kernel, Special, names_of
 from coldq.compiled.memory import WORD, address_of, memory_at
 
@@ -35,6 +35,7 @@ RUN = types.float64(types.intp, types.intp)  # (sizes, at) to a number
 CALL = types.intp(types.intp)  # table to an object
 
 GATE = """
+declare i32 @"{inner}"(ptr, ptr, {kinds})
 define {result} @{entry}({parameters}) {{
   %place = alloca {result}
   %trouble = alloca ptr
@@ -58,13 +59,13 @@ def object_code(kernel: Kernel) -> tuple[bytes, str]:
             whole = made.overloads[made.signatures[0]]
             whole.library.finalize()
         whole.library._optimize_final_module()
-        text = whole.library.get_llvm_str()
     gate = GATE.format(
         entry=ENTRY, inner=whole.fndesc.llvm_func_name,
         result="double" if kind is RUN else "i64",
+        kinds=", ".join(["i64"] * len(kind.args)),
         parameters=", ".join(f"i64 %a{k}" for k in range(len(kind.args))),
     )  # fmt: skip
-    return machine.emit(text + gate), ENTRY
+    return machine.emit(whole.library._final_module, gate), ENTRY
 
 
 def in_memory(kernel: Kernel) -> machine.Code:
@@ -131,7 +132,11 @@ class Linker:
         for name in names_of(function.__code__):
             if name in function.__globals__:
                 namespace[name] = self.resolved(function.__globals__[name])
-        made = FunctionType(function.__code__, {**namespace, **given}, function.__name__)
+        others = {name: f"{name} in kernels" for name in builtin.INSTEAD if name not in namespace}
+        namespace |= {other: builtin.INSTEAD[name] for name, other in others.items()}
+        code = function.__code__
+        code = code.replace(co_names=tuple(others.get(name, name) for name in code.co_names))
+        made = FunctionType(code, {**namespace, **given}, function.__name__)
         made.__qualname__, made.__defaults__ = function.__qualname__, function.__defaults__
         return made
 

@@ -76,9 +76,11 @@ def target() -> Any:
     )  # fmt: skip
 
 
-def emit(text: str) -> bytes:
-    """The object code of a module's text."""
-    module = llvm().parse_assembly(text)
+def emit(module: Any, gate: str) -> bytes:
+    """The object code of a module with a gate in front, which is given as text."""
+    entry = llvm().parse_assembly(gate)
+    entry.triple, entry.data_layout = module.triple, module.data_layout
+    module.link_in(entry)
     module.verify()
     return target().emit_object(module)
 

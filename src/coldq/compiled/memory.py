@@ -99,6 +99,18 @@ class _Set(AbstractTemplate):
         return None
 
 
+def _step(context: Any, builder: Any, kind: Any, step: Any, lengths: Any, axis: int) -> Any:
+    """An index along an axis; below 0 it counts from the end."""
+    if isinstance(kind, types.IntegerLiteral):
+        step = WORD(kind.literal_value)
+    step = context.cast(builder, step, types.unliteral(kind), types.intp)
+    if isinstance(step, ir.Constant) and step.constant >= 0:
+        return step
+    length = builder.extract_value(lengths, axis)
+    below = builder.icmp_signed("<", step, step.type(0))
+    return builder.select(below, builder.add(step, length), step)
+
+
 def _entry(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The pointer to an entry, or to the first of a row."""
     memory, index = sig.args[:2]
@@ -107,10 +119,7 @@ def _entry(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     if isinstance(index, (types.UniTuple, types.Tuple)):
         kinds, steps = list(index.types), cgutils.unpack_tuple(builder, args[1])
     for axis, kind in enumerate(kinds):
-        step = context.cast(builder, steps[axis], kind, types.intp)
-        length = builder.extract_value(lengths, axis)
-        below = builder.icmp_signed("<", step, step.type(0))
-        steps[axis] = builder.select(below, builder.add(step, length), step)
+        steps[axis] = _step(context, builder, kind, steps[axis], lengths, axis)
     place = steps[0]
     for axis in range(1, memory.axes):
         place = builder.mul(place, builder.extract_value(lengths, axis))
@@ -128,6 +137,15 @@ def _get(context, builder, sig, args):
     return context.unpack_value(builder, sig.return_type, entry)
 
 
+@lower_builtin("static_getitem", Memory, types.Any)
+def _get_known(context, builder, sig, args):
+    """The same where the index is written there: Numba would look for this first in any case."""
+    memory, index = sig.args[0], args[1]
+    kind: Any = types.intp if isinstance(index, int) else types.UniTuple(types.intp, len(index))
+    value = context.get_constant_generic(builder, kind, index)
+    return _get(context, builder, signature(sig.return_type, memory, kind), (args[0], value))
+
+
 @lower_builtin(operator.setitem, Memory, types.Any, types.Any)
 def _set(context, builder, sig, args):
     memory, value = sig.args[0], context.cast(builder, args[2], sig.args[2], sig.args[0].number)
@@ -136,10 +154,10 @@ def _set(context, builder, sig, args):
 
 
 def _pack(context: Any, builder: Any, kind: Memory, data: Any, lengths: Any) -> Any:
-    made = cgutils.create_struct_proxy(kind)(context, builder)
-    made.data = data
-    made.lengths = context.make_tuple(builder, types.UniTuple(types.intp, kind.axes), list(lengths))
-    return made._getvalue()
+    made = builder.insert_value(ir.Constant(context.get_value_type(kind), ir.Undefined), data, 0)
+    for axis, length in enumerate(lengths):
+        made = builder.insert_value(made, length, [1, axis])
+    return made
 
 
 def memory_at(number: Any, axes: int) -> Any:

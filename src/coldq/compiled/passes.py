@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from numba.core import typed_passes, types, untyped_passes
+from numba.core import base, event, transforms, typed_passes, types, untyped_passes
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
 from numba.core.cpu import CPUContext
+from numba.core.interpreter import Interpreter
+from numba.core.postproc import PostProcessor
 from numba.core.targetconfig import ConfigStack
 
 PASSES = (
@@ -56,6 +59,14 @@ def text_alone() -> Iterator[None]:
         (JITCPUCodegen, "_add_module"): lambda self, module: None,
         # Any function does, but Numba keeps one of its own for each.
         (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
+        # These look for `with`, `**` in calls and dictionaries; and for what is asked very often.
+        (Interpreter, "post_process"): lambda self, peepholes, func_ir: func_ir,
+        (base, "_has_loc"): cache(base._has_loc),
+        (PostProcessor, "run"): _tidied,
+        (base.BaseContext, "get_abi_sizeof"): _sized_once(base.BaseContext.get_abi_sizeof),
+        # Nobody listens to how long LLVM is kept, a hundred thousand times.
+        (event, "start_event"): lambda *details, **more: None,
+        (event, "end_event"): lambda *details, **more: None,
         (types.BaseFunction, "get_call_type"): _remembered(types.BaseFunction.get_call_type),
         (types.Dispatcher, "get_call_type"): _for_any_number(types.Dispatcher.get_call_type),
     }
@@ -67,6 +78,24 @@ def text_alone() -> Iterator[None]:
     finally:
         for place, own in before.items():
             setattr(*place, own)
+
+
+def _tidied(self: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """Blocks in order; how long variables live matters to objects alone."""
+    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
+    self.func_ir.generator_info = None
+
+
+def _sized_once(get_abi_sizeof: Any) -> Any:
+    """The bytes of a type, asked for once: LLVM reads a module for each answer."""
+    known: dict[Any, int] = {}
+
+    def sized_once(self: Any, kind: Any) -> int:
+        if kind not in known:
+            known[kind] = get_abi_sizeof(self, kind)
+        return known[kind]
+
+    return sized_once
 
 
 def _remembered(get_call_type: Any) -> Any:
