@@ -26,14 +26,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Before all tests, workers share the compiling; each would wait for the others' kernels."""
+    """Before all tests, workers share the compiling: one begins at either end, so that they meet
+    when all is done, however long each kernel takes."""
     config = session.config
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.args_source == pytest.Config.ArgsSource.TESTPATHS:
         from coldq.warmup import kernels
 
-        number = int(worker["workerid"].removeprefix("gw"))
-        for kernel in kernels()[number :: worker["workercount"]]:
+        number, workers = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        todo = kernels()
+        first = number // 2 * len(todo) // workers
+        for kernel in (todo[first:] + todo[:first])[:: -1 if number % 2 else 1]:
             kernel()
 
 
