@@ -186,13 +186,20 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
 
 
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
-    """The kernel's answers, and others where theirs have a residual above the tolerance."""
+    """The kernel's answers, and others where theirs have a residual above the tolerance.
+
+    The residual of a single step is a float where it is none of these any more.
+    """
+    best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
+    if type(answer[2]) is float:  # its own and only member, and mostly NumPy is not asked again
+        answer = best(problem, answer) if answer[2] > TOLERANCE else answer
+        if answer[2] <= TOLERANCE:
+            return answer
     x, multipliers, residual = (np.asarray(part) for part in answer)
     if residual.max(initial=0.0) <= TOLERANCE:
         return answer
-    for where, one in members(problem, residual > TOLERANCE):
+    for where, one in members(problem, residual > TOLERANCE) if residual.ndim else ():
         found = Step(x[where], multipliers[where], residual[where])
-        best = on_one_thread(best_of_guesses) if one.sparse else best_of_guesses
         x[where], multipliers[where], residual[where] = best(one, found)
     return Step(x, multipliers, residual)
 
@@ -202,13 +209,12 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
 
     Where hard rows have no common point the dual rises for ever, and no start is near an answer.
     """
-    hard = bool(np.isinf(one.weights).any() or np.isinf(one.floor).any())
     for count, guess in enumerate(guesses(one)):
         again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
         near = again.residual <= NEAR  # and if that is not enough, rounding is what is in the way
         no_nearer = again.residual == np.inf or (count > 0 and again.residual > 0.5 * best.residual)
         best = again if again.residual < best.residual else best
-        if near or (hard and no_nearer):
+        if near or (no_nearer and (np.isinf(one.weights).any() or np.isinf(one.floor).any())):
             return best
     if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
         return best
@@ -248,14 +254,16 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
 
     A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
     double = 2.0 * float(one.alpha)
-    half = 1.0 / double
-    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
-    if n + y.size <= TINY_SUM or n * one.start.size > MUCH or not np.isfinite(y).all():
+    if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
         return
     if not one.sparse:
-        problem = Divided(y, A, one.b, lo, hi, one.lower, one.upper)
+        given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
         for near in (False, True):
-            yield from beside_blocks(problem, blocks, near, one.floor, one.weights, double)
+            yield from beside_blocks(*given, one.upper, blocks, near)
+        return
+    half = 1.0 / double
+    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
+    if not np.isfinite(y).all():
         return
     both, summed = RowsAndSums(A, blocks, one.lower.size), blocks.summed
     lo = np.concatenate([lo, one.kind[summed]])
