@@ -38,7 +38,7 @@ LOOKS = 5  # at the slope, that a Newton step may take on average
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
     h = padded(n)
-    own = 2 * entries + p + 1 if sparse else h * (p + 1)
+    own = 2 * entries + p + 9 if sparse else h * (p + 1) + 8
     return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
 
 
@@ -305,7 +305,7 @@ def solve_instance(
     blocks = matrix(own, BLOCK_LINES, k + 1)
     own += 8 * BLOCK_LINES * (k + 1)
     rows, h = matrix(own, HESSIAN, n), padded(n)
-    own += 8 * HESSIAN * n
+    own = (own + 8 * HESSIAN * n + 63) // 64 * 64  # no tile in two of the cache's lines
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
     more = vector(own + 16 * h * h + 8 * h, h)
     own += 8 * (2 * h + 2) * h
@@ -395,7 +395,7 @@ def simplices_step(sizes, at):
     """
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
     h = padded(n)
-    own = 2 * m + p + 1 if q > 0 else h * (p + 1)
+    own = 2 * m + p + 9 if q > 0 else h * (p + 1) + 8
     needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
