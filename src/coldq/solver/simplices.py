@@ -35,7 +35,6 @@ NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
-memory_for = lru_cache(1024)(scratch_size)
 
 
 class Blocks(NamedTuple):
@@ -139,7 +138,6 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
-@lru_cache(1024)
 def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     """How many Newton steps the kernel may take before the way from inside is tried: no more than
     that costs, as far as can be said, because they may all be in vain."""
@@ -148,12 +146,18 @@ def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
 
 
+@lru_cache(1024)
+def needs_of(n: int, p: int, k: int, entries: int, sparse: bool) -> tuple[Array, int]:
+    """The same, and how much memory it needs."""
+    return steps_for(n, p, k, sparse), scratch_size(n, p, k, entries, sparse)
+
+
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    n, p, k, sparse = b.shape[-1], center.shape[-1], len(problem[12]), len(problem[8]) > 0
-    steps = steps_for(n, p, k, sparse) if steps is None else steps
-    size = memory_for(n, p, k, problem[6].shape[-1], sparse)
+    n, p, k = b.shape[-1], center.shape[-1], len(problem[12])
+    usual, size = needs_of(n, p, k, problem[6].shape[-1], len(problem[8]) > 0)
+    steps = usual if steps is None else steps
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
         x, multipliers = empty(p), empty(n)
         try:
@@ -178,7 +182,7 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
     if y.ndim == 1:  # as below, without what a batch needs
-        x, memory = empty(p), scratch(memory_for(0, p, len(blocks.start), 0, False))
+        x, memory = empty(p), scratch(needs_of(0, p, len(blocks.start), 0, False)[1])
         given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
         return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)

@@ -19,6 +19,7 @@ from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
 from coldq.solver.kernels.tiles import combine, multiply, padded, solve_again, solve_tiles
 
 NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
+SURE = 2  # systems: nor where pivoting takes more
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 FEW = 8  # entries of a block that are listed, and the rows that go side by side
@@ -157,7 +158,8 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
         for i in range(size):
             free[f] = first + i
             own[f] = count
-            inside = low[i] < at[i] and at[i] < high[i]
+            here, least, most = at[i], low[i], high[i]  # all at once: nothing to be foretold
+            inside = least < here and here < most
             count += more if inside else 0.0
             f += 1 if inside else 0
         f -= 1 if count == 1.0 else 0  # one alone has no difference to any
@@ -371,7 +373,7 @@ def pivot(rows, n, m, H, L, answer, more, off):
                     rows[SIDE, k] = 0.0
                     ended = False
         if ended:
-            if attempt < ROUNDS and off < NEARBY:
+            if attempt < SURE and off < NEARBY:
                 refine(rows, h, m, order, count, H, L, answer, more, off)
             return 1 + attempt
     for k in range(m):
