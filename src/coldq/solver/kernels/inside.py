@@ -1,7 +1,7 @@
 """The interior-point method's steps on dense rows, beside sums of blocks, in one go.
 
 A step's system is ``stiff + A' weight A`` over rows of unit length, the sums of blocks among them.
-With more coordinates than rows it is turned into one over the rows, the sums eliminated by
+With no more rows than coordinates it is turned into one over the rows, the sums eliminated by
 Woodbury's formula block by block; else it is one over the coordinates, and the sums come after it.
 
 Either is a sum of squares of *lines*: a line has what a coordinate is in all rows, at unit length,
@@ -34,7 +34,7 @@ FEW_SUMS = 4  # coordinates for each sum, at least, where these come after the r
 @inlined
 def is_turned(n, p, k):
     """Whether the system of n rows and k sums is one over the rows."""
-    return 2 * n <= p or FEW_SUMS * k > p
+    return n <= p or FEW_SUMS * k > p
 
 
 @compiled
@@ -96,9 +96,9 @@ def set_out(
     if not (finite == 0.0):
         return math.nan
     for k in range(n):
-        norm = 0.0
+        row, norm = A[k], 0.0
         for i in range(p):
-            norm += A[k, i] * A[k, i]
+            norm += row[i] * row[i]
         length[k] = math.sqrt(norm) if norm > 0.0 else 1.0
         limits[k] = b[k]
         rows[LO, k], rows[HI, k] = floor[k] * half * length[k], weights[k] * half * length[k]
@@ -114,11 +114,9 @@ def set_out(
             length[r], limits[r] = math.sqrt(last - start[j]), total[j]
             rows[LO, r], rows[HI, r] = kind[j] * length[r], math.inf
             r += 1
+    against(address_of(A[0], 0), p, n, address_of(columns[X], 0), address_of(rows[G], 0))
     for k in range(n):
-        value = 0.0
-        for i in range(p):
-            value += A[k, i] * columns[X, i]
-        rows[G, k] = (value - b[k]) / length[k]
+        rows[G, k] = (rows[G, k] - b[k]) / length[k]
     add_sums(n, start, place, length, columns[X], rows[G])
     for k in range(n, r):
         rows[G, k] -= limits[k] / length[k]

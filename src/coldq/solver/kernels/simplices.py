@@ -26,7 +26,7 @@ from coldq.solver.kernels.tiles import padded
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
-EASE = 1e-5  # of the worst row's share: how much curvature is added to the piece
+EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
 HASTY = 8  # rows: with more, the first step is one that costs little
 HASTIER = 15  # dense rows: the same of a second such step
 HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and few may be short
