@@ -7,7 +7,14 @@ import pytest
 
 from coldq.compiled import batch_kernel, vector
 from coldq.compiled.calls import words
-from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
+from coldq.solver.kernels.tiles import (
+    against,
+    combine,
+    multiply,
+    padded,
+    solve_again,
+    solve_tiles,
+)
 
 RNG = np.random.default_rng(1)
 
@@ -25,6 +32,14 @@ def solution(sizes, at):
     order, right = words(at[2], k), vector(at[1], m)
     solve_tiles(at[0], at[6], h, order, k, m, right, at[4])
     solve_again(at[6], h, k, at[3], at[5])
+    return 0.0
+
+
+@batch_kernel("(n,h),(n),(h),(m)->(h),(n)")
+def both_ways(sizes, at):
+    n, h, m = sizes[0], sizes[1], sizes[2]
+    combine(at[0], h, m, n, at[1], at[4])
+    against(at[0], h, n, at[2], at[5])
     return 0.0
 
 
@@ -48,3 +63,13 @@ def test_systems_over_some_rows_are_solved_and_so_is_another_right_side(m: int, 
     part = H[np.ix_(order, order)]
     np.testing.assert_allclose(part @ first[:k], right[order], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(part @ second[:k], other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize(("h", "m"), [(1, 1), (7, 7), (8, 8), (13, 13), (16, 9), (24, 24), (24, 5)])
+def test_lines_are_added_up_and_multiplied_as_a_matrix(n: int, h: int, m: int) -> None:
+    A, share, given = RNG.normal(size=(n, h)), RNG.normal(size=n), RNG.normal(size=h)
+    added, products = np.full(h, np.nan), np.full(n, np.nan)
+    both_ways()(A, share, given, np.empty(m), added, products)
+    np.testing.assert_allclose(added[:m], share @ A[:, :m], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(products, A @ given, rtol=1e-12, atol=1e-12)

@@ -100,7 +100,7 @@ length: Any = Special("length")  # length(a): |a|
 chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere
 anywhere: Any = Special("anywhere")  # anywhere(flags): whether one is set
 unless: Any = Special("unless")  # unless(flags, others): where one is set and the other is not
-fourfold: Any = Special("fourfold")  # fourfold(four): the sum of four lanes, (0 + 2) + (1 + 3)
+fourfold: Any = Special("fourfold")  # the sum of four lanes, (0 + 2) + (1 + 3), or of eight
 # A sum in four parts, of every fourth term each, in any lane.
 parts_from: Any = Special("parts_from")  # parts_from(first): what the first part begins with
 turned: Any = Special("turned")  # turned(parts, a, b): a b in the next part, fused

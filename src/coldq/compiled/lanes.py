@@ -24,6 +24,7 @@ from coldq.compiled import machine
 from coldq.compiled.memory import WORD
 
 NUMBER = ir.DoubleType()
+HALVES = range(4), range(4, 8)
 
 
 class Lanes(types.Type):
@@ -417,11 +418,15 @@ def _zeros(count: int) -> Any:
 
 @intrinsic
 def fourfold(typingctx, four):
-    """The sum of four lanes, by halves: (0 + 2) + (1 + 3)."""
+    """The sum of four lanes, by halves: (0 + 2) + (1 + 3); of eight, k + 4 is added to k before."""
 
     def codegen(context, builder, sig, args):
+        lanes = args[0]
+        if sig.args[0].count == 8:
+            ends = (_shuffled(builder, lanes, lanes, list(part)) for part in HALVES)
+            lanes = builder.fadd(*ends)
         return _by_halves(
-            builder, *(builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(4))
+            builder, *(builder.extract_element(lanes, ir.IntType(32)(k)) for k in range(4))
         )
 
     return types.float64(four), codegen

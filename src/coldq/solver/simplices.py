@@ -35,7 +35,6 @@ NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
-memory_for = lru_cache(1024)(scratch_size)
 
 
 class Blocks(NamedTuple):
@@ -139,7 +138,6 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
-@lru_cache(1024)
 def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     """How many Newton steps the kernel may take before the way from inside is tried: no more than
     that costs, as far as can be said, because they may all be in vain."""
@@ -148,12 +146,18 @@ def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
 
 
+@lru_cache(1024)
+def needs_of(n: int, p: int, k: int, entries: int, sparse: bool) -> tuple[Array, int]:
+    """The same, and how much memory it needs."""
+    return steps_for(n, p, k, sparse), scratch_size(n, p, k, entries, sparse)
+
+
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     """The kernel alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    n, p, k, sparse = b.shape[-1], center.shape[-1], len(problem[12]), len(problem[8]) > 0
-    steps = steps_for(n, p, k, sparse) if steps is None else steps
-    size = memory_for(n, p, k, problem[6].shape[-1], sparse)
+    n, p, k = b.shape[-1], center.shape[-1], len(problem[12])
+    usual, size = needs_of(n, p, k, problem[6].shape[-1], len(problem[8]) > 0)
+    steps = usual if steps is None else steps
     if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
         x, multipliers = empty(p), empty(n)
         try:
@@ -178,7 +182,7 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
     if y.ndim == 1:  # as below, without what a batch needs
-        x, memory = empty(p), scratch(memory_for(0, p, len(blocks.start), 0, False))
+        x, memory = empty(p), scratch(needs_of(0, p, len(blocks.start), 0, False)[1])
         given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
         return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
@@ -186,13 +190,20 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
 
 
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
-    """The kernel's answers, and others where theirs have a residual above the tolerance."""
+    """The kernel's answers, and others where theirs have a residual above the tolerance.
+
+    The residual of a single step is a float where it is none of these any more.
+    """
+    best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
+    if type(answer[2]) is float:  # its own and only member, and mostly NumPy is not asked again
+        answer = best(problem, answer) if answer[2] > TOLERANCE else answer
+        if answer[2] <= TOLERANCE:
+            return answer
     x, multipliers, residual = (np.asarray(part) for part in answer)
     if residual.max(initial=0.0) <= TOLERANCE:
         return answer
-    for where, one in members(problem, residual > TOLERANCE):
+    for where, one in members(problem, residual > TOLERANCE) if residual.ndim else ():
         found = Step(x[where], multipliers[where], residual[where])
-        best = on_one_thread(best_of_guesses) if one.sparse else best_of_guesses
         x[where], multipliers[where], residual[where] = best(one, found)
     return Step(x, multipliers, residual)
 
@@ -202,13 +213,12 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
 
     Where hard rows have no common point the dual rises for ever, and no start is near an answer.
     """
-    hard = bool(np.isinf(one.weights).any() or np.isinf(one.floor).any())
     for count, guess in enumerate(guesses(one)):
         again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
         near = again.residual <= NEAR  # and if that is not enough, rounding is what is in the way
         no_nearer = again.residual == np.inf or (count > 0 and again.residual > 0.5 * best.residual)
         best = again if again.residual < best.residual else best
-        if near or (hard and no_nearer):
+        if near or (no_nearer and (np.isinf(one.weights).any() or np.isinf(one.floor).any())):
             return best
     if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
         return best
@@ -248,14 +258,16 @@ def guesses(one: BlockProblem) -> Iterator[Array]:
 
     A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
     double = 2.0 * float(one.alpha)
-    half = 1.0 / double
-    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
-    if n + y.size <= TINY_SUM or n * one.start.size > MUCH or not np.isfinite(y).all():
+    if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
         return
     if not one.sparse:
-        problem = Divided(y, A, one.b, lo, hi, one.lower, one.upper)
+        given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
         for near in (False, True):
-            yield from beside_blocks(problem, blocks, near, one.floor, one.weights, double)
+            yield from beside_blocks(*given, one.upper, blocks, near)
+        return
+    half = 1.0 / double
+    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
+    if not np.isfinite(y).all():
         return
     both, summed = RowsAndSums(A, blocks, one.lower.size), blocks.summed
     lo = np.concatenate([lo, one.kind[summed]])

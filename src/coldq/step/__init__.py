@@ -31,7 +31,7 @@ from coldq.constraints.stacked import Stacked
 from coldq.domains import Box, require_domain
 from coldq.errors import InvalidInput
 from coldq.protocols import Domain
-from coldq.solver.answer import Step, new_tuple
+from coldq.solver.answer import Step
 from coldq.solver.cascade import solve_affine
 from coldq.solver.problem import HINGE, DoNotFit
 from coldq.step.affine import solve_on_blocks, solve_rows, solve_sparse, solve_unconstrained
@@ -77,9 +77,9 @@ def solve(
                 center, gradient, alpha, weights, floor, constraint.A, constraint.b, domain.lower,
                 domain.upper,
             )  # fmt: skip
-        elif type(constraint) is Affine and getattr(domain, "blocks", None) is not None:
-            slot = new_tuple(Slot, (center, gradient, alpha, weights, floor, constraint, domain))
-            step = solve_on_blocks(slot, constraint.A, slot.domain.blocks)
+        elif type(constraint) is Affine and (blocks := getattr(domain, "blocks", None)) is not None:
+            slot = center, gradient, alpha, weights, floor, constraint, domain
+            step = solve_on_blocks(slot, constraint.A, blocks)
         else:
             expected: Any = getattr(constraint, "for_step", None)  # of a learner that looks ahead
             if expected is not None:

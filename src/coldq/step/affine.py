@@ -83,7 +83,7 @@ def solve_beside(slot: Slot) -> Step:
     return new_tuple(Step, (step[0], step[1][..., :n], step[2]))
 
 
-def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
+def solve_on_blocks(slot: tuple[Any, ...], A: Any, blocks: Blocks) -> Step:
     """On a product of simplices, budgets and boxes; what needs more goes beside its rows."""
     center, gradient, alpha, weights, floor, constraint, domain = slot
     (n, p), box = A.shape[-2:], domain.box
@@ -99,7 +99,7 @@ def solve_on_blocks(slot: Slot, A: Any, blocks: Blocks) -> Step:
     if floor is HINGE and type(step[2]) is float and step[2] <= TOLERANCE:
         return step
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return better_on_blocks(slot, A, blocks, on_blocks, step)
+        return better_on_blocks(Slot(*slot), A, blocks, on_blocks, step)
 
 
 def better_on_blocks(

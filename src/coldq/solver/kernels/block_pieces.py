@@ -7,7 +7,8 @@ or sparse by rows; that is turned once, and the curvature then costs its nonzero
 import math
 
 from coldq.compiled import (
-    address_of, compiled, eight, fused, gathered, hidden, inlined, put_lane,
+    address_of, compiled, eight, fourfold, fused, gathered, hidden, inlined, lane_at, larger,
+    length, put_lane,
 )  # fmt: skip
 from coldq.compiled.calls import LOW_32, words
 from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
@@ -15,9 +16,10 @@ from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, SOFT, STEP, UP, D, G,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
-from coldq.solver.kernels.tiles import multiply, padded, solve_again, solve_tiles
+from coldq.solver.kernels.tiles import combine, multiply, padded, solve_again, solve_tiles
 
 NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
+SURE = 2  # systems: nor where pivoting takes more
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 FEW = 8  # entries of a block that are listed, and the rows that go side by side
@@ -80,24 +82,37 @@ def set_values(data, indices, indptr, b, x, rows):
     for k in range(0, n, 4):  # four at a time, with the last ones again at the end
         first = max(min(k, n - 4), 0)
         second, third, fourth = min(first + 1, n - 1), min(first + 2, n - 1), min(first + 3, n - 1)
-        one, two = part(data, first * p, p), part(data, second * p, p)
-        three, four = part(data, third * p, p), part(data, fourth * p, p)
-        g1 = g2 = g3 = g4 = 0.0
-        s1 = s2 = s3 = s4 = 0.0
-        for i in range(p):
-            size = max(abs(x[i]), X_FLOOR)
-            g1 += one[i] * x[i]
-            g2 += two[i] * x[i]
-            g3 += three[i] * x[i]
-            g4 += four[i] * x[i]
-            s1 += abs(one[i]) * size
-            s2 += abs(two[i]) * size
-            s3 += abs(three[i]) * size
-            s4 += abs(four[i]) * size
-        rows[G, first], rows[SCALE, first] = g1 - b[first], s1 + abs(b[first])
-        rows[G, second], rows[SCALE, second] = g2 - b[second], s2 + abs(b[second])
-        rows[G, third], rows[SCALE, third] = g3 - b[third], s3 + abs(b[third])
-        rows[G, fourth], rows[SCALE, fourth] = g4 - b[fourth], s4 + abs(b[fourth])
+        at = (
+            address_of(data, first * p), address_of(data, second * p), address_of(data, third * p),
+            address_of(data, fourth * p),
+        )  # fmt: skip
+        g1, g2, g3, g4, s1, s2, s3, s4 = row_sums(at, address_of(x, 0), 0, p // 8, eight())
+        h1, h2, h3, h4, t1, t2, t3, t4 = row_sums(at, address_of(x, 0), p // 8 * 8, p, 0.0)
+        put_row(rows, first, fourfold(g1) + h1, fourfold(s1) + t1, b)
+        put_row(rows, second, fourfold(g2) + h2, fourfold(s2) + t2, b)
+        put_row(rows, third, fourfold(g3) + h3, fourfold(s3) + t3, b)
+        put_row(rows, fourth, fourfold(g4) + h4, fourfold(s4) + t4, b)
+
+
+@inlined
+def row_sums(at, x, begin, end, like):
+    """Of four rows the sums of some terms, and those of their sizes."""
+    g1 = g2 = g3 = g4 = s1 = s2 = s3 = s4 = like
+    for r in range(begin, end):
+        own = lane_at(x, r, like)
+        size = larger(length(own), X_FLOOR)
+        one, two = lane_at(at[0], r, like), lane_at(at[1], r, like)
+        three, last_one = lane_at(at[2], r, like), lane_at(at[3], r, like)
+        g1, g2 = fused(one, own, g1), fused(two, own, g2)
+        g3, g4 = fused(three, own, g3), fused(last_one, own, g4)
+        s1, s2 = fused(length(one), size, s1), fused(length(two), size, s2)
+        s3, s4 = fused(length(three), size, s3), fused(length(last_one), size, s4)
+    return g1, g2, g3, g4, s1, s2, s3, s4
+
+
+@inlined
+def put_row(rows, k, value, size, b):
+    rows[G, k], rows[SCALE, k] = value - b[k], size + abs(b[k])
 
 
 @compiled
@@ -143,7 +158,8 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
         for i in range(size):
             free[f] = first + i
             own[f] = count
-            inside = low[i] < at[i] and at[i] < high[i]
+            here, least, most = at[i], low[i], high[i]  # all at once: nothing to be foretold
+            inside = least < here and here < most
             count += more if inside else 0.0
             f += 1 if inside else 0
         f -= 1 if count == 1.0 else 0  # one alone has no difference to any
@@ -293,12 +309,10 @@ def refine(rows, h, m, order, count, H, L, answer, more, off):
         left = 0.0
         for c in range((count + 8) // 8 * 8):
             more[c] = 0.0
+        combine(address_of(H[0], 0), h, m, m, address_of(rows[D], 0), address_of(answer, 0))
         for c in range(count):
             k = order[c]
-            line = H[k]
-            s = rows[GAIN, k] + rows[SOFT, k] * rows[D, k]
-            for a in range(m):
-                s -= line[a] * rows[D, a]
+            s = rows[GAIN, k] + rows[SOFT, k] * rows[D, k] - answer[k]
             more[c] = s
             left = max(left, abs(s) / max(rows[SCALE, int(rows[CHOSEN, k])], TINY))
         if not (left < 0.01 * off) or left < 0.1 * ROW_TOLERANCE:
@@ -321,7 +335,9 @@ def pivot(rows, n, m, H, L, answer, more, off):
     for attempt in range(3 * ROUNDS):
         if attempt % ROUNDS == 0:
             for k in range(m):
-                rows[SIDE, k] = 0.0
+                # At first those are at a bound that would get there alone: most of them do.
+                alone = attempt == 0 and rows[GAIN, k] < rows[DOWN, k] * H[k, k]
+                rows[SIDE, k] = -1.0 if alone else 0.0
                 if attempt > 0:
                     H[k, k] *= 1.001 if attempt == ROUNDS else 2.0
         count = 0
@@ -332,19 +348,17 @@ def pivot(rows, n, m, H, L, answer, more, off):
                 count += 1
             else:
                 rows[STEP, k] = rows[DOWN, k] if rows[SIDE, k] < 0.0 else rows[UP, k]
-        right = rows[RHS]
+        if count < m:
+            combine(address_of(H[0], 0), h, m, m, address_of(rows[STEP], 0), address_of(answer, 0))
         for k in range(m):
-            right[k] = rows[GAIN, k]
+            rows[RHS, k] = rows[GAIN, k] - (answer[k] if count < m else 0.0)
             rows[D, k] = rows[STEP, k]
-        for c in range(m):
-            if rows[STEP, c] != 0.0:
-                line, step = H[c], rows[STEP, c]
-                for k in range(m):
-                    right[k] -= line[k] * step
         solve_tiles(address_of(H[0], 0), L, h, order, count, m, rows[RHS], address_of(answer, 0))
         for c in range(count):
             rows[D, order[c]] = answer[c]
         ended = True
+        if count < m:
+            combine(address_of(H[0], 0), h, m, m, address_of(rows[D], 0), address_of(answer, 0))
         for k in range(m):
             side = rows[SIDE, k]
             if side == 0.0:
@@ -355,14 +369,11 @@ def pivot(rows, n, m, H, L, answer, more, off):
                     rows[SIDE, k] = 1.0
                     ended = False
             else:
-                slope, line, d = rows[GAIN, k], H[k], rows[D]
-                for a in range(m):
-                    slope -= line[a] * d[a]
-                if side * slope < 0.0:
+                if side * (rows[GAIN, k] - answer[k]) < 0.0:
                     rows[SIDE, k] = 0.0
                     ended = False
         if ended:
-            if attempt < ROUNDS and off < NEARBY:
+            if attempt < SURE and off < NEARBY:
                 refine(rows, h, m, order, count, H, L, answer, more, off)
             return 1 + attempt
     for k in range(m):

@@ -1,7 +1,7 @@
 """The interior-point method's steps on dense rows, beside sums of blocks, in one go.
 
 A step's system is ``stiff + A' weight A`` over rows of unit length, the sums of blocks among them.
-With more coordinates than rows it is turned into one over the rows, the sums eliminated by
+With no more rows than coordinates it is turned into one over the rows, the sums eliminated by
 Woodbury's formula block by block; else it is one over the coordinates, and the sums come after it.
 
 Either is a sum of squares of *lines*: a line has what a coordinate is in all rows, at unit length,
@@ -11,15 +11,18 @@ or what a row has of all coordinates. The former are put down, padded to whole t
 
 import math
 
-from coldq.compiled import address_of, compiled, inlined, kernel, vector
+from coldq.compiled import (
+    address_of, compiled, eight, inlined, kernel, lane_at, put_lane, vector, without,
+)  # fmt: skip
 from coldq.compiled.calls import words
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.interior_point import (
     HI, HIGH, LO, LOW, LOWER, PULL, RIGHT, STIFF, UPPER, WEIGHT, G, X, Y, mean_product, move_along,
     set_aims, set_direction, set_start, set_weights,
 )  # fmt: skip
+from coldq.solver.kernels.thresholds import part
 from coldq.solver.kernels.tiles import (
-    NEAR, add_squares, clear, mirror, multiply, padded, solve_again, solve_tiles,
+    NEAR, add_squares, against, clear, combine, mirror, multiply, padded, solve_again, solve_tiles,
 )  # fmt: skip
 
 SHORT = 0.995  # of the way to the boundary
@@ -31,7 +34,7 @@ FEW_SUMS = 4  # coordinates for each sum, at least, where these come after the r
 @inlined
 def is_turned(n, p, k):
     """Whether the system of n rows and k sums is one over the rows."""
-    return 2 * n <= p or FEW_SUMS * k > p
+    return n <= p or FEW_SUMS * k > p
 
 
 @compiled
@@ -55,7 +58,7 @@ def well_inside(y, lower, upper):
 
 
 @compiled
-def set_block(y, lower, upper, first, last, total, kind, columns):
+def set_block(lower, upper, first, last, total, kind, columns):
     """Where x starts in a block: its sum is right, as far as bounds leave room for both."""
     spare = 0.0
     needed = total
@@ -66,49 +69,54 @@ def set_block(y, lower, upper, first, last, total, kind, columns):
     known = kind < math.inf and share - share == 0.0
     share = min(max(share, 0.01), 0.99)
     for i in range(first, last):
-        columns[Y, i], columns[LOWER, i], columns[UPPER, i] = y[i], lower[i], upper[i]
+        columns[LOWER, i], columns[UPPER, i] = lower[i], upper[i]
         columns[LOW, i] = columns[HIGH, i] = 0.0
         room = min(upper[i], max(lower[i], total)) - lower[i]
         if known and 0.0 < room and room < math.inf:
             columns[X, i] = lower[i] + (0.5 * share if kind == 0.0 else share) * room
         else:
-            columns[X, i] = well_inside(y[i], lower[i], upper[i])
+            columns[X, i] = well_inside(columns[Y, i], lower[i], upper[i])
         if kind < 0.0 and lower[i] == 0.0 and upper[i] >= total:
             columns[UPPER, i] = math.inf  # the sum keeps to that bound
 
 
-@kernel("VMVVVVVVVViIIVVMM")
+@kernel("VVfVVMVVVVVViIIVVMM")
 def set_out(
-    y, A, b, lo, hi, lower, upper, starts, total, kind, near, start, place, length, limits, rows,
-    columns,
+    center, gradient, half, floor, weights, A, b, lower, upper, starts, total, kind, near, start,
+    place, length, limits, rows, columns,
 ):  # fmt: skip
     """Set what steps start from: the blocks and their sums, which come after the rows, all rows'
-    lengths and limits, and rows and coordinates. Return how large rooms are beside prices."""
+    lengths and limits, and rows and coordinates. Return how large rooms are beside prices; NaN if
+    y is not finite."""
     (n, p), blocks = A.shape, starts.size
+    finite = 0.0
+    for i in range(p):
+        columns[Y, i] = center[i] - gradient[i] * half
+        finite += 0.0 * columns[Y, i]
+    if not (finite == 0.0):
+        return math.nan
     for k in range(n):
-        norm = 0.0
+        row, norm = A[k], 0.0
         for i in range(p):
-            norm += A[k, i] * A[k, i]
+            norm += row[i] * row[i]
         length[k] = math.sqrt(norm) if norm > 0.0 else 1.0
         limits[k] = b[k]
-        rows[LO, k], rows[HI, k] = lo[k] * length[k], hi[k] * length[k]
+        rows[LO, k], rows[HI, k] = floor[k] * half * length[k], weights[k] * half * length[k]
     r = n
     start[blocks] = p
     for j in range(blocks):
         start[j] = int(starts[j])
         last = int(starts[j + 1]) if j + 1 < blocks else p
-        set_block(y, lower, upper, start[j], last, total[j], kind[j], columns)
+        set_block(lower, upper, start[j], last, total[j], kind[j], columns)
         place[j] = -1
         if kind[j] < math.inf:
             place[j] = r - n
             length[r], limits[r] = math.sqrt(last - start[j]), total[j]
             rows[LO, r], rows[HI, r] = kind[j] * length[r], math.inf
             r += 1
+    against(address_of(A[0], 0), p, n, address_of(columns[X], 0), address_of(rows[G], 0))
     for k in range(n):
-        value = 0.0
-        for i in range(p):
-            value += A[k, i] * columns[X, i]
-        rows[G, k] = (value - b[k]) / length[k]
+        rows[G, k] = (rows[G, k] - b[k]) / length[k]
     add_sums(n, start, place, length, columns[X], rows[G])
     for k in range(n, r):
         rows[G, k] -= limits[k] / length[k]
@@ -133,34 +141,6 @@ def lay_out(A, length, h, lines):
 
 
 @compiled
-def combine(lines, h, count, share, out):
-    """The sum of all lines, each times its share."""
-    for c in range(h):
-        out[c] = 0.0
-    for i in range(0, count - 3, 4):
-        one, two = line_of(lines, h, i), line_of(lines, h, i + 1)
-        three, four = line_of(lines, h, i + 2), line_of(lines, h, i + 3)
-        s, t, u, v = share[i], share[i + 1], share[i + 2], share[i + 3]
-        for c in range(h):
-            out[c] += (s * one[c] + t * two[c]) + (u * three[c] + v * four[c])
-    for i in range(count // 4 * 4, count):
-        line, s = line_of(lines, h, i), share[i]
-        for c in range(h):
-            out[c] += s * line[c]
-
-
-@compiled
-def against(lines, h, count, v, out):
-    """The product of each line with v."""
-    for i in range(count):
-        line = line_of(lines, h, i)
-        total = 0.0
-        for c in range(h):
-            total += line[c] * v[c]
-        out[i] = total
-
-
-@compiled
 def put(given, count, out):
     """A vector, with zeros after it."""
     for c in range(out.size):
@@ -171,11 +151,11 @@ def put(given, count, out):
 def times(lines, h, turned, n, p, length, x, wide, out):
     """``A x`` of rows of unit length."""
     if turned:
-        combine(lines, h, p, x, wide)
+        combine(lines, h, h, p, address_of(x, 0), address_of(wide, 0))
         for k in range(n):
             out[k] = wide[k]
     else:
-        against(lines, p, n, x, out)
+        against(lines, p, n, address_of(x, 0), address_of(out, 0))
         for k in range(n):
             out[k] /= length[k]
 
@@ -185,11 +165,11 @@ def times_across(lines, h, turned, n, p, length, mu, wide, scaled, out):
     """``A' mu`` of the same."""
     if turned:
         put(mu, n, wide)
-        against(lines, h, p, wide, out)
+        against(lines, h, p, address_of(wide, 0), address_of(out, 0))
     else:
         for k in range(n):
             scaled[k] = mu[k] / length[k]
-        combine(lines, p, n, scaled, out)
+        combine(lines, p, p, n, address_of(scaled, 0), address_of(out, 0))
 
 
 @compiled
@@ -197,9 +177,9 @@ def add_sums(n, start, place, scale, x, out):
     """Each block's sum, at unit length, after the rows."""
     for j in range(place.size):
         if place[j] >= 0:
-            total = 0.0
-            for i in range(start[j], start[j + 1]):
-                total += x[i]
+            total, its = 0.0, part(x, start[j], start[j + 1] - start[j])
+            for i in range(its.size):
+                total += its[i]
             out[n + place[j]] = total / scale[n + place[j]]
 
 
@@ -209,8 +189,9 @@ def add_across(n, start, place, scale, mu, out):
     for j in range(place.size):
         if place[j] >= 0:
             own = mu[n + place[j]] / scale[n + place[j]]
-            for i in range(start[j], start[j + 1]):
-                out[i] += own
+            its = part(out, start[j], start[j + 1] - start[j])
+            for i in range(its.size):
+                its[i] += own
 
 
 @compiled
@@ -226,14 +207,11 @@ def set_values(lines, h, turned, n, p, b, length, start, place, rows, columns, w
 def scale_lines(lines, h, first, last, flow, by, mean, to):
     """Put down lines less so many means, each times the root of its flow."""
     for i in range(first, last):
-        line, own, root = line_of(lines, h, i), line_of(to, h, i), math.sqrt(flow[i])
-        if by == 0.0:
-            for c in range(h):
-                own[c] = line[c] * root
-        else:
-            less = root * by
-            for c in range(h):
-                own[c] = line[c] * root - mean[c] * less
+        root = math.sqrt(flow[i])
+        line, own, less = lines + 8 * h * i, to + 8 * h * i, root * by
+        for c in range(h // 8):
+            scaled = root * lane_at(line, c, eight())
+            put_lane(own, c, without(less, lane_at(mean, c, eight()), scaled))
 
 
 @compiled
@@ -248,21 +226,20 @@ def weigh_lines(lines, h, n, p, length, start, place, rows, columns, flow, share
     count = p
     for j in range(place.size):
         share[j] = 0.0
-        mean, through = line_of(to, h, count), 0.0
+        first, last = start[j], start[j + 1]
+        at = lines + 8 * h * first
         if place[j] < 0:
-            scale_lines(lines, h, start[j], start[j + 1], flow, 0.0, mean, to)
+            scale_lines(lines, h, first, last, flow, 0.0, at, to)
             continue
         r = n + place[j]
         give = length[r] * length[r] / (rows[WEIGHT, r] + TINY)
-        for c in range(h):
-            mean[c] = 0.0
-        for i in range(start[j], start[j + 1]):
-            line, own = line_of(lines, h, i), flow[i]
-            through += own
-            for c in range(h):
-                mean[c] += own * line[c]
+        its_flow, through = part(flow, first, last - first), 0.0
+        for i in range(last - first):
+            through += its_flow[i]
+        mean = line_of(to, h, count)
+        combine(at, h, h, last - first, address_of(its_flow, 0), address_of(mean, 0))
         share[j] = 1.0 / (give + through)
-        scale_lines(lines, h, start[j], start[j + 1], flow, 1.0 / through, mean, to)
+        scale_lines(lines, h, first, last, flow, 1.0 / through, address_of(mean, 0), to)
         left = math.sqrt(give * share[j] / through)
         for c in range(h):
             mean[c] *= left
@@ -277,12 +254,13 @@ def eased(start, flow, share, right, out):
         out[i] = flow[i] * right[i]
     for j in range(share.size):
         if share[j] > 0.0:
-            total = 0.0
-            for i in range(start[j], start[j + 1]):
-                total += out[i]
+            first, count, total = start[j], start[j + 1] - start[j], 0.0
+            its, its_flow = part(out, first, count), part(flow, first, count)
+            for i in range(count):
+                total += its[i]
             total *= share[j]
-            for i in range(start[j], start[j + 1]):
-                out[i] -= flow[i] * total
+            for i in range(count):
+                its[i] -= its_flow[i] * total
 
 
 @compiled

@@ -28,14 +28,17 @@ REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the 
 FLAT = 1e-9  # of a row's squared length: with less curvature the piece does not say how far to go
 EASE = 1e-3  # of the worst row's share: how much curvature is added to the piece
 HASTY = 8  # rows: with more, the first step is one that costs little
-HURRIED = 30  # steps: of no more, half must bring the worst row halfway
+HASTIER = 15  # dense rows: the same of a second such step
+HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and few may be short
+SHORT = 0.1  # of the way that the piece says: where steps are shorter, its neighbours are many
+FEW_SHORT = 3
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
 
 def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
     h = padded(n)
-    own = 2 * entries + p + 1 if sparse else h * (p + 1)
+    own = 2 * entries + p + 9 if sparse else h * (p + 1) + 8
     return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
 
 
@@ -302,7 +305,7 @@ def solve_instance(
     blocks = matrix(own, BLOCK_LINES, k + 1)
     own += 8 * BLOCK_LINES * (k + 1)
     rows, h = matrix(own, HESSIAN, n), padded(n)
-    own += 8 * HESSIAN * n
+    own = (own + 8 * HESSIAN * n + 63) // 64 * 64  # no tile in two of the cache's lines
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
     more = vector(own + 16 * h * h + 8 * h, h)
     own += 8 * (2 * h + 2) * h
@@ -321,13 +324,14 @@ def solve_instance(
     t = 0.0
     fresh = 0
     judged = math.inf
-    iteration = 0
+    iteration = -1
     first = 0.0
+    short = 0
     stuck = False
     while True:
         place(columns, blocks, lower, upper, total, kind, t, x)
         set_values(data, indices, indptr, b, x, rows)
-        if iteration == 0 and not set_constants(rows, n):
+        if iteration < 1 and not set_constants(rows, n):
             return math.inf
         count, settled = list_moving(rows, n)
         spent = max(1.0 * iteration, blocks[SHIFT, k] / LOOKS)
@@ -342,9 +346,10 @@ def solve_instance(
             fresh += 1
             t = 0.0
             continue
-        if iteration == 0 and q > 0:
+        if iteration == -1 and q > 0:
             turn(data, indices, indptr, turned, index, pointer)
-        if iteration == 0 and count > HASTY and not started:
+        hasty = count > HASTY if iteration < 0 else iteration == 0 and count > HASTIER and q == 0
+        if hasty and not started:
             hurry(rows, count)
         else:
             if q == 0:
@@ -359,9 +364,9 @@ def solve_instance(
                 )  # fmt: skip
             count, off = choose(rows, H, iteration, count)
             first = off if iteration <= 1 else first
-            half = 2 * iteration == int(steps)
+            half = iteration == int(steps) // 2
             if half and steps <= HURRIED and not started and off > 0.5 * first:
-                steps = 0.0  # the end is not near, and others are waiting
+                steps = 0.0
             systems = pivot(rows, n, count, H, factor, answer, more, off)
             blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(
@@ -370,6 +375,9 @@ def solve_instance(
         if t == math.inf:
             return math.inf
         stuck = t == 0.0
+        short += 1 if t < SHORT and iteration > 0 else 0
+        if short == FEW_SHORT and steps <= HURRIED and not started:
+            steps = 0.0  # the end is not near, and others are waiting
         iteration += 1
     give_multipliers(alpha, floor, weights, rows, multipliers)
     return judged
@@ -387,7 +395,7 @@ def simplices_step(sizes, at):
     """
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
     h = padded(n)
-    own = 2 * m + p + 1 if q > 0 else h * (p + 1)
+    own = 2 * m + p + 9 if q > 0 else h * (p + 1) + 8
     needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
     memory = memory_of(at[16], s, at[20], needed)
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):

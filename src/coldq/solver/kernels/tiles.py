@@ -244,3 +244,53 @@ def solve_again(L, h, count, right, d):
             put_lane(right, r, without(s, lane_at(line, r, eight()), lane_at(right, r, eight())))
         put_lane(line, count, s)
     go_back(L, h, count, d)
+
+
+@compiled
+def combine(lines, h, m, count, share, out):
+    """The sum of so many lines of length h, each times its share: of their first m numbers, and of
+    those after them that fill up a tile."""
+    whole = min((m + 7) // 8, h // 8)
+    for c in range(whole):
+        s = t = u = v = eight()
+        at = lines
+        for i in range(0, count - 3, 4):
+            s = fused(lane_at(share, i, 0.0), lane_at(at, c, s), s)
+            t = fused(lane_at(share, i + 1, 0.0), lane_at(at + 8 * h, c, s), t)
+            u = fused(lane_at(share, i + 2, 0.0), lane_at(at + 16 * h, c, s), u)
+            v = fused(lane_at(share, i + 3, 0.0), lane_at(at + 24 * h, c, s), v)
+            at += 32 * h
+        for i in range(count // 4 * 4, count):
+            s = fused(lane_at(share, i, 0.0), lane_at(at, c, s), s)
+            at += 8 * h
+        put_lane(out, c, (s + t) + (u + v))
+    for c in range(8 * whole, m):
+        s = 0.0
+        for i in range(count):
+            s = fused(lane_at(share, i, 0.0), lane_at(lines + 8 * i * h, c, s), s)
+        put_lane(out, c, s)
+
+
+@inlined
+def products(lines, h, i, count, given, first, last, like):
+    """The products of four lines from i on, or of the last one again, with a vector."""
+    s = t = u = v = like
+    one, two = lines + 8 * h * i, lines + 8 * h * min(i + 1, count - 1)
+    three, last_one = lines + 8 * h * min(i + 2, count - 1), lines + 8 * h * min(i + 3, count - 1)
+    for r in range(first, last):
+        known = lane_at(given, r, like)
+        s, t = fused(lane_at(one, r, like), known, s), fused(lane_at(two, r, like), known, t)
+        u, v = fused(lane_at(three, r, like), known, u), fused(lane_at(last_one, r, like), known, v)
+    return s, t, u, v
+
+
+@compiled
+def against(lines, h, count, given, out):
+    """The product of each of so many lines with a vector."""
+    for i in range(0, count, 4):
+        s, t, u, v = products(lines, h, i, count, given, 0, h // 8, eight())
+        a, b, c, d = products(lines, h, i, count, given, h // 8 * 8, h, 0.0)
+        put_lane(out, min(i + 3, count - 1), fourfold(v) + d)
+        put_lane(out, min(i + 2, count - 1), fourfold(u) + c)
+        put_lane(out, min(i + 1, count - 1), fourfold(t) + b)
+        put_lane(out, i, fourfold(s) + a)
