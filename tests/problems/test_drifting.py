@@ -36,7 +36,7 @@ def test_the_path_length_grows_with_its_dial_whatever_the_other(vx: float, vg: f
 def test_the_constraint_variation_grows_with_its_dial_whatever_the_other(
     vx: float, vg: float
 ) -> None:
-    horizons = [64, 256, 1024]
+    horizons = [256, 1024]
     totals = []
     for T in horizons:
         variation = coldq.constraint_variation(Drifting(vx, vg, horizon=T), range(12))
