@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Set up again when the requirements change, not when the code does: the install is editable.
 SETUP := $(VENV)/.ready
+# Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
 	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean

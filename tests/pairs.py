@@ -350,9 +350,9 @@ def least_by_cvxpy(problem: Problem) -> float:
     limits = domain_limits(cp, x, problem.domain)
     move = x - problem.center
     cost = problem.gradient @ move + problem.alpha * cp.sum_squares(move)
-    for g, low, high in zip(
-        problem.rows.modelled(cp, x), problem.floor, problem.weights, strict=True
-    ):
+    parts = problem.rows.modelled(cp, x)  # of one row or several
+    rows = [row for g in parts for row in ([g[k] for k in range(g.size)] if g.ndim else [g])]
+    for g, low, high in zip(rows, problem.floor, problem.weights, strict=True):
         if high == INF:
             limits.append(g <= 0.0)
         elif high > 0.0:

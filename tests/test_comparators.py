@@ -20,10 +20,10 @@ def cvxpy_minimum(loss, rows: list, box: coldq.Box, x: cp.Variable) -> float:
 
 def test_dynamic_comparators_are_feasible_and_optimal() -> None:
     for box in (coldq.Box(0.0, 5.0, dim=10), coldq.Box(-5.0, 5.0, dim=10)):
-        problem = coldq.problems.TimeVarying(horizon=25, domain=box)
+        problem = coldq.problems.TimeVarying(horizon=12, domain=box)
         best = coldq.dynamic_comparator(problem, [0, 1])
         stream, x = problem.start([0, 1]), cp.Variable(10)
-        for t in range(1, 26):
+        for t in range(1, 13):
             revealed = stream.reveal(t, box.start())
             f, g = revealed.loss, revealed.constraint
             assert (g.value(best.x[:, t - 1]) <= 1e-9 * 50).all()
@@ -65,11 +65,11 @@ def test_static_comparators_are_feasible_in_every_slot_and_optimal() -> None:
 
 @pytest.mark.parametrize("kind", [coldq.problems.OnlineQuadratic, coldq.problems.OnlineLinear])
 def test_fixed_constraint_problems_have_exact_comparators(kind: type) -> None:
-    problem, x = kind(horizon=30), cp.Variable(2)
+    problem, x = kind(horizon=12), cp.Variable(2)
     dynamic, static = coldq.dynamic_comparator(problem, [4]), coldq.static_comparator(problem, [4])
     stream = problem.start([4])
     total = 0.0
-    for t in range(1, 31):
+    for t in range(1, 13):
         revealed = stream.reveal(t, None)
         theta = stream.theta[t - 1, 0]
         loss = theta @ x

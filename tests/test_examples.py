@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -83,16 +82,15 @@ def test_every_example_says_how_to_run_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 @pytest.mark.parametrize(("asked", "status"), [("--help", 0), ("--pictures", 2)])
-def test_an_option_is_no_picture(path: Path, asked: str, status: int, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(path), asked],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status
-    assert f"usage: {path.name}" in done.stdout + done.stderr
+def test_an_option_is_no_picture(
+    path: Path, asked: str, status: int, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path), asked])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(path), run_name="__main__")
+    assert ended.value.code == status
+    assert f"usage: {path.name}" in "".join(capsys.readouterr())
     assert list(tmp_path.iterdir()) == []
 
 

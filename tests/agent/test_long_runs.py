@@ -9,7 +9,7 @@ from tests.agent import stateful
 
 
 def test_an_agent_killed_at_work_loses_nothing_and_counts_nothing_twice() -> None:
-    command = [sys.executable, "-m", "tests.agent.kills", "--kills", "10", "--seed", "1"]
+    command = [sys.executable, "-m", "tests.agent.kills", "--kills", "5", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "none missing, none twice, the same bits as undisturbed" in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM
 
@@ -21,8 +22,16 @@ BY = {SIGINT: "Ctrl-C", SIGTERM: "SIGTERM"}
 signals = pytest.mark.parametrize("number", list(BY), ids=lambda number: number.name)
 
 
-@signals
-@pytest.mark.parametrize("name", ["reproduce", "compare", "rates", "warmup"])
+def named(value: object) -> str:
+    return str(getattr(value, "name", value))
+
+
+# Every command and example is ended by one of the signals: what hears them is the same for all.
+@pytest.mark.parametrize(
+    ("name", "number"),
+    list(zip(["reproduce", "compare", "rates", "warmup"], cycle(BY), strict=False)),
+    ids=named,
+)
 def test_every_command_ends_by_a_signal_with_one_line(name, number, tmp_path) -> None:
     arguments = {"compare": ["linear"], "warmup": []}.get(name, [])
     out = tmp_path / "out"
@@ -41,8 +50,11 @@ def test_every_command_ends_by_a_signal_with_one_line(name, number, tmp_path) ->
     assert not list(out.rglob("*.*"))
 
 
-@signals
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    ("path", "number"),
+    list(zip(sorted(EXAMPLES.glob("*.py")), cycle(BY), strict=False)),
+    ids=named,
+)
 def test_every_example_ends_by_a_signal_with_one_line(path, number, tmp_path) -> None:
     picture = tmp_path / "picture.png"
     with started("-c", LISTENS, "path", str(path), str(picture)) as running:

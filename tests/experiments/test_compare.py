@@ -38,7 +38,7 @@ def test_the_front_is_whoever_is_beaten_by_nobody():
 
 @pytest.fixture(scope="module")
 def league() -> League:
-    return compare("time-varying", seeds=range(2), horizon=200)
+    return compare("time-varying", seeds=range(2), horizon=100)
 
 
 def test_the_whole_catalogue_plays_or_says_why_not(league):
@@ -51,7 +51,7 @@ def test_the_whole_catalogue_plays_or_says_why_not(league):
 
 
 def test_totals_are_those_of_a_simulation(league):
-    problem = coldq.problems.TimeVarying(horizon=200)
+    problem = coldq.problems.TimeVarying(horizon=100)
     trace = coldq.simulate(coldq.RECOO.for_problem(problem), problem, range(2))
     row = next(one for one in league.standings if one.name == "RECOO")
     assert (row.loss == trace.loss.cumsum(axis=1)[:, -1]).all()
@@ -88,13 +88,13 @@ def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path
     for each, place, one in zip(shown, placed(league), league.standings, strict=True):
         for measure, totals in (("loss", one.loss), ("violation", one.violation)):
             # Two seeds: Student's t with one degree of freedom is 12.706 at 97.5%.
-            expected = [totals.mean() / 200.0, 12.706 * abs(np.diff(totals)[0]) / 2.0 / 200.0]
+            expected = [totals.mean() / 100.0, 12.706 * abs(np.diff(totals)[0]) / 2.0 / 100.0]
             assert each[measure] == pytest.approx(expected, rel=1e-4, abs=1e-9)
             assert getattr(place, measure) == pytest.approx(expected, rel=1e-4, abs=1e-9)
     plot = next(attributes for _, attributes in page.elements if "data-league" in attributes)
     assert plot["role"] == "img"
     best = league.standings[0]
-    assert f"{best.name} at loss {best.loss.mean() / 200.0:.4g} " in plot["aria-label"]
+    assert f"{best.name} at loss {best.loss.mean() / 100.0:.4g} " in plot["aria-label"]
     assert page.values("src") == ["figures/compare-time-varying.png"]  # without scripts
     # A row for every learner.
     content = (tmp_path / "figures" / "compare-time-varying.png").read_bytes()

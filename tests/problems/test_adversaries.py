@@ -88,7 +88,7 @@ def test_a_seed_stays_itself_and_adversaries_are_values() -> None:
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("step", [0.02, 0.1, 0.3])
 def test_nobody_escapes_the_chase(kind: Any, step: float) -> None:
-    T = 150
+    T = 80
     problem = LowerBound("chase", step, T)
     try:
         trace = play(kind.for_problem(problem), problem)
@@ -103,7 +103,7 @@ def test_nobody_escapes_the_chase(kind: Any, step: float) -> None:
 
 def test_a_price_that_grows_from_nothing_is_paid_for() -> None:
     # While lambda exp(lambda Q) < 1 the surrogate pulls up, and Q is a quarter of the violation.
-    for T in (2000, 4000):
+    for T in (3000, 2000):
         problem, root = LowerBound("price", horizon=T), np.sqrt(T)
         trace = play(coldq.SinhaVaze.for_problem(problem), problem)
         assert coldq.hard_violation(trace)[0] >= 8.0 * root * np.log(2.0 * root) - 1.0

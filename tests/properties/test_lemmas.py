@@ -137,7 +137,13 @@ any_run = runs | other_runs
 
 @many
 @given(any_run)
-def test_lemma_1_the_queue_is_bounded_from_both_sides(run: Run) -> None:
+def test_lemmas_1_and_3_hold_and_steps_are_exact(run: Run) -> None:
+    lemma_1_the_queue_is_bounded_from_both_sides(run)
+    lemma_3_the_per_slot_inequality(run)
+    an_exact_step_beats_every_other_point_by_its_distance(run)
+
+
+def lemma_1_the_queue_is_bounded_from_both_sides(run: Run) -> None:
     eta, gamma = float(run.learner.eta), float(run.learner.gamma)
     for state in run.states:
         assert (state.queue >= gamma).all()
@@ -165,9 +171,7 @@ def test_lemma_2_the_drift_is_bounded(run: Run) -> None:
         assert drift <= bound + 1e-9 * (1.0 + abs(bound))
 
 
-@many
-@given(any_run)
-def test_lemma_3_the_per_slot_inequality(run: Run) -> None:
+def lemma_3_the_per_slot_inequality(run: Run) -> None:
     # For any points u_t in place of x*_t; where they are infeasible their penalty is added.
     R, D, alpha = float(run.domain.diameter), run.D, run.learner.alpha
     for t in range(2, len(run.feedbacks) + 1):
@@ -189,9 +193,7 @@ def test_lemma_3_the_per_slot_inequality(run: Run) -> None:
         assert left <= right + run.tolerance * (1.0 + size)
 
 
-@many
-@given(any_run)
-def test_an_exact_step_beats_every_other_point_by_its_distance(run: Run) -> None:
+def an_exact_step_beats_every_other_point_by_its_distance(run: Run) -> None:
     # The strong convexity inequality behind Lemma 3, without any of its slack.
     for t in range(2, len(run.feedbacks) + 1):
         f, g = run.feedbacks[t - 2]

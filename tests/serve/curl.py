@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import httpx
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
 
 NEEDED = "--json"  # which curl has since 7.82
 
@@ -39,15 +39,17 @@ def main(arguments: list[str]) -> int:
     if given.json is not None:
         headers["Content-Type"] = "application/json"
     method = given.request or ("GET" if given.json is None else "POST")
+    content = None if given.json is None else given.json.encode()
+    asked = Request(given.url, content, headers, method=method)
     try:
-        answer = httpx.request(
-            method, given.url, headers=headers, content=given.json, trust_env=False
-        )
-    except httpx.HTTPError:
+        answer = build_opener(ProxyHandler({})).open(asked)
+    except HTTPError as refused:
+        answer = refused
+    except URLError:
         return 7
     if given.output is None:
-        sys.stdout.write(answer.text)
-    return 22 if given.fail and answer.status_code >= 400 else 0
+        sys.stdout.write(answer.read().decode())
+    return 22 if given.fail and answer.status >= 400 else 0
 
 
 if __name__ == "__main__":

@@ -59,6 +59,18 @@ def test_the_containers_command_serves_and_ends_in_order(tmp_path: Path) -> None
         assert agent.state.t == 2
 
 
+ONE_AFTER_THE_OTHER = """
+import sys
+from coldq.cli import run
+for arguments in sys.argv[1:]:
+    sys.argv = ["coldq", "serve", *arguments.split()]
+    try:
+        run()
+    except SystemExit as ended:
+        print(ended.code)
+"""
+
+
 def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() -> None:
     with started("-m", "coldq", "serve", "--port", "0") as running:
         where = address(running)
@@ -69,17 +81,18 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
             headers = {"Authorization": f"Bearer {sent}"}
             answer = httpx.get(f"{where}/agents", headers=headers, trust_env=False, timeout=HANGING)
             assert answer.status_code == code
-        taken = where.rpartition(":")[2]
-        for arguments, words in [
-            (["--no-token", "--host", "0.0.0.0"], "--no-token is for this machine alone"),
-            (["--no-token", "--token", "x"], "contradict each other"),
-            (["--port", taken], "cannot listen on 127.0.0.1"),
-            (["--rate", "0"], "--rate must be at least 1"),
-        ]:
-            command = [sys.executable, "-m", "coldq", "serve", *arguments]
-            bare = {name: v for name, v in os.environ.items() if not name.startswith("COLDQ_T")}
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
-            assert done.returncode == 1 and words in done.stderr, done.stderr
+        refused = {
+            "--no-token --host 0.0.0.0": "--no-token is for this machine alone",
+            "--no-token --token x": "contradict each other",
+            f"--port {where.rpartition(':')[2]}": "cannot listen on 127.0.0.1",
+            "--rate 0": "--rate must be at least 1",
+        }
+        command = [sys.executable, "-c", ONE_AFTER_THE_OTHER, *refused]
+        bare = {name: v for name, v in os.environ.items() if not name.startswith("COLDQ_T")}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
+    assert done.stdout == "1\n" * len(refused), done.stderr
+    for words, said in zip(refused.values(), done.stderr.splitlines(), strict=True):
+        assert said.startswith("coldq: ") and words in said
 
 
 def test_small_answers_are_sent_at_once() -> None:

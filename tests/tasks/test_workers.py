@@ -91,20 +91,20 @@ def test_an_error_of_the_listener_ends_the_workers():
 
 def test_what_a_lost_worker_leaves_undone_is_given_to_another(tmp_path):
     answers = []
-    tasks = [tmp_path / f"{k}" for k in range(4)]
+    tasks = [tmp_path / f"{k}" for k in range(3)]
     share(end_oneself_once, tasks, 2, lambda task, result: answers.append(result), tries=2)
-    assert sorted(answers) == ["0", "1", "2", "3"]
+    assert sorted(answers) == ["0", "1", "2"]
 
 
 def test_a_task_that_ends_every_worker_is_told_and_stops_no_other():
     answers, lost = [], []
     share(
-        end_if_odd, range(5), 2, lambda task, result: answers.append(result), tries=2,
+        end_if_odd, range(3), 2, lambda task, result: answers.append(result), tries=2,
         lost=lambda task, error: lost.append((task, str(error))),
     )  # fmt: skip
-    assert sorted(answers) == [0, 2, 4]
-    assert sorted(task for task, _ in lost) == [1, 3]
-    assert all("ended with status -9" in words for _, words in lost)
+    assert sorted(answers) == [0, 2]
+    assert [task for task, _ in lost] == [1]
+    assert "ended with status -9" in lost[0][1]
 
 
 def test_workers_have_one_thread_of_every_library():

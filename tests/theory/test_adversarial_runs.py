@@ -60,7 +60,7 @@ def share(learner: Any, problem: Problem, measure: str, start: float = 0.0, **ke
     return float((check.realised / check.bound).max())
 
 
-X, T, SLOPE, LAX = Line.domain, 400, 0.99, 4.0
+X, T, SLOPE, LAX = Line.domain, 150, 0.99, 4.0
 # The price of a slot is D R = 1 at alpha = 0.1, so that a row of slope 0.99 at weight 1 does not
 # hold, and costs 0.99 of what it may. One lax slot raises G to 4, so that N G is no help.
 HELD = {

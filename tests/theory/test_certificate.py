@@ -14,7 +14,7 @@ from coldq.problems import Constants, OnlineLinear, OnlineQuadratic, Problem, Ti
 from coldq.schedules import Power
 from coldq.theory.premises import queue_again
 
-T = 120
+T = 60
 
 
 def run(learner, problem, **options) -> coldq.Trace:

@@ -11,6 +11,8 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -32,7 +34,7 @@ from coldq.report.curves import (
 )
 from coldq.report.numbers import number, superscripts
 
-INCHES = (7.0, 3.1)
+INCHES, DOTS = (7.0, 3.1), 300
 SUFFIXES = (".png", ".pdf")
 MARKERS = 7
 STYLE: Any = {
@@ -103,7 +105,21 @@ def save(canvas: Canvas, path: Path) -> None:
     settle(canvas)
     for suffix in SUFFIXES:
         with whole_file(path.with_name(path.name + suffix)) as temporary:
-            canvas.savefig(temporary, dpi=300, metadata=UNSTAMPED[suffix])
+            _print(canvas, suffix, temporary)
+
+
+def _print(canvas: Canvas, suffix: str, file: Any) -> None:
+    """As `savefig` does, which draws a picture twice, the first time to lay it out."""
+    shown = canvas.dpi
+    canvas.set_dpi(DOTS)
+    match suffix:
+        case ".png":
+            FigureCanvasAgg(canvas).print_png(file, metadata=UNSTAMPED[suffix])
+        case ".pdf":
+            FigureCanvasPdf(canvas).print_pdf(file, metadata=UNSTAMPED[suffix])
+        case ".svg":
+            FigureCanvasSVG(canvas).print_svg(file, metadata=UNSTAMPED[suffix])
+    canvas.set_dpi(shown)
 
 
 def settle(canvas: Canvas) -> None:
@@ -117,7 +133,7 @@ def as_address(canvas: Canvas) -> str:
     """The picture as SVG inside an address, so that the page needs no other file."""
     settle(canvas)
     content = io.BytesIO()
-    canvas.savefig(content, format="svg", metadata=UNSTAMPED[".svg"])
+    _print(canvas, ".svg", content)
     return f"data:image/svg+xml;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 

@@ -46,21 +46,12 @@ def reference_step(
     objective: Any = gradient @ (x - center) + alpha * cp.sum_squares(x - center)
     limits = domain_limits(cp, x, domain)
     rows = modelled_rows(cp, x, constraint)
-    low = np.broadcast_to(np.asarray(floor, float), (len(rows),))
-    high = np.broadcast_to(np.asarray(weights, float), (len(rows),))
-    for g, lo, hi in zip(rows, low, high, strict=True):
-        if lo == hi:
-            objective += lo * g
-            continue
-        if hi == np.inf:
-            limits.append(g <= 0.0)
-        elif hi != 0.0:
-            objective += hi * cp.pos(g)
-        if lo == -np.inf:
-            limits.append(g >= 0.0)
-        elif lo != 0.0:
-            # penalty max(lo g, hi g) = hi [g]_+ - lo [g]_-, with lo > 0 written without concavity
-            objective += lo * g - lo * cp.pos(g) if lo > 0.0 else -lo * cp.neg(g)
+    edges = np.cumsum([0, *(g.size for g in rows)])
+    low = np.broadcast_to(np.asarray(floor, float), edges[-1:])
+    high = np.broadcast_to(np.asarray(weights, float), edges[-1:])
+    for g, first, end in zip(rows, edges, edges[1:], strict=False):
+        penalty, hard = _priced(cp, g, low[first:end], high[first:end])
+        objective, limits = objective + penalty, limits + hard
     problem = cp.Problem(cp.Minimize(objective), limits)
     # With cones in it Clarabel solves the problem less sharply.
     sharp = 1e-11 if problem.is_qp() else 1e-8
@@ -84,29 +75,43 @@ def domain_limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
     return limits
 
 
+def _priced(cp: Any, g: Any, low: Array, high: Array) -> tuple[Any, list[Any]]:
+    """The sum of max(low g, high g), and the limits that infinite prices are."""
+    linear = np.where(low == high, low, np.maximum(low, 0.0))
+    above, below = high - linear, np.where(low == high, 0.0, np.maximum(-low, 0.0))
+    penalty: Any = linear @ g if linear.any() else 0.0
+    limits = []
+    for price, over in ((above, g), (below, -g)):
+        soft, hard = np.isfinite(price) & (price != 0.0), np.isinf(price)
+        if soft.any():
+            penalty += price[soft] @ cp.pos(over if soft.all() else over[soft])
+        if hard.any():
+            limits.append(over[hard] <= 0.0)
+    return penalty, limits
+
+
 def modelled_rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
+    """The rows as vectors: what a vector says costs CVXPY little more than one of its entries."""
     if constraint is None or isinstance(constraint, Unconstrained):
         return []
     if isinstance(constraint, Stacked):
         return [row for part in constraint.parts for row in modelled_rows(cp, x, part)]
-    if isinstance(constraint, SparseAffine):
-        g = constraint.A @ x - constraint.b
-        return [g[n] for n in range(constraint.n_constraints)]
+    if isinstance(constraint, Affine | SparseAffine):
+        return [constraint.A @ x - constraint.b] if constraint.n_constraints else []
     if isinstance(constraint, BallRows):
         away = zip(constraint.center, constraint.limit, strict=True)
-        return [cp.sum_squares(x - c) - limit for c, limit in away]
+        return [cp.hstack([cp.sum_squares(x - c) - limit for c, limit in away])]
     if isinstance(constraint, QuadraticConstraint):
         rows = []
         for P, q, r in zip(constraint.P, constraint.q, constraint.r, strict=True):
             values, vectors = np.linalg.eigh(P)
             root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
             rows.append(0.5 * cp.sum_squares(root @ x) + q @ x - r)
-        return rows
+        return [cp.hstack(rows)]
     if isinstance(constraint, MaxAffine):
-        return [cp.max(A @ x - b) for A, b in zip(constraint.A, constraint.b, strict=True)]
-    if isinstance(constraint, Affine):
-        return [a @ x - c for a, c in zip(constraint.A, constraint.b, strict=True)]
+        pieces = zip(constraint.A, constraint.b, strict=True)
+        return [cp.hstack([cp.max(A @ x - b) for A, b in pieces])]
     if isinstance(constraint, LogCapacity):
         served = constraint.scale @ cp.log(1.0 + cp.multiply(constraint.rate, x))
-        return [constraint.demand - served]
+        return [cp.hstack([constraint.demand - served])]
     raise InvalidInput(f"no reference for a {type(constraint).__name__}")
