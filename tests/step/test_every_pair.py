@@ -30,6 +30,7 @@ def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) ->
         ("sparse", "ball", 3474),  # integers: coordinates of which nothing but a last digit is left
         ("smooth stack", "polytope", 2249),  # equalities that depend on each other
         ("convex without hessian", "polytope", 2026),  # x is 0, where rows have no terms
+        ("stack with kinks", "polytope", 2026),  # a corner of the domain that more hold than need
     ],
 )
 def test_steps_that_once_failed(rows: str, domain: str, k: int) -> None:

@@ -6,14 +6,17 @@ solved exactly, caps of groups included.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from coldq._values import Array
 from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
+from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT, ORIGIN_SIZE, ROUNDING
 from coldq.solver.max_affine import (
+    HALF,
     Pieces,
     capped_sums,
     in_units,
@@ -24,6 +27,7 @@ from coldq.solver.max_affine import (
     with_more_digits,
 )  # fmt: skip
 from coldq.solver.models import Member, broken_by, require_tangent, values_at
+from coldq.solver.problem import AffineProblem
 
 CUTS = 300
 LATELY, STUCK = 4, 30  # rounds
@@ -113,9 +117,29 @@ def least_at_bounds(member: Member, x: Array, g: Array, J: Array) -> tuple[float
     signs of g say, and these multipliers: rounding does not spoil them."""
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
     paid = np.where((g > 0.0) & (member.high < np.inf), member.high, member.low)
-    half, none = 0.5 / member.alpha, np.zeros(problem.limit.size)
-    first, second = (least_below(member, problem, lam * half, none) for lam in (member.low, paid))
-    return (first, member.low) if first >= second else (second, paid)
+    half, best = 0.5 / member.alpha, (-np.inf, member.low)
+    for lam in (member.low, paid):
+        for nu in plain_prices(problem, lam * half):
+            below = least_below(member, problem, lam * half, nu)
+            best = (below, lam) if below > best[0] else best
+    return best
+
+
+def plain_prices(problem: Pieces, mu: Array) -> Iterator[Array]:
+    """Multipliers of plain rows beside these of the others: none, and the nearest point's."""
+    n = problem.limit.size
+    yield np.zeros(n)
+    if n:
+        there = problem.y - problem.A.T @ mu
+        answer = solve_one(
+            AffineProblem(
+                there, 0.0 * there, HALF, problem.lo, problem.hi, np.zeros(n), problem.plain,
+                problem.limit, problem.lower, problem.upper,
+            ),
+            slowly=False,
+        )  # fmt: skip
+        if answer is not None:
+            yield answer[1]
 
 
 def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
