@@ -312,6 +312,7 @@ def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
     import time
 
+    from coldq.compiled.kernel import no_collection
     from coldq.report.terminal import progress
     from coldq.warmup import kernels
 
@@ -319,6 +320,7 @@ def warmup() -> None:
     with (
         stoppable("the kernels compiled so far are kept, and the same command does the rest"),
         progress(len(wanted)) as done,
+        no_collection(),
     ):
         for kernel in wanted:
             kernel()

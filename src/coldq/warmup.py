@@ -7,6 +7,7 @@ from pkgutil import iter_modules
 
 from coldq._values import look_quickly
 from coldq.compiled import Kernel
+from coldq.compiled.kernel import no_collection
 
 
 def warmup(*, everything: bool = True) -> None:
@@ -20,8 +21,9 @@ def warmup(*, everything: bool = True) -> None:
     >>> import coldq
     >>> coldq.warmup()
     """
-    for kernel in kernels(everything):
-        kernel()
+    with no_collection():
+        for kernel in kernels(everything):
+            kernel()
     look_quickly()
 
 

@@ -10,9 +10,6 @@ run as would be found in the cache.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -23,7 +20,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from coldq.compiled import builtin, calls, lanes, machine
-from coldq.compiled.kernel import Kernel, Special, names_of
+from coldq.compiled.kernel import PART, Kernel, Special, names_of, no_collection
 from coldq.compiled.memory import WORD, address_of, memory_at
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
@@ -77,18 +74,6 @@ def in_memory(kernel: Kernel) -> machine.Code:
         return machine.keep(made.address or 0, made)
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Without the garbage collector: the compiler makes much and drops little."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 _shared: dict[Any, Any] = {}  # what several kernels call is compiled once in a process
 
 
@@ -137,7 +122,7 @@ class Linker:
         code = function.__code__
         code = code.replace(co_names=tuple(others.get(name, name) for name in code.co_names))
         made = FunctionType(code, {**namespace, **given}, function.__name__)
-        made.__qualname__, made.__defaults__ = function.__qualname__, function.__defaults__
+        made.__qualname__, made.__defaults__ = PART + function.__qualname__, function.__defaults__
         return made
 
     def resolved(self, value: Any) -> Any:

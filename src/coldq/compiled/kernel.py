@@ -7,9 +7,11 @@ meaning: a change of a callee or of a constant is noticed wherever it lives, and
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import register_at_fork
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -23,6 +25,7 @@ from coldq.compiled import cache, machine
 # as one instance. NaN and infinity keep their meaning: hard rows have infinite bounds. Other code
 # for the same sums, as that of lanes, must be `exact` on both sides.
 SAFE_FAST = ("contract", "nsz", "reassoc")
+PART = "kernel."  # how the compiler names parts of kernels, and nothing else
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -181,6 +184,18 @@ def batch_kernel(layout: str) -> Callable[[Callable[..., Any]], Kernel]:
     `STACK` numbers to work in.
     """
     return lambda function: Kernel(exact(function), layout=layout)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Without the garbage collector: the compiler makes much and drops little."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def names_of(code: CodeType) -> Iterator[str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from numba.core import base, event, transforms, typed_passes, types, untyped_passes
+from numba.core import base, cgutils, event, transforms, typed_passes, types, untyped_passes
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
@@ -21,6 +21,9 @@ from numba.core.cpu import CPUContext
 from numba.core.interpreter import Interpreter
 from numba.core.postproc import PostProcessor
 from numba.core.targetconfig import ConfigStack
+from numba.core.typeinfer import CallConstraint
+
+from coldq.compiled.kernel import PART
 
 PASSES = (
     untyped_passes.TranslateByteCode,
@@ -67,6 +70,8 @@ def text_alone() -> Iterator[None]:
         # Nobody listens to how long LLVM is kept, a hundred thousand times.
         (event, "start_event"): lambda *details, **more: None,
         (event, "end_event"): lambda *details, **more: None,
+        (base, "user_function"): _never_failing(base.user_function),
+        (CallConstraint, "resolve"): _when_new(CallConstraint.resolve),
         (types.BaseFunction, "get_call_type"): _remembered(types.BaseFunction.get_call_type),
         (types.Dispatcher, "get_call_type"): _for_any_number(types.Dispatcher.get_call_type),
     }
@@ -96,6 +101,43 @@ def _sized_once(get_abi_sizeof: Any) -> Any:
         return known[kind]
 
     return sized_once
+
+
+def _never_failing(user_function: Any) -> Any:
+    """Calls of a kernel's parts: they raise nothing, so that nobody asks afterwards."""
+
+    def never_failing(fndesc: Any, libs: Any) -> Any:
+        usual = user_function(fndesc, libs)
+        if not fndesc.qualname.startswith(PART):  # Numba's own
+            return usual
+
+        def call(context, builder, sig, args):
+            part, convention = context.declare_function(builder.module, fndesc), context.call_conv
+            place, trouble = (
+                cgutils.alloca_once(builder, argument.type.pointee) for argument in part.args[:2]
+            )
+            packed = convention._get_arg_packer(fndesc.argtypes).as_arguments(builder, args)
+            builder.call(part, [place, trouble, *packed])
+            return context.get_returned_value(builder, fndesc.restype, builder.load(place))
+
+        call.signature, call.libs = usual.signature, usual.libs  # type: ignore[attr-defined]
+        return call
+
+    return never_failing
+
+
+def _when_new(resolve: Any) -> Any:
+    """What a call gives is found out when the types of its arguments are new, not every round."""
+
+    def when_new(self: Any, typeinfer: Any, typevars: Any, fnty: Any) -> None:
+        if not self.kws and self.vararg is None:
+            asked = fnty, *(typevars[argument.name].get() for argument in self.args)
+            if getattr(self, "asked", None) == asked:
+                return
+            self.asked = asked
+        resolve(self, typeinfer, typevars, fnty)
+
+    return when_new
 
 
 def _remembered(get_call_type: Any) -> Any:
