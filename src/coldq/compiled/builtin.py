@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.imputils import RefType, iternext_impl
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
@@ -60,7 +61,9 @@ class _Counted(AbstractTemplate):
     prefer_literal = True
 
     def generic(self, args: Any, kws: Any) -> Any:
-        step = args[2].literal_value if len(args) == 3 else 1
+        step = getattr(args[2], "literal_value", None) if len(args) == 3 else 1
+        if not step:
+            raise TypingError("the step of a range in a kernel is a number written there, not 0")
         return signature(Count(step), *(types.intp,) * len(args))
 
 
