@@ -126,10 +126,10 @@ def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
         assert working_set.working_size(N, p) <= 0.3 * N * p
 
 
-def test_many_rows_through_one_point_of_a_line_are_handed_over() -> None:
+def test_many_rows_through_one_point_of_a_line_are_solved() -> None:
+    # It depends on the processor which of them the kernel gives up: 0, 6, 38, 45, 51 or none.
     rng, N = np.random.default_rng(0), 60
-    handed = 0
-    for _ in range(10):
+    for _ in range(60):
         A, weights = rng.standard_normal((N, 1)), 10.0 ** rng.uniform(-1.0, 2.0, N)
         floor = np.where(rng.random(N) < 0.3, weights, 0.0)
         center, gradient = np.ones(1), 10.0 * rng.standard_normal(1)
@@ -138,11 +138,9 @@ def test_many_rows_through_one_point_of_a_line_are_handed_over() -> None:
             center, gradient, np.array(35.0), floor, weights, np.zeros(N), A, rows.b, X.lower,
             X.upper,
         )  # fmt: skip
-        handed += not run_affine(problem).residual <= TOLERANCE
         step = coldq.penalised_step(center, gradient, 35.0, weights, rows, X, floor=floor)
         best = min(np.linspace(-2.0, 2.0, 401), key=lambda x: value_of(problem, x))
         assert value_of(problem, step.x[0]) <= value_of(problem, best) + 1e-9
-    assert handed > 0
 
 
 def value_of(problem: AffineProblem, x: float) -> float:
