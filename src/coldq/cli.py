@@ -312,17 +312,13 @@ def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
     import time
 
-    from coldq.compiled.kernel import no_collection
     from coldq.report.terminal import progress
-    from coldq.warmup import kernels
+    from coldq.warmup import build, kernels
 
     begun, wanted = time.perf_counter(), kernels()
     with (
         stoppable("the kernels compiled so far are kept, and the same command does the rest"),
         progress(len(wanted)) as done,
-        no_collection(),
     ):
-        for kernel in wanted:
-            kernel()
-            done(kernel.name)
+        build(wanted, done)
     typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")

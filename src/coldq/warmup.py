@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -21,10 +22,16 @@ def warmup(*, everything: bool = True) -> None:
     >>> import coldq
     >>> coldq.warmup()
     """
-    with no_collection():
-        for kernel in kernels(everything):
-            kernel()
+    build(kernels(everything))
     look_quickly()
+
+
+def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: None) -> None:
+    """Build kernels one after the other, and say so of each."""
+    with no_collection():
+        for kernel in wanted:
+            kernel()
+            done(kernel.name)
 
 
 def kernels(everything: bool = True) -> list[Kernel]:

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, run_affine, solve_large
+from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, rescue, run_affine, solve_large
 from coldq.solver.kernels import working_set
 from coldq.solver.large import residual, solve_sparse
 from coldq.solver.problem import AffineProblem, Divided
@@ -126,10 +126,10 @@ def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
         assert working_set.working_size(N, p) <= 0.3 * N * p
 
 
-def test_many_rows_through_one_point_of_a_line_are_solved() -> None:
-    # It depends on the processor which of them the kernel gives up: 0, 6, 38, 45, 51 or none.
+def test_many_rows_through_one_point_of_a_line_are_solved_by_whoever_gets_them() -> None:
+    # Which of them the kernel hands over depends on the processor: the others get them all.
     rng, N = np.random.default_rng(0), 60
-    for _ in range(60):
+    for _ in range(10):
         A, weights = rng.standard_normal((N, 1)), 10.0 ** rng.uniform(-1.0, 2.0, N)
         floor = np.where(rng.random(N) < 0.3, weights, 0.0)
         center, gradient = np.ones(1), 10.0 * rng.standard_normal(1)
@@ -140,7 +140,10 @@ def test_many_rows_through_one_point_of_a_line_are_solved() -> None:
         )  # fmt: skip
         step = coldq.penalised_step(center, gradient, 35.0, weights, rows, X, floor=floor)
         best = min(np.linspace(-2.0, 2.0, 401), key=lambda x: value_of(problem, x))
-        assert value_of(problem, step.x[0]) <= value_of(problem, best) + 1e-9
+        handed, clash = rescue(problem, Step(np.zeros(1), np.zeros(N), np.array(np.inf)))
+        assert handed.residual <= TOLERANCE and not clash
+        for x in (step.x[0], handed.x[0]):
+            assert value_of(problem, x) <= value_of(problem, best) + 1e-9
 
 
 def value_of(problem: AffineProblem, x: float) -> float:

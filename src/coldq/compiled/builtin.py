@@ -1,7 +1,7 @@
 """What `range`, `max` and `min` are in kernels, where they are about numbers alone.
 
 Numba's own `range` works out ahead how many rounds there are, by a division, and its `max` takes
-arrays and tuples too: together they were 40% of all that was handed to LLVM for our kernels.
+arrays and tuples too: many instructions for LLVM to take away again.
 """
 
 # pyright: reportOptionalCall=false, reportPrivateImportUsage=false
@@ -19,7 +19,7 @@ from numba.core.imputils import RefType, iternext_impl
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
-WORD = ir.IntType(64)
+from coldq.compiled.memory import WORD
 
 
 def count(start: int, stop: int = 0, step: int = 1) -> range:
@@ -115,6 +115,6 @@ def _chosen(sign: str) -> Any:
     return codegen
 
 
-for kind in (types.intp, types.float64):
-    lower_builtin(largest, types.VarArg(kind))(_chosen(">"))
-    lower_builtin(smallest, types.VarArg(kind))(_chosen("<"))
+for _kind in (types.intp, types.float64):
+    lower_builtin(largest, types.VarArg(_kind))(_chosen(">"))
+    lower_builtin(smallest, types.VarArg(_kind))(_chosen("<"))

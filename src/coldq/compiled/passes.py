@@ -62,10 +62,9 @@ def text_alone() -> Iterator[None]:
         (JITCPUCodegen, "_add_module"): lambda self, module: None,
         # Any function does, but Numba keeps one of its own for each.
         (CPUContext, "get_executable"): lambda self, library, fndesc, env: [].append,
-        # These look for `with`, `**` in calls and dictionaries; and for what is asked very often.
-        (Interpreter, "post_process"): lambda self, peepholes, func_ir: func_ir,
+        (Interpreter, "post_process"): _as_it_is(Interpreter.post_process),
+        (PostProcessor, "run"): _tidied(PostProcessor.run),
         (base, "_has_loc"): cache(base._has_loc),
-        (PostProcessor, "run"): _tidied,
         (base.BaseContext, "get_abi_sizeof"): _sized_once(base.BaseContext.get_abi_sizeof),
         # Nobody listens to how long LLVM is kept, a hundred thousand times.
         (event, "start_event"): lambda *details, **more: None,
@@ -85,10 +84,30 @@ def text_alone() -> Iterator[None]:
             setattr(*place, own)
 
 
-def _tidied(self: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """Blocks in order; how long variables live matters to objects alone."""
-    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
-    self.func_ir.generator_info = None
+# Functions of Numba's own, which others will call as well, are compiled in the usual way.
+
+
+def _as_it_is(post_process: Any) -> Any:
+    """Parts of kernels have no `with`, no ``**`` in calls and no dictionaries to look for."""
+
+    def as_it_is(self: Interpreter, peepholes: Any, func_ir: Any) -> Any:
+        ours = self.func_id.func_qualname.startswith(PART)
+        return func_ir if ours else post_process(self, peepholes, func_ir)
+
+    return as_it_is
+
+
+def _tidied(run: Any) -> Any:
+    """Their blocks are put in order; how long variables live matters to objects alone."""
+
+    def tidied(self: PostProcessor, *details: Any, **more: Any) -> None:
+        if self.func_ir.func_id.func_qualname.startswith(PART):
+            self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
+            self.func_ir.generator_info = None
+        else:
+            run(self, *details, **more)
+
+    return tidied
 
 
 def _sized_once(get_abi_sizeof: Any) -> Any:
@@ -108,7 +127,7 @@ def _never_failing(user_function: Any) -> Any:
 
     def never_failing(fndesc: Any, libs: Any) -> Any:
         usual = user_function(fndesc, libs)
-        if not fndesc.qualname.startswith(PART):  # Numba's own
+        if not fndesc.qualname.startswith(PART):
             return usual
 
         def call(context, builder, sig, args):

@@ -192,7 +192,8 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
     """The kernel's answers, and others where theirs have a residual above the tolerance.
 
-    The residual of a single step is a float where it is none of these any more.
+    A single step within the tolerance stays one whose residual is a float; what is left of those
+    that are not goes on as arrays.
     """
     best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
     if type(answer[2]) is float:  # its own and only member, and mostly NumPy is not asked again
