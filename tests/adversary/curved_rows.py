@@ -15,8 +15,20 @@ import numpy as np
 from scipy import sparse
 
 import coldq
+from tests.adversary.affine_rows import judged
 from tests.adversary.drawn import EXTREME, MODERATE, Draw, Drawn
-from tests.adversary.judging import INF, LONG, Problem, Rows, Slopes, floored, gap, residual
+from tests.adversary.judging import (
+    INF,
+    LONG,
+    ROUNDINGS,
+    Problem,
+    Rows,
+    Slopes,
+    floored,
+    found_below,
+    gap,
+    residual,
+)
 
 Rng = np.random.Generator
 AFFINE, CURVED, GAP = 1e-9, 1e-8, 1e-6  # what docs/which-pair-is-solved-how.md promises
@@ -54,6 +66,9 @@ def quadratic_rows(
 ) -> Rows:
     """Quadratic rows, as such, or as functions with hessians, or a constraint of the same."""
     B, a, c = P.astype(LONG), q.astype(LONG), r.astype(LONG)
+    # Rounding may leave a matrix not quite positive semidefinite; with a large weight that outdoes
+    # the step's own curvature, and what it says of x is not told apart from this rounding.
+    dent = np.maximum(-np.linalg.eigvalsh(P.astype(float))[:, :1], 0.0) / ROUNDINGS
 
     def value(x: np.ndarray) -> np.ndarray:
         return (0.5 * (B @ x) + a) @ x - c
@@ -72,7 +87,7 @@ def quadratic_rows(
         g, value, lambda x, room, at: (np.arange(len(r)), B @ x + a, value(x)),
         size,
         lambda by: quadratic_rows(P, q, r + by, functions), curved=True,
-        wobble=lambda x: np.abs(B) @ np.abs(x) + np.abs(a),
+        wobble=lambda x, known: np.abs(B) @ known + np.abs(a) + dent * np.sqrt(x @ x),
     )  # fmt: skip
 
 
@@ -96,7 +111,7 @@ def ball_rows(c: np.ndarray, radius: np.ndarray, margin: np.ndarray) -> Rows:
     return Rows(
         coldq.QuadraticConstraint.ball(c, radius).tightened(margin), value,
         lambda x, room, at: (np.arange(len(c)), 2.0 * (x - C), value(x)), size, shifted,
-        curved=True, wobble=lambda x: 2.0 * (np.abs(x) + np.abs(C)),
+        curved=True, wobble=lambda x, known: 2.0 * (known + np.abs(C)),
     )  # fmt: skip
 
 
@@ -112,7 +127,7 @@ def thin_rows(d: np.ndarray, F: np.ndarray | None, q: np.ndarray, r: np.ndarray)
     judged = quadratic_rows(P, q, r, constraint=g)
     return judged._replace(
         shifted=lambda by: thin_rows(d, F, q, r + by),
-        wobble=lambda x: size @ np.abs(x) + np.abs(q),
+        wobble=lambda x, known: size @ known + np.abs(q),
     )
 
 
@@ -191,8 +206,8 @@ def function_rows(
             + np.abs(by)
         )
 
-    def wobble(x: np.ndarray) -> np.ndarray:
-        return np.abs(bend(x)) @ (np.abs(x) + np.abs(shift)) + np.abs(slope(x))
+    def wobble(x: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return np.abs(bend(x)) @ (known + np.abs(shift)) + np.abs(slope(x))
 
     g = coldq.Convex(value, slope, bend if hessian else None, by.size)
     return Rows(
@@ -215,11 +230,11 @@ def stacked_rows(*parts: Rows) -> Rows:
         pieces = np.split(by, begins[1:-1])
         return stacked_rows(*(part.shifted(d) for part, d in zip(parts, pieces, strict=True)))
 
-    def wobble(x: np.ndarray) -> np.ndarray:
+    def wobble(x: np.ndarray, known: np.ndarray) -> np.ndarray:
         none = [np.zeros((k, x.size), LONG) for k in np.diff(begins)]
         return np.concatenate(
             [
-                part.wobble(x) if part.wobble else zero
+                part.wobble(x, known) if part.wobble else zero
                 for part, zero in zip(parts, none, strict=True)
             ]
         )
@@ -706,10 +721,18 @@ def draw(rows: str, domain: str, rng: Rng, scales: str) -> Drawn:
     if judge is gap and g.constraint.has_hessian:
         judge, promise = residual, CURVED
     promise = max(promise, CURVED if domain == "ball product" else 0.0)
+    verdict = partial(by_rows, judge, problem, promise)
+    if isinstance(g.constraint, coldq.SparseAffine):  # affine rows have one judge
+        plain = problem.rows.constraint.dense()
+        verdict = judged(*problem[:3], problem.weights, problem.floor, plain.A, plain.b, X.domain)
     return Drawn(
-        rows, domain, category, problem.arguments(), problem.floor,
-        lambda step: judge(problem, step, promise), promise, feasible,
+        rows, domain, category, problem.arguments(), problem.floor, verdict, promise, feasible,
+        partial(by_rows, found_below, problem, promise) if judge is gap else None,
     )  # fmt: skip
+
+
+def by_rows(judge: Any, problem: Problem, promise: float, step: coldq.Step) -> float:
+    return judge(problem, step, promise)
 
 
 DRAWS: dict[tuple[str, str], Draw] = {

@@ -16,8 +16,9 @@ class Drawn(NamedTuple):
     """One step to solve.
 
     `arguments` are those of :func:`coldq.penalised_step`, `floor` its keyword. `judge` gives what
-    is wrong with an answer (0 is perfect), `allowed` how much of it the docs allow. `feasible`
-    says whether the hard rows have a common point with the domain; None if nobody knows.
+    is wrong with an answer (0 is perfect), `allowed` how much of it the docs allow. It may not be
+    able to prove what is right; then `doubt` has what is known to be wrong. `feasible` says whether
+    the hard rows have a common point with the domain; None if nobody knows.
     """
 
     rows: str
@@ -28,6 +29,7 @@ class Drawn(NamedTuple):
     judge: Callable[[coldq.Step], float]
     allowed: float
     feasible: bool | None
+    doubt: Callable[[coldq.Step], float] | None = None
 
     def solve(self) -> coldq.Step:
         return coldq.penalised_step(*self.arguments, floor=self.floor)

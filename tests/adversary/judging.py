@@ -19,6 +19,7 @@ import coldq
 INF = np.inf
 LONG = np.longdouble
 EPS = 2.3e-16
+ROUNDINGS = 64.0 * EPS  # of a sum of products, after a solver's own
 Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -29,9 +30,10 @@ class Rows(NamedTuple):
     one for a smooth row, at a kink one for every piece within `room` of being the largest, beside
     its terms. `size` is that of the terms which a value is the sum of. Coordinates count in terms
     as much as both are told.
-    `shifted` lowers the values by so much. `wobble` is how much a relative change of x by 1, or of
-    what its slope is computed from, moves the slope of a row: rounding of x counts in it. Every
-    piece of a row lies above its tangent by `bowl` times half of the square of the distance.
+    `shifted` lowers the values by so much. `wobble` is how much a change of x by as much as it is
+    told, or a relative one by 1 of what its slope is computed from, moves the slope of a row:
+    rounding of x counts in it. Every piece of a row lies above its tangent by `bowl` times half of
+    the square of the distance.
     """
 
     constraint: Any
@@ -40,7 +42,7 @@ class Rows(NamedTuple):
     size: Callable[[np.ndarray, np.ndarray], np.ndarray]
     shifted: Callable[[np.ndarray], Rows]
     curved: bool = False
-    wobble: Callable[[np.ndarray], np.ndarray] | None = None
+    wobble: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     bowl: np.ndarray | None = None
 
 
@@ -173,13 +175,16 @@ def unbalanced(
     # Of x, in the slopes, and beside a ball's center. A coordinate that is far smaller than others
     # is known to their last digit.
     rounding = np.full(x.size, EPS * np.abs(x).max(initial=0.0), LONG)
-    if problem.rows.wobble is not None:
-        rounding += 32.0 * EPS * problem.rows.wobble(x).T @ np.abs(mu)
+    known = np.abs(x)
     for part, _ in problem.domain.hard:
         if not isinstance(part, coldq.Affine):
             # Beside the radius x has twice the digits of a double at most.
             width = np.abs(part.center) + 4.0 * EPS * part.radius
-            rounding[part.first : part.first + part.center.size] += 4.0 * EPS * width
+            own = slice(part.first, part.first + part.center.size)
+            rounding[own] += 4.0 * EPS * width
+            known[own] += width
+    if problem.rows.wobble is not None:
+        rounding += ROUNDINGS * problem.rows.wobble(x, known).T @ np.abs(mu)
     bowls = LONG(0.0) if problem.rows.bowl is None else problem.rows.bowl @ mu
     several = np.flatnonzero((np.bincount(owner, minlength=lam.size) > 1) & (mu != 0.0))
     open_ = np.isin(owner, several)
@@ -356,15 +361,14 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     terms = rows.size(x, at)
     terms = np.where(terms > 0.0, terms, 1.0)
     broken = (np.maximum(rows.value(x), 0.0) / terms)[hard].max(initial=0.0)
-    worst = max(outside(problem, x, at), float(broken))
+    left = outside(problem, x, at)
+    worst = max(left, float(broken))
     if worst > tolerance:
         return worst
-    value, size = objective(problem, x)
-    begin = problem.domain.project(problem.center).astype(LONG)
-    width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
-    size = max(size, objective(problem, begin)[1], np.abs(problem.gradient) @ width)
-    size = max(size, tolerance * problem.alpha * (x @ x))
-    rounding = 16.0 * EPS * terms  # what it makes of a row is no gap
+    value, size = objective(problem, x)[0], worth_of(problem, x, at, tolerance)
+    rounding = 16.0 * EPS * terms  # what it makes of a row is no gap, nor what x is off its domain
+    owner, S, _ = rows.slopes(x, 0.0, at)
+    np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
     price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
     value = value - np.where(hard, 0.0, price) @ rounding
     enough = value - tolerance * size
@@ -376,6 +380,41 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, lam, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
+
+
+def worth_of(problem: Problem, x: np.ndarray, at: np.ndarray, tolerance: float) -> Any:
+    """What a gap is relative to."""
+    begin = problem.domain.project(problem.center).astype(LONG)
+    width = np.minimum(at, problem.domain.box.upper - problem.domain.box.lower)
+    size = max(objective(problem, x)[1], objective(problem, begin)[1])
+    return max(size, np.abs(problem.gradient) @ width, tolerance * problem.alpha * (x @ x))
+
+
+def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
+    """The same as far as a search finds: by how much random steps of all lengths get below x.
+
+    Where numbers of twenty magnitudes meet, no bound from below that floats prove is close enough.
+    """
+    rng, hard, width = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
+
+    def value(x: np.ndarray) -> Any:
+        at, g = x.astype(LONG), problem.rows.value(x.astype(LONG))
+        size = problem.rows.size(at, counted(problem, at))
+        broken = (g[hard] > 1e-9 * size[hard]).any()
+        return LONG(INF) if broken else objective(problem, at)[0]
+
+    best, here = step.x, value(step.x)
+    first, at = here, counted(problem, step.x.astype(LONG))
+    reach = np.minimum(width.upper - width.lower, np.abs(best).max(initial=0.0))
+    reach = np.maximum(np.abs(best), reach)
+    for length in np.tile(10.0 ** -np.arange(0.0, 15.0, 0.5), 4):
+        for _ in range(60):
+            move = rng.standard_normal(best.size) * (rng.random(best.size) < 0.7)
+            there = problem.domain.project(best + length * reach * move)
+            if value(there) < here:
+                best, here = there, value(there)
+    size = worth_of(problem, step.x.astype(LONG), at, tolerance)
+    return float((first - here) / size) if size > 0.0 else 0.0
 
 
 def least_on_a_line(problem: Problem, x: np.ndarray) -> Any:

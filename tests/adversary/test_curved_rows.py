@@ -239,7 +239,8 @@ def test_pairs_of_doubles_have_thirty_digits() -> None:
 
 # What it was that these needed: multipliers rounded from more digits, weights for hard rows that
 # are relative to the rows, hard rows that meet without room, a unit for x where none is known, a
-# zero beside other coordinates, a gap that strong convexity says is small.
+# zero beside other coordinates, a gap that strong convexity says is small, rounding of a row beside
+# a ball's center, a gap where x is zero, a box that is small beside the prices.
 ONCE_MISSED = [
     ("quadratic", "polytope", EXTREME, 11, 50),
     ("quadratic", "product", EXTREME, 12, 14),
@@ -283,6 +284,9 @@ ONCE_MISSED = [
     ("sparse", "polytope", EXTREME, 32, 139),
     ("kinked stack", "box", EXTREME, 32, 185),
     ("kinked stack", "polytope", EXTREME, 32, 147),
+    ("convex", "ball", EXTREME, 33, 856),
+    ("convex without hessian", "box", EXTREME, 33, 1497),
+    ("sparse", "product", EXTREME, 33, 1259),
 ]
 
 
@@ -297,6 +301,25 @@ def test_steps_that_were_once_missed_are_solved(
     else:
         with pytest.raises(coldq.Infeasible):
             drawn.solve()
+
+
+def test_a_search_finds_what_no_bound_from_below_proves() -> None:
+    drawn = DRAWS["kinked stack", "box"](np.random.default_rng(3), EXTREME)
+    step, (lower, upper) = drawn.solve(), (drawn.arguments[-1].lower, drawn.arguments[-1].upper)
+    assert drawn.doubt is not None and drawn.doubt(step) <= drawn.allowed
+    aside = 0.99 * step.x + 0.005 * (lower + upper)
+    assert drawn.doubt(step._replace(x=aside)) > drawn.allowed
+
+
+def test_a_cost_in_small_units_is_followed_as_far_as_kinked_rows_let_it() -> None:
+    # The rows do not touch the box; all that the cost can gain in it is 1e-16.
+    g = coldq.Convex(
+        lambda x: np.abs(x).sum(-1, keepdims=True) * 1e6 - 1e5, lambda x: 1e6 * np.sign(x)[None],
+        n_constraints=1,
+    )  # fmt: skip
+    X, gradient = coldq.Box(-1e-6, 1e-6, dim=2), np.array([-1e-10, 3e-10])
+    step = coldq.penalised_step(np.zeros(2), gradient, 1e-8, 4.0, g, X)
+    np.testing.assert_allclose(step.x, [1e-6, -1e-6], rtol=1e-6)
 
 
 def two_balls(unit: float, apart: float, functions: bool) -> Any:

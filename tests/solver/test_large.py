@@ -104,6 +104,17 @@ def test_a_multiplier_that_is_no_number_has_no_residual(kind, bad: float) -> Non
     assert np.isnan(large_residual(hard, np.ones(2), np.full(1, bad)))
 
 
+@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
+def test_no_price_is_so_large_that_any_x_in_a_small_box_will_do(kind) -> None:
+    # Two rows pull by 1e12 each way, one a millionth less: x should be where the other one pulls.
+    problem = Divided(np.zeros(1), kind(np.array([[1e6], [-1e6]])), np.zeros(2), np.zeros(2),
+                      np.array([1e6, 1e6 - 1.0]), np.full(1, -1.0), np.ones(1))  # fmt: skip
+    for x, right in ((-1.0, True), (1.0, False)):
+        apart = problem._replace(b=np.array([1e6 * x - 1.0, -1e6 * x - 1.0]))  # both are unmet
+        found = large_residual(apart, np.full(1, x), apart.hi)
+        assert (found <= TOLERANCE) == right
+
+
 @pytest.mark.parametrize(
     ("N", "p", "weights"),
     [(100, 2000, 2500.0), (100, 2000, 1e-3), (100, 2000, INF), (1500, 20, 2500.0),

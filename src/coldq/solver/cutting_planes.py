@@ -175,7 +175,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
         for point in (x, *half):
             g, J = values_at(member.rows, point)
             for at, value, slope in seen[-3:]:
-                require_tangent(value, slope, at, g, point)
+                require_tangent(member.rows, value, slope, at, g, point)
             seen.append((point, g, J))
             points.append((point, g, J))
             value, off = value_there(member, point, g, J, problem)

@@ -51,14 +51,15 @@ class Member(NamedTuple):
 
     def terms(self, x: Array, g: Array, J: Array) -> float:
         """What a gap is relative to: the sizes of all that the objective is the sum of, or the cost
-        of moves by as much as x is; no more than the value, if that is above 1, and no less than
-        what is due to the rounding of rows.
+        of moves by as much as x is, or a millionth of where it is pulled; no more than the value,
+        if that is above 1, and no less than what is due to the rounding of rows.
 
         Nor less than what puts x within 1e-6 of the answer, relative to its size: the objective
         rises from the least by alpha times the square of the distance, at least.
         """
         soft, move = self.softened(0.0), x - self.center
-        width = np.minimum(np.abs(x), self.upper - self.lower)
+        pulled = np.abs(self.center - self.gradient / (2.0 * self.alpha))
+        width = np.minimum(np.maximum(np.abs(x), 1e-6 * pulled), self.upper - self.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
         rounded = ROUNDED * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
@@ -100,6 +101,11 @@ class Moved(NamedTuple):
 
     def hessian(self, x: Array) -> Array:
         return self.rows.hessian(self.at(x))
+
+
+def place_of(rows: Any, x: Array) -> Array:
+    """Where x is in the rows' own coordinates: their values have the rounding of these."""
+    return rows.at(x) if isinstance(rows, Moved) else x
 
 
 def differences(constraint: Any, x: Array, lower: Array, upper: Array) -> Array:
@@ -241,7 +247,7 @@ def models(
     for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
         H = g_of.hessian(x) if exact else differences(g_of, x, lower, upper)
         if exact:
-            require_convex(H, x)
+            require_convex(H, place_of(g_of, x))
         Hx = H @ x
         model = Part(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
         rows = assemble([model], low, high, hard)
@@ -264,9 +270,10 @@ def models(
         while True:
             trial = there if t == 1.0 else np.clip(x + t * (there - x), lower, upper)
             g_there, J_there = values_at(g_of, trial)
-            require_tangent(g, J, x, g_there, trial)
+            require_tangent(g_of, g, J, x, g_there, trial)
             reached = member.objective(trial, g_there)
-            noise = 1e-14 * (abs(value) + abs(reached) + high @ (np.abs(g) + np.abs(J) @ np.abs(x)))
+            terms = np.abs(g) + np.abs(J) @ np.abs(place_of(g_of, x))
+            noise = 1e-14 * (abs(value) + abs(reached) + high @ terms)
             if reached <= value + 0.1 * t * fall + noise + entry or t < 1e-12:
                 break
             # Functions may have more rounding than their values show. Slopes tell then.
@@ -317,19 +324,20 @@ def require_convex(H: Array, x: Array) -> None:
             )
 
 
-def require_tangent(g: Array, J: Array, x: Array, g_there: Array, there: Array) -> None:
+def require_tangent(rows: Any, g: Array, J: Array, x: Array, g_there: Array, there: Array) -> None:
     """Raise if a row lies clearly below its tangent: it is not convex, or its jacobian wrong."""
     move = J @ (there - x)
     below = g + move - g_there
     size = np.abs(g) + np.abs(g_there) + np.abs(J) @ np.abs(there - x)
-    rounding = 1e-11 * (1.0 + np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
+    place = place_of(rows, x)
+    rounding = 1e-11 * (1.0 + np.abs(J) @ np.abs(place) + np.abs(J @ place - g))
     wrong = below > NOT_CONVEX * size + rounding
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InvalidInput(
             f"row {k} of the constraint is not convex, or its jacobian is wrong: the tangent at "
-            f"x = {x} gives {(g + move)[k]:.6g} at x = {there}, but the value there is "
-            f"{g_there[k]:.6g}"
+            f"x = {place} gives {(g + move)[k]:.6g} at x = {place_of(rows, there)}, but the value "
+            f"there is {g_there[k]:.6g}"
         )
 
 
@@ -341,9 +349,8 @@ def smooth_residual(
     Where curvature is great, the last digit of x moves the slopes: its terms count.
     """
     A, b, low, high = tangents_at(member, x, g, J)
-    place = member.rows.at(x) if isinstance(member.rows, Moved) else x
     bends = np.zeros((b.size, x.size))
-    bends[: len(H)] = np.abs(H) @ np.abs(place)
+    bends[: len(H)] = np.abs(H) @ np.abs(place_of(member.rows, x))
     one = QuadraticProblem(
         member.center, member.gradient, np.array(member.alpha), low, high,
         np.zeros((0, x.size, x.size)), A, b, member.lower, member.upper,

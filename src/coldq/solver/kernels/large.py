@@ -7,6 +7,7 @@ import math
 
 from coldq.compiled import compiled, kernel
 from coldq.solver.constants import ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR
+from coldq.solver.kernels.piece import width_of
 
 
 @compiled
@@ -32,8 +33,9 @@ def stationarity(y, lower, upper, x, pull, size):
     worst = 0.0
     broken = 0.0
     for i in range(x.size):
-        off = abs(x[i] - min(max(y[i] - pull[i], lower[i]), upper[i]))
-        off /= 1.0 + abs(y[i]) + size[i]
+        z = y[i] - pull[i]
+        off = abs(x[i] - min(max(z, lower[i]), upper[i]))
+        off /= width_of(x[i], z, y[i], 1.0 + abs(y[i]) + size[i], lower[i], upper[i])
         worst = max(worst, off)
         broken += off
     return worst if broken - broken == 0.0 else math.nan
