@@ -312,14 +312,15 @@ def test_a_search_finds_what_no_bound_from_below_proves() -> None:
 
 
 def test_a_cost_in_small_units_is_followed_as_far_as_kinked_rows_let_it() -> None:
-    # The rows do not touch the box; all that the cost can gain in it is 1e-16.
+    # A pyramid of values like 1e6; all that the cost can gain in it is 1e-15.
     g = coldq.Convex(
-        lambda x: np.abs(x).sum(-1, keepdims=True) * 1e6 - 1e5, lambda x: 1e6 * np.sign(x)[None],
+        lambda x: 4e11 * (np.abs(x).sum(-1, keepdims=True) - 1.5e-6),
+        lambda x: 4e11 * np.sign(x)[None],
         n_constraints=1,
-    )  # fmt: skip
+    )
     X, gradient = coldq.Box(-1e-6, 1e-6, dim=2), np.array([-1e-10, 3e-10])
     step = coldq.penalised_step(np.zeros(2), gradient, 1e-8, 4.0, g, X)
-    np.testing.assert_allclose(step.x, [1e-6, -1e-6], rtol=1e-6)
+    np.testing.assert_allclose(step.x, [0.5e-6, -1e-6], rtol=1e-6)
 
 
 def two_balls(unit: float, apart: float, functions: bool) -> Any:
