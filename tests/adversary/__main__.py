@@ -2,8 +2,8 @@
 
 Exit status 1 says that a line was crossed: a wrong answer, a false `Infeasible` or, at moderate
 scales, a step that failed, more than one `Inexact` in 10,000, or a small one that takes more than
-10 ms; at extreme scales, one step in 1,000 that failed. There an answer may be "unproven": a search
-finds nothing better, but the judge's bound from below is not close enough.
+10 ms; at extreme scales, one step in 1,000 that failed. An answer of rows with kinks may be
+"unproven": a search finds nothing better, but the judge's bound from below is not close enough.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Count:
         return " | ".join([*words, f"{median:.2f}", f"{rare:.1f}", f"{slowest:.1f}"])
 
 
-def solve(drawn: Drawn, scale: str) -> tuple[str, float, float, str]:
+def solve(drawn: Drawn) -> tuple[str, float, float, str]:
     """The verdict on a step's answer, how far it is off, how long it took, and words."""
     begun = time.thread_time()
     with warnings.catch_warnings(record=True) as told:
@@ -82,7 +82,7 @@ def solve(drawn: Drawn, scale: str) -> tuple[str, float, float, str]:
         return "failed", off, seconds, words
     allowed = 1e-6 if inexact else drawn.allowed
     if not off <= allowed:
-        if scale == EXTREME and drawn.doubt is not None and drawn.doubt(step) <= allowed:
+        if drawn.doubt is not None and drawn.doubt(step) <= allowed:
             return "unproven", off, seconds, f"proved within {off:.2g}"
         return "wrong", off, seconds, f"off by {off:.2g}, residual {float(step.residual):.2g}"
     return ("inexact" if inexact else "right"), off, seconds, words
@@ -94,11 +94,11 @@ def is_small(drawn: Drawn) -> bool:
     return drawn.rows in TIMED and domain.dim <= SMALL and n <= SMALL
 
 
-def best_of_three(drawn: Drawn, scale: str, seconds: float) -> float:
+def best_of_three(drawn: Drawn, seconds: float) -> float:
     """The best time of a step that took too long: the machine may have been busy."""
     for _ in range(3):
         if seconds > LIMIT:
-            seconds = min(seconds, solve(drawn, scale)[2])
+            seconds = min(seconds, solve(drawn)[2])
     return seconds
 
 
@@ -113,10 +113,10 @@ def run(
     for k in range(steps):
         key = [seed, k, *f"{rows} {domain} {scale}".encode()]
         drawn = draw(np.random.default_rng(key), scale)
-        verdict, off, seconds, words = solve(drawn, scale)
+        verdict, off, seconds, words = solve(drawn)
         slow = False
         if timed and is_small(drawn):
-            seconds = best_of_three(drawn, scale, seconds)
+            seconds = best_of_three(drawn, seconds)
             slow = seconds > LIMIT
         count.add(drawn, verdict, off, seconds)
         if slow:

@@ -31,6 +31,7 @@ from coldq.solver.problem import AffineProblem
 
 CUTS = 300
 LATELY, STUCK = 4, 30  # rounds
+IN_VAIN, AGAIN = 3, 12  # rounds without all digits, after which only some are asked for them
 
 
 class Known(NamedTuple):
@@ -50,8 +51,9 @@ def certificate(member: Member, x: Array) -> float:
     return gap_above(member, x, g, J, problem, mu, nu)
 
 
-def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
-    """The answer with cuts for rows, for an x about as large as this; and whether it is exact.
+def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, Array, Array, bool]:
+    """The answer with cuts for rows, for an x about as large as this; and whether it is exact, if
+    that is asked for.
 
     Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
     these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
@@ -59,7 +61,9 @@ def solve_cuts(problem: Pieces, x: Array) -> tuple[Array, Array, Array, bool]:
     from coldq.solver.clarabel import clarabel_on_pieces
 
     none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
-    there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
+    there, mu, nu, worst = x, none, plain, np.inf
+    if exactly:
+        there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
     if not worst <= TOLERANCE:
         units = units_of(problem)
         found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
@@ -167,7 +171,7 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
     used, lam = np.full(b.size, CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
     best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
-    last, late, memory = np.inf, 0, LATELY
+    last, late, missed, memory = np.inf, 0, 0, LATELY
     seen: list[tuple[Array, Array, Array]] = []
     for k in range(CUTS):
         half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
@@ -198,9 +202,11 @@ def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
         group = np.concatenate([group[keep], *(bent for _ in points)])
         used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
-        x, mu, nu, exactly = solve_cuts(problem, x)
+        asked = missed < IN_VAIN or k % AGAIN == 0
+        x, mu, nu, exactly = solve_cuts(problem, x, asked)
+        missed = 0 if exactly else missed + 1
         # Cuts lie below the rows: where even they clash, the rows do.
-        if firm and not exactly and pieces_clash(problem):
+        if firm and asked and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf
         below = least_below(member, problem, mu, nu)
         memory = memory if below >= least else 2 * memory
