@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy import empty, ndarray, vdot
+from numpy import ndarray, vdot
 from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
@@ -26,36 +26,33 @@ ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one threa
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
-def look(given: Any) -> Any:
-    """Whether this is as most arrays come: finite float64, whole and writable, hence to be copied.
+def copied(given: Any) -> Any:
+    """A copy that nobody can write to of what is as most arrays come: finite float64, whole and
+    writable. None of anything else.
 
-    :func:`look_quickly` puts the same, compiled, in its place.
+    :func:`copy_quickly` puts the same, compiled, in its place.
     """
-    return (
-        type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given)
-    )
+    if type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given):
+        own = given.copy()
+        own.setflags(write=False)
+        return own
+    return None
 
 
-def kept(rows: Any, levels: Any, A: Array, b: Array) -> Any:
-    """Whether both are so, a matrix and a vector with an entry for each of its rows; then they are
-    copied into A and b, new arrays of their shapes, which nobody can write to any more.
-
-    The same in less time, where arrays are looked at quickly.
-    """
-    if not (look(rows) and look(levels) and rows.ndim == 2 and rows.shape[:1] == levels.shape):
-        return False
-    A[...], b[...] = rows, levels
-    A.setflags(write=False)
-    b.setflags(write=False)
-    return True
+def both_copied(rows: Any, levels: Any) -> Any:
+    """The same of a matrix and a vector with an entry for each of its rows, or None."""
+    A, b = copied(rows), copied(levels)
+    if A is None or b is None or A.ndim != 2 or A.shape[:1] != b.shape:
+        return None
+    return A, b
 
 
-def look_quickly() -> None:
-    """Look at arrays by a compiled function from now on: it is loaded by whoever decides."""
-    from coldq._look_kernel import look as compiled_look
+def copy_quickly() -> None:
+    """Copy arrays by a compiled function from now on: it is loaded by whoever decides."""
+    from coldq._copy_kernel import copies
 
-    global look, kept
-    look = kept = compiled_look()
+    global copied, both_copied
+    copied = both_copied = copies()
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -68,10 +65,8 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    if finite and look(value) and value.ndim >= core:  # type: ignore[union-attr]
-        given = value.copy()  # type: ignore[union-attr]
-        given.setflags(False)
-        return given
+    if finite and (own := copied(value)) is not None and own.ndim >= core:
+        return own
     given = _taken(name, value, core)
     if finite and not all_finite(given):
         where = first_index(~np.isfinite(given))
@@ -99,10 +94,8 @@ def rows_and_levels(
     names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
 ) -> tuple[Array, Array]:
     """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
-    if type(rows) is ndarray and type(levels) is ndarray:
-        A, b = empty(rows.shape), empty(levels.shape)
-        if kept(rows, levels, A, b):
-            return A, b
+    if own := both_copied(rows, levels):
+        return own
     of_rows, of_levels = names
     A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
     if A.shape[-2] != b.shape[-1]:

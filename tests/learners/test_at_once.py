@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import coldq
 from coldq import _values as values
-from coldq._look_kernel import look as compiled_look
+from coldq._copy_kernel import copies
 from coldq._values import FLOAT, all_finite
 from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
@@ -271,46 +272,66 @@ def odd_things() -> list[Any]:
     ]  # fmt: skip
 
 
-def test_the_compiled_look_sees_what_numpy_sees() -> None:
-    look, things = compiled_look(), odd_things()
-
-    def as_most(a: Any) -> bool:
-        return (
-            type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
-            and bool(np.isfinite(a).all()) and all_finite(a)
-        )  # fmt: skip
-
-    assert [bool(look(thing)) for thing in things] == [as_most(thing) for thing in things]
-    assert sum(map(as_most, things)) == 6
+def as_most(a: Any) -> bool:
+    """Whether an array is as most come."""
+    return (
+        type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
+        and bool(np.isfinite(a).all()) and all_finite(a)
+    )  # fmt: skip
 
 
-def test_rows_and_levels_that_belong_together_are_kept() -> None:
+def assert_copy(own: Any, given: Any, before: bytes) -> None:
+    """Same numbers in memory of its own, which nobody can write to."""
+    assert (own.shape, own.dtype, own.tobytes()) == (given.shape, given.dtype, before)
+    assert type(own) is np.ndarray and own.flags.owndata and own.flags.c_contiguous
+    assert not np.shares_memory(own, given)
+    assert given.tobytes() == before and given.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        own[...] = 0.0
+
+
+@pytest.mark.parametrize("copied", [values.copied, copies()], ids=["plain", "compiled"])
+def test_arrays_as_most_come_are_copied(copied: Any) -> None:
+    taken = 0
+    for thing in odd_things():
+        before = thing.tobytes() if isinstance(thing, np.ndarray) else b""
+        own = copied(thing)
+        assert (own is not None) == as_most(thing)
+        if own is not None:
+            taken += 1
+            assert_copy(own, thing, before)
+    assert taken == 6
+
+
+@pytest.mark.parametrize("both_copied", [values.both_copied, copies()], ids=["plain", "compiled"])
+def test_rows_and_levels_that_belong_together_are_copied(both_copied: Any) -> None:
     sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
-    pairs = [
-        (a, b)
-        for a in (*odd_things(), sound)
-        for b in (*odd_things(), levels)
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-    ]
-    for kept in (values.kept, compiled_look()):
-        taken = 0
-        for rows, own in pairs:
-            A, b = np.empty(rows.shape), np.empty(own.shape)
-            before = (rows.tobytes(), own.tobytes())
-            if kept(rows, own, A, b):
+    things, taken = [*odd_things(), sound, levels], 0
+    for rows in things:
+        for own in things:
+            fits = as_most(rows) and as_most(own) and rows.ndim == 2 and own.shape == rows.shape[:1]
+            before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in (rows, own)]
+            pair = both_copied(rows, own)
+            assert (pair is not None) == fits
+            if pair is not None:
                 taken += 1
-                assert (A.tobytes(), b.tobytes()) == before == (rows.tobytes(), own.tobytes())
-                assert rows.flags.writeable and own.flags.writeable
-                for array in (A, b):
-                    with pytest.raises(ValueError, match="read-only"):
-                        array[...] = 0.0
-            else:
-                assert A.flags.writeable and b.flags.writeable
-        fits = [rows.shape == (3, 4) and own.shape == (3,) and own.flags.carray
-                and rows.flags.carray and rows.dtype == own.dtype == FLOAT
-                and type(rows) is type(own) is np.ndarray for rows, own in pairs]  # fmt: skip
-        assert taken == sum(fits) > 0
-    for wrong in ((np.empty((4, 3)), np.empty(3)), (np.empty((3, 4)), np.empty(4))):
-        assert not compiled_look()(sound, levels, *wrong)
-    with pytest.raises(TypeError):
-        compiled_look()(sound, levels)
+                for copy, given, bits in zip(pair, (rows, own), before, strict=True):
+                    assert_copy(copy, given, bits)
+    assert taken > 2
+
+
+def test_copies_leave_nothing_behind() -> None:
+    sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    copied = copies()
+    for wrong in ((), (sound, levels, sound)):
+        with pytest.raises(TypeError):
+            copied(*wrong)
+    counts = [sys.getrefcount(thing) for thing in (sound, levels, None)]
+    for _ in range(1000):
+        for given in ((sound,), (sound, levels), (levels, sound), ("text",)):
+            copied(*given)
+    after = [sys.getrefcount(thing) for thing in (sound, levels, None)]
+    assert np.abs(np.subtract(after, counts)).max() < 100
+    pair, plain = copied(sound, levels), (sound.copy(), levels.copy())
+    held, plainly = ([sys.getrefcount(a) for a in (both, *both)] for both in (pair, plain))
+    assert held == plainly

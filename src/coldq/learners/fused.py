@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import empty, int64
 
-from coldq._values import Array, look_quickly
+from coldq._values import Array, copy_quickly
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
@@ -63,7 +63,7 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
         return None
     if len(_ready) >= MOST_SHAPES:
         _ready.clear()
-    look_quickly()  # at the arrays of feedbacks to come
+    copy_quickly()  # the arrays of feedbacks to come
     _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
 
@@ -75,7 +75,7 @@ def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
         return None
     if len(_experts_ready) >= MOST_SHAPES:
         _experts_ready.clear()
-    look_quickly()
+    copy_quickly()
     size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
     made = experts_step(), code_of(affine_step), code_of(affine_steps), size
     _experts_ready[points, rows] = *made, e, n, p
@@ -100,7 +100,9 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if type(rows) is not Affine or type(domain) is not Box:
         return None
     kind, g = type(loss), rows.measured
-    if arrays := ARRAYS.get(kind):
+    if kind is LeastSquares:  # the table's answer, without a call
+        vector, matrix, levels = None, loss.H, loss.y
+    elif arrays := ARRAYS.get(kind):
         vector, matrix, levels = arrays(loss)
     elif kind is GradientAt and _same(loss.x, x):
         vector, matrix, levels = loss.slope, None, None
