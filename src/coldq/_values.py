@@ -26,12 +26,12 @@ ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one threa
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
+# What makes values: plain until make_quickly puts the same, compiled, in its place.
+
+
 def copied(given: Any) -> Any:
     """A copy that nobody can write to of what is as most arrays come: finite float64, whole and
-    writable. None of anything else.
-
-    :func:`copy_quickly` puts the same, compiled, in its place.
-    """
+    writable. None of anything else."""
     if type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given):
         own = given.copy()
         own.setflags(write=False)
@@ -39,20 +39,31 @@ def copied(given: Any) -> Any:
     return None
 
 
-def both_copied(rows: Any, levels: Any) -> Any:
-    """The same of a matrix and a vector with an entry for each of its rows, or None."""
+def put(value: Any, *fields: Any) -> None:
+    """Set fields of a frozen value, each name followed by what it is.
+
+    Who asks for its ``__dict__`` instead makes all reading of the value slower.
+    """
+    for name, given in zip(fields[::2], fields[1::2], strict=True):
+        object.__setattr__(value, name, given)
+
+
+def kept(value: Any, of_rows: str, rows: Any, of_levels: str, levels: Any) -> Any:
+    """Whether rows and levels were as most arrays come, a matrix and a vector with an entry for
+    each of its rows; then their copies are fields of the value."""
     A, b = copied(rows), copied(levels)
     if A is None or b is None or A.ndim != 2 or A.shape[:1] != b.shape:
         return None
-    return A, b
+    put(value, of_rows, A, of_levels, b)
+    return 1.0
 
 
-def copy_quickly() -> None:
-    """Copy arrays by a compiled function from now on: it is loaded by whoever decides."""
-    from coldq._copy_kernel import copies
+def make_quickly() -> None:
+    """Make values by compiled functions from now on: these are loaded by whoever decides."""
+    from coldq._value_kernels import ways_in
 
-    global copied, both_copied
-    copied = both_copied = copies()
+    global copied, kept, put
+    copied, kept, put = ways_in()
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -90,13 +101,11 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
     return given
 
 
-def rows_and_levels(
-    names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
-) -> tuple[Array, Array]:
-    """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
-    if own := both_copied(rows, levels):
-        return own
-    of_rows, of_levels = names
+def keep_rows(value: Any, of_rows: str, rows: ArrayLike, of_levels: str, levels: ArrayLike) -> None:
+    """Make a matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked, fields
+    of a frozen value; the names of both are those of its arguments, too."""
+    if kept(value, of_rows, rows, of_levels, levels):
+        return
     A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
     if A.shape[-2] != b.shape[-1]:
         raise InvalidInput(
@@ -105,7 +114,7 @@ def rows_and_levels(
         )
     if A.ndim > 2 or b.ndim > 1:
         joint_batch(**{of_rows: A.shape[:-2], of_levels: b.shape[:-1]})
-    return A, b
+    put(value, of_rows, A, of_levels, b)
 
 
 def is_writable(array: np.ndarray) -> bool:

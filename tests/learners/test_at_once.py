@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coldq
-from coldq import _values as values
-from coldq._copy_kernel import copies
+from coldq._value_kernels import ways_in
 from coldq._values import FLOAT, all_finite
 from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
@@ -290,8 +290,20 @@ def assert_copy(own: Any, given: Any, before: bytes) -> None:
         own[...] = 0.0
 
 
-@pytest.mark.parametrize("copied", [values.copied, copies()], ids=["plain", "compiled"])
-def test_arrays_as_most_come_are_copied(copied: Any) -> None:
+def fresh(name: str) -> Any:
+    """A module as it is before anything was put in the place of its functions."""
+    spec: Any = find_spec(name)
+    spec.loader.exec_module(module := module_from_spec(spec))
+    return module
+
+
+PLAIN = [getattr(fresh("coldq._values"), name) for name in ("copied", "kept", "put")]
+COMPILED = ways_in()
+BOTH = pytest.mark.parametrize("copied, kept, put", [PLAIN, COMPILED], ids=["plain", "compiled"])
+
+
+@BOTH
+def test_arrays_as_most_come_are_copied(copied: Any, kept: Any, put: Any) -> None:
     taken = 0
     for thing in odd_things():
         before = thing.tobytes() if isinstance(thing, np.ndarray) else b""
@@ -303,35 +315,55 @@ def test_arrays_as_most_come_are_copied(copied: Any) -> None:
     assert taken == 6
 
 
-@pytest.mark.parametrize("both_copied", [values.both_copied, copies()], ids=["plain", "compiled"])
-def test_rows_and_levels_that_belong_together_are_copied(both_copied: Any) -> None:
+@BOTH
+def test_rows_and_levels_that_belong_together_are_kept(copied: Any, kept: Any, put: Any) -> None:
     sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
     things, taken = [*odd_things(), sound, levels], 0
     for rows in things:
         for own in things:
             fits = as_most(rows) and as_most(own) and rows.ndim == 2 and own.shape == rows.shape[:1]
             before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in (rows, own)]
-            pair = both_copied(rows, own)
-            assert (pair is not None) == fits
-            if pair is not None:
+            value = object.__new__(coldq.Affine)
+            assert bool(kept(value, "A", rows, "b", own)) == fits
+            assert set(vars(value)) == ({"A", "b"} if fits else set())
+            if fits:
                 taken += 1
-                for copy, given, bits in zip(pair, (rows, own), before, strict=True):
-                    assert_copy(copy, given, bits)
+                assert_copy(value.A, rows, before[0])
+                assert_copy(value.b, own, before[1])
     assert taken > 2
 
 
-def test_copies_leave_nothing_behind() -> None:
-    sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
-    copied = copies()
-    for wrong in ((), (sound, levels, sound)):
-        with pytest.raises(TypeError):
-            copied(*wrong)
-    counts = [sys.getrefcount(thing) for thing in (sound, levels, None)]
+@BOTH
+def test_fields_are_put_into_frozen_values(copied: Any, kept: Any, put: Any) -> None:
+    value, A = object.__new__(coldq.Affine), np.ones((1, 2))
+    put(value, "A", A, "b", "text")
+    assert (value.A is A, value.b) == (True, "text")
+    put(value, "b", None)
+    put(value)
+    assert vars(value) == {"A": A, "b": None}
+    with pytest.raises(AttributeError):
+        put(object(), "A", A)
+
+
+def test_compiled_ways_to_values_leave_nothing_behind() -> None:
+    copied, kept, put = COMPILED
+    sound, levels, value = RNG.normal(size=(3, 4)), RNG.normal(size=3), object.__new__(coldq.Affine)
+    for wrong, act in (((), copied), ((sound, levels), copied), ((sound, levels), kept),
+                       ((value, "A"), put), ((), put), ((object(), "A", sound, "b", levels), kept),
+                       ((value, 1, sound, "b", levels), kept)):  # fmt: skip
+        with pytest.raises((TypeError, AttributeError)):
+            act(*wrong)
+    given = sound, levels, value, "A", "b"
+    counts = [sys.getrefcount(thing) for thing in (*given, None)]
     for _ in range(1000):
-        for given in ((sound,), (sound, levels), (levels, sound), ("text",)):
-            copied(*given)
-    after = [sys.getrefcount(thing) for thing in (sound, levels, None)]
+        for wrong in (sound, levels, "text"):
+            copied(wrong)
+        kept(value, "A", sound, "b", levels)
+        kept(value, "A", levels, "b", sound)
+        put(value, "A", sound, "b", levels)
+    kept(value, "A", sound, "b", levels)
+    after = [sys.getrefcount(thing) for thing in (*given, None)]
     assert np.abs(np.subtract(after, counts)).max() < 100
-    pair, plain = copied(sound, levels), (sound.copy(), levels.copy())
-    held, plainly = ([sys.getrefcount(a) for a in (both, *both)] for both in (pair, plain))
-    assert held == plainly
+    plain = coldq.Affine(np.zeros((0, 2)), np.zeros(0))
+    held = [[sys.getrefcount(a) for a in (each.A, each.b)] for each in (value, plain)]
+    assert held[0] == held[1] and sys.getrefcount(copied(sound)) == sys.getrefcount(sound.copy())

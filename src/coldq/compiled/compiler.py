@@ -246,17 +246,26 @@ def boxed(typingctx, value):
 
 
 @intrinsic
-def pair_of(typingctx, one, other):
-    """No object, if one of the two is none: Python knows what went wrong, and drops the other."""
+def dropped(typingctx, given):
+    def codegen(context, builder, signature, args):
+        pyapi = context.get_python_api(builder)
+        pyapi.decref(builder.inttoptr(args[0], pyapi.pyobj))
+        return context.get_dummy_value()
+
+    return types.void(given), codegen
+
+
+@intrinsic
+def set_field(typingctx, given, name, value):
+    """As ``object.__setattr__`` does; where it fails, Python knows why."""
 
     def codegen(context, builder, signature, args):
         pyapi = context.get_python_api(builder)
-        kind = ir.FunctionType(pyapi.pyobj, [pyapi.cstring], var_arg=True)
-        build = pyapi._get_function(kind, "Py_BuildValue")
-        moved = context.insert_const_string(builder.module, "NN")
-        return builder.ptrtoint(builder.call(build, [moved, *args]), WORD)
+        kind = ir.FunctionType(ir.IntType(32), [WORD] * 3)
+        put = pyapi._get_function(kind, "PyObject_GenericSetAttr")
+        return builder.icmp_signed("==", builder.call(put, args), ir.Constant(ir.IntType(32), 0))
 
-    return types.intp(one, other), codegen
+    return types.boolean(given, name, value), codegen
 
 
 @intrinsic
@@ -305,7 +314,8 @@ SPECIALS = {
     "float_of": _number_of(types.float64, "PyFloat_AsDouble"),
     "integer_of": _number_of(types.int64, "PyLong_AsLongLong"),
     "boxed": boxed,
-    "pair_of": pair_of,
+    "dropped": dropped,
+    "set_field": set_field,
     "refused": refused,
     "release": release,
     "restore": restore,

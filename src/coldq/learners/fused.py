@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import empty, int64
 
-from coldq._values import Array, copy_quickly
+from coldq._values import Array, make_quickly
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
@@ -63,7 +63,7 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
         return None
     if len(_ready) >= MOST_SHAPES:
         _ready.clear()
-    copy_quickly()  # the arrays of feedbacks to come
+    make_quickly()  # the feedbacks to come
     _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
 
@@ -75,7 +75,7 @@ def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
         return None
     if len(_experts_ready) >= MOST_SHAPES:
         _experts_ready.clear()
-    copy_quickly()
+    make_quickly()
     size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
     made = experts_step(), code_of(affine_step), code_of(affine_steps), size
     _experts_ready[points, rows] = *made, e, n, p
