@@ -15,8 +15,8 @@ from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
-    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, MOST, NUMBERS, ROUNDS, WORK,
-    change, choose, violated,
+    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
+    WORK, change, choose, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
@@ -152,12 +152,17 @@ def sparse_working_set(
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5
-    for _ in range(2 * ROUNDS):
+    begun = 0
+    for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
         if wrong == 0:
             for k in range(n):
                 mu[k] = rows[MU, k]
             return 1
+        if count == 0:
+            begun = wrong
+        if count == LOOK and wrong > MOST and 2 * wrong > begun:
+            return 0  # rows that hardly touch each other: a set cannot hold those that decide
         m = choose(rows, n, p, ALL if wrong <= ALL else FIRST)
         if m < 0:
             return 0
