@@ -21,6 +21,7 @@ from coldq.solver.kernels.working_set import (
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
 LEAST = 20_000  # numbers that a round's step may have in any case
+ALONE = 2  # entries of a column: with fewer on average, rows hardly touch each other
 HEAD = ITS_SIZES + ITS_OPERANDS + NUMBERS + ITS_ROWS * MOST
 
 
@@ -152,6 +153,7 @@ def sparse_working_set(
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5
+    look = 0 if data.size < ALONE * p else LOOK
     begun = 0
     for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
@@ -161,8 +163,8 @@ def sparse_working_set(
             return 1
         if count == 0:
             begun = wrong
-        if count == LOOK and wrong > MOST and 2 * wrong > begun:
-            return 0  # rows that hardly touch each other: a set cannot hold those that decide
+        if count == look and wrong > MOST and 2 * wrong > begun:
+            return 0  # those put right did not help the others: more decide than a set can hold
         m = choose(rows, n, p, ALL if wrong <= ALL else FIRST)
         if m < 0:
             return 0
