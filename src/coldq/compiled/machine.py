@@ -122,7 +122,8 @@ def keep(address: int, owner: Any) -> Code:
 
 def code_in_numpy(place: int) -> int:
     """The address of a function of NumPy's C API, by its place there, the same in 1.x and 2.x."""
-    table = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    core = "core" if np.__version__.startswith("1.") else "_core"
+    table = import_module(f"numpy.{core}._multiarray_umath")._ARRAY_API
     kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     begin = kind(("PyCapsule_GetPointer", ctypes.pythonapi))(table, None)
     return (ctypes.c_size_t * (place + 1)).from_address(begin)[place]
