@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy import empty, ndarray, vdot
+from numpy import ndarray, vdot
 from numpy.typing import ArrayLike, NDArray
 
 from coldq.errors import InvalidInput
@@ -26,36 +26,44 @@ ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one threa
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
-def look(given: Any) -> Any:
-    """Whether this is as most arrays come: finite float64, whole and writable, hence to be copied.
+# What makes values: plain until make_quickly puts the same, compiled, in its place.
 
-    :func:`look_quickly` puts the same, compiled, in its place.
+
+def copied(given: Any) -> Any:
+    """A copy that nobody can write to of what is as most arrays come: finite float64, whole and
+    writable. None of anything else."""
+    if type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given):
+        own = given.copy()
+        own.setflags(write=False)
+        return own
+    return None
+
+
+def put(value: Any, *fields: Any) -> None:
+    """Set fields of a frozen value, each name followed by what it is.
+
+    Who asks for its ``__dict__`` instead makes all reading of the value slower.
     """
-    return (
-        type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given)
-    )
+    for name, given in zip(fields[::2], fields[1::2], strict=True):
+        object.__setattr__(value, name, given)
 
 
-def kept(rows: Any, levels: Any, A: Array, b: Array) -> Any:
-    """Whether both are so, a matrix and a vector with an entry for each of its rows; then they are
-    copied into A and b, new arrays of their shapes, which nobody can write to any more.
-
-    The same in less time, where arrays are looked at quickly.
-    """
-    if not (look(rows) and look(levels) and rows.ndim == 2 and rows.shape[:1] == levels.shape):
-        return False
-    A[...], b[...] = rows, levels
-    A.setflags(write=False)
-    b.setflags(write=False)
-    return True
+def kept(value: Any, of_rows: str, rows: Any, of_levels: str, levels: Any) -> Any:
+    """Whether rows and levels were as most arrays come, a matrix and a vector with an entry for
+    each of its rows; then their copies are fields of the value."""
+    A, b = copied(rows), copied(levels)
+    if A is None or b is None or A.ndim != 2 or A.shape[:1] != b.shape:
+        return None
+    put(value, of_rows, A, of_levels, b)
+    return 1.0
 
 
-def look_quickly() -> None:
-    """Look at arrays by a compiled function from now on: it is loaded by whoever decides."""
-    from coldq._look_kernel import look as compiled_look
+def make_quickly() -> None:
+    """Make values by compiled functions from now on: these are loaded by whoever decides."""
+    from coldq._value_kernels import ways_in
 
-    global look, kept
-    look = kept = compiled_look()
+    global copied, kept, put
+    copied, kept, put = ways_in()
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -68,10 +76,8 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    if finite and look(value) and value.ndim >= core:  # type: ignore[union-attr]
-        given = value.copy()  # type: ignore[union-attr]
-        given.setflags(False)
-        return given
+    if finite and (own := copied(value)) is not None and own.ndim >= core:
+        return own
     given = _taken(name, value, core)
     if finite and not all_finite(given):
         where = first_index(~np.isfinite(given))
@@ -95,15 +101,11 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
     return given
 
 
-def rows_and_levels(
-    names: tuple[str, str], rows: ArrayLike, levels: ArrayLike
-) -> tuple[Array, Array]:
-    """A matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked."""
-    if type(rows) is ndarray and type(levels) is ndarray:
-        A, b = empty(rows.shape), empty(levels.shape)
-        if kept(rows, levels, A, b):
-            return A, b
-    of_rows, of_levels = names
+def keep_rows(value: Any, of_rows: str, rows: ArrayLike, of_levels: str, levels: ArrayLike) -> None:
+    """Make a matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked, fields
+    of a frozen value; the names of both are those of its arguments, too."""
+    if kept(value, of_rows, rows, of_levels, levels):
+        return
     A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
     if A.shape[-2] != b.shape[-1]:
         raise InvalidInput(
@@ -112,7 +114,7 @@ def rows_and_levels(
         )
     if A.ndim > 2 or b.ndim > 1:
         joint_batch(**{of_rows: A.shape[:-2], of_levels: b.shape[:-1]})
-    return A, b
+    put(value, of_rows, A, of_levels, b)
 
 
 def is_writable(array: np.ndarray) -> bool:

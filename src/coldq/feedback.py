@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from coldq import _values as values
 from coldq._values import Array, real_array
 from coldq.constraints import Affine, Unconstrained
 from coldq.errors import InvalidInput
@@ -90,10 +91,7 @@ class Feedback:
             _require_methods("constraint", constraint, ("value", "jacobian"))
         if forecast is not None and not isinstance(forecast, Forecast):
             raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
-        own = self.__dict__  # half the time of object.__setattr__
-        own["loss"], own["constraint"], own["slot"], own["forecast"] = (
-            loss, constraint, slot, forecast,
-        )  # fmt: skip
+        values.put(self, "loss", loss, "constraint", constraint, "slot", slot, "forecast", forecast)
 
     @classmethod
     def from_arrays(
@@ -143,25 +141,22 @@ class Feedback:
         loss: Any
         if c is not None:
             loss = new(Linear)
-            loss.__dict__["c"] = c
+            values.put(loss, "c", c)
         elif H is not None:
             loss = new(LeastSquares)
-            own = loss.__dict__
-            own["H"], own["y"] = H, y
+            values.put(loss, "H", H, "y", y)
         elif P is not None:
             loss = new(Quadratic)
-            loss.__dict__.update(P=P, q=q, r=ZERO)
+            values.put(loss, "P", P, "q", q, "r", ZERO)
         else:
             loss = new(GradientAt)
-            loss.__dict__.update(x=x, slope=gradient, level=None)
+            values.put(loss, "x", x, "slope", gradient, "level", None)
         rows: Any = NO_ROWS
         if A is not None:
             rows = new(Affine)
-            own = rows.__dict__
-            own["A"], own["b"] = A, b
+            values.put(rows, "A", A, "b", b)
         made = new(cls)
-        own = made.__dict__
-        own["loss"], own["constraint"], own["slot"], own["forecast"] = loss, rows, slot, None
+        values.put(made, "loss", loss, "constraint", rows, "slot", slot, "forecast", None)
         return made
 
 

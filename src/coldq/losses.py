@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coldq import _values as values
 from coldq._user_functions import call_at
 from coldq._values import (
     Array,
@@ -20,10 +21,10 @@ from coldq._values import (
     first_index,
     flag,
     joint_batch,
+    keep_rows,
     point,
     real_array,
     real_points,
-    rows_and_levels,
 )
 from coldq.contractions import affine_value, dot, least_squares_gradient, matvec, vecmat
 from coldq.errors import InvalidInput, NotRevealed
@@ -47,7 +48,7 @@ class Linear(Value):
     c: Array
 
     def __init__(self, c: ArrayLike) -> None:
-        self.__dict__["c"] = real_array("c", c, 1)  # as _set does, in less time
+        values.put(self, "c", real_array("c", c, 1))
 
     @property
     def dim(self) -> int:
@@ -94,8 +95,7 @@ class LeastSquares(Value):
     y: Array
 
     def __init__(self, H: ArrayLike, y: ArrayLike) -> None:
-        own = self.__dict__
-        own["H"], own["y"] = rows_and_levels(("H", "y"), H, y)
+        keep_rows(self, "H", H, "y", y)
 
     @property
     def dim(self) -> int:
@@ -264,10 +264,9 @@ class GradientAt(Value):
     level: Array | None
 
     def __init__(self, x: ArrayLike, gradient: ArrayLike, value: ArrayLike | None = None) -> None:
-        own = self.__dict__
-        own["x"] = at = real_array("x", x, 1)
-        own["slope"] = slope = real_array("gradient", gradient, 1)
-        own["level"] = level = None if value is None else real_array("value", value, 0)
+        at, slope = real_array("x", x, 1), real_array("gradient", gradient, 1)
+        level = None if value is None else real_array("value", value, 0)
+        values.put(self, "x", at, "slope", slope, "level", level)
         if at.shape != slope.shape:
             raise InvalidInput(
                 f"gradient must have the shape of x, {at.shape}, but has {slope.shape}"

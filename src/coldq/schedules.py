@@ -12,6 +12,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import power
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, joint_batch, positive, real_array
@@ -46,7 +47,7 @@ class Power(Value):
             slots: Any = np.float64(t)  # type: ignore[arg-type]  # an array of what is one
         except (TypeError, ValueError):
             slots = real_array("t", t, 0)  # which says so
-        grown = np.sqrt(slots) if self._root else np.power(slots, self.exponent)
+        grown = np.sqrt(slots) if self._root else power(slots, self.exponent)
         return grown * self._factor
 
 
@@ -106,9 +107,11 @@ def value_at(parameter: Any, t: ArrayLike) -> Array:
 
 
 def number_at(parameter: Any, t: Any) -> Any:
-    """The same, in less time where a root of one whole number is asked for: its bits are known."""
-    if type(parameter) is Power and type(t) is int and parameter._root:
-        return sqrt(t) * parameter._factor
+    """The same, in less time where a power of one whole number is asked for: NumPy's, or a root,
+    whose bits are known."""
+    if type(parameter) is Power and type(t) is int:
+        grown: Any = sqrt(t) if parameter._root else power(float(t), parameter.exponent)
+        return grown * parameter._factor
     return value_at(parameter, t)
 
 

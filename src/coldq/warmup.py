@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from coldq._values import look_quickly
+from coldq._values import make_quickly
 from coldq.compiled import Kernel
 from coldq.compiled.kernel import no_collection
 
@@ -23,7 +23,7 @@ def warmup(*, everything: bool = True) -> None:
     >>> coldq.warmup()
     """
     build(kernels(everything))
-    look_quickly()
+    make_quickly()
 
 
 def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: None) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coldq
-from coldq import _values as values
-from coldq._look_kernel import look as compiled_look
+from coldq._value_kernels import ways_in
 from coldq._values import FLOAT, all_finite
 from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
@@ -271,46 +272,98 @@ def odd_things() -> list[Any]:
     ]  # fmt: skip
 
 
-def test_the_compiled_look_sees_what_numpy_sees() -> None:
-    look, things = compiled_look(), odd_things()
-
-    def as_most(a: Any) -> bool:
-        return (
-            type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
-            and bool(np.isfinite(a).all()) and all_finite(a)
-        )  # fmt: skip
-
-    assert [bool(look(thing)) for thing in things] == [as_most(thing) for thing in things]
-    assert sum(map(as_most, things)) == 6
+def as_most(a: Any) -> bool:
+    """Whether an array is as most come."""
+    return (
+        type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
+        and bool(np.isfinite(a).all()) and all_finite(a)
+    )  # fmt: skip
 
 
-def test_rows_and_levels_that_belong_together_are_kept() -> None:
+def assert_copy(own: Any, given: Any, before: bytes) -> None:
+    """Same numbers in memory of its own, which nobody can write to."""
+    assert (own.shape, own.dtype, own.tobytes()) == (given.shape, given.dtype, before)
+    assert type(own) is np.ndarray and own.flags.owndata and own.flags.c_contiguous
+    assert not np.shares_memory(own, given)
+    assert given.tobytes() == before and given.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        own[...] = 0.0
+
+
+def fresh(name: str) -> Any:
+    """A module as it is before anything was put in the place of its functions."""
+    spec: Any = find_spec(name)
+    spec.loader.exec_module(module := module_from_spec(spec))
+    return module
+
+
+PLAIN = [getattr(fresh("coldq._values"), name) for name in ("copied", "kept", "put")]
+COMPILED = ways_in()
+BOTH = pytest.mark.parametrize("copied, kept, put", [PLAIN, COMPILED], ids=["plain", "compiled"])
+
+
+@BOTH
+def test_arrays_as_most_come_are_copied(copied: Any, kept: Any, put: Any) -> None:
+    taken = 0
+    for thing in odd_things():
+        before = thing.tobytes() if isinstance(thing, np.ndarray) else b""
+        own = copied(thing)
+        assert (own is not None) == as_most(thing)
+        if own is not None:
+            taken += 1
+            assert_copy(own, thing, before)
+    assert taken == 6
+
+
+@BOTH
+def test_rows_and_levels_that_belong_together_are_kept(copied: Any, kept: Any, put: Any) -> None:
     sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
-    pairs = [
-        (a, b)
-        for a in (*odd_things(), sound)
-        for b in (*odd_things(), levels)
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-    ]
-    for kept in (values.kept, compiled_look()):
-        taken = 0
-        for rows, own in pairs:
-            A, b = np.empty(rows.shape), np.empty(own.shape)
-            before = (rows.tobytes(), own.tobytes())
-            if kept(rows, own, A, b):
+    things, taken = [*odd_things(), sound, levels], 0
+    for rows in things:
+        for own in things:
+            fits = as_most(rows) and as_most(own) and rows.ndim == 2 and own.shape == rows.shape[:1]
+            before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in (rows, own)]
+            value = object.__new__(coldq.Affine)
+            assert bool(kept(value, "A", rows, "b", own)) == fits
+            assert set(vars(value)) == ({"A", "b"} if fits else set())
+            if fits:
                 taken += 1
-                assert (A.tobytes(), b.tobytes()) == before == (rows.tobytes(), own.tobytes())
-                assert rows.flags.writeable and own.flags.writeable
-                for array in (A, b):
-                    with pytest.raises(ValueError, match="read-only"):
-                        array[...] = 0.0
-            else:
-                assert A.flags.writeable and b.flags.writeable
-        fits = [rows.shape == (3, 4) and own.shape == (3,) and own.flags.carray
-                and rows.flags.carray and rows.dtype == own.dtype == FLOAT
-                and type(rows) is type(own) is np.ndarray for rows, own in pairs]  # fmt: skip
-        assert taken == sum(fits) > 0
-    for wrong in ((np.empty((4, 3)), np.empty(3)), (np.empty((3, 4)), np.empty(4))):
-        assert not compiled_look()(sound, levels, *wrong)
-    with pytest.raises(TypeError):
-        compiled_look()(sound, levels)
+                assert_copy(value.A, rows, before[0])
+                assert_copy(value.b, own, before[1])
+    assert taken > 2
+
+
+@BOTH
+def test_fields_are_put_into_frozen_values(copied: Any, kept: Any, put: Any) -> None:
+    value, A = object.__new__(coldq.Affine), np.ones((1, 2))
+    put(value, "A", A, "b", "text")
+    assert (value.A is A, value.b) == (True, "text")
+    put(value, "b", None)
+    put(value)
+    assert vars(value) == {"A": A, "b": None}
+    with pytest.raises(AttributeError):
+        put(object(), "A", A)
+
+
+def test_compiled_ways_to_values_leave_nothing_behind() -> None:
+    copied, kept, put = COMPILED
+    sound, levels, value = RNG.normal(size=(3, 4)), RNG.normal(size=3), object.__new__(coldq.Affine)
+    for wrong, act in (((), copied), ((sound, levels), copied), ((sound, levels), kept),
+                       ((value, "A"), put), ((), put), ((object(), "A", sound, "b", levels), kept),
+                       ((value, 1, sound, "b", levels), kept)):  # fmt: skip
+        with pytest.raises((TypeError, AttributeError)):
+            act(*wrong)
+    given = sound, levels, value, "A", "b"
+    counts = [sys.getrefcount(thing) for thing in (*given, None)]
+    for _ in range(1000):
+        for wrong in (sound, levels, "text"):
+            copied(wrong)
+        kept(value, "A", sound, "b", levels)
+        kept(value, "A", levels, "b", sound)
+        put(value, "A", sound, "b", levels)
+    kept(value, "A", sound, "b", levels)
+    after = [sys.getrefcount(thing) for thing in (*given, None)]
+    assert np.abs(np.subtract(after, counts)).max() < 100
+    plain = coldq.Affine(np.zeros((0, 2)), np.zeros(0))
+    held = [[sys.getrefcount(a) for a in (each.A, each.b)] for each in (value, plain)]
+    assert held[0] == held[1] and sys.getrefcount(copied(sound)) == sys.getrefcount(sound.copy())

@@ -15,6 +15,7 @@ from coldq.solver.kernels import working_set
 from coldq.solver.large import residual, solve_sparse
 from coldq.solver.problem import AffineProblem, Divided
 from coldq.solver.sparse import SparseRows
+from coldq.step.affine import MUCH_SPARSE
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
@@ -105,6 +106,31 @@ def test_sparse_rows_of_every_kind_are_solved(N: int, p: int) -> None:
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
         seen[category] += 1
     assert len(seen) == len(CATEGORIES)
+
+
+@pytest.mark.parametrize("N", [60, 100, 300])
+def test_rows_that_share_no_coordinate_are_solved_as_each_alone(N: int) -> None:
+    # More of them than a working set holds leave it soon; which of them hold is no different then.
+    rng, each = np.random.default_rng(N), 6
+    p = N * each
+    parts, limits = rng.random((N, each)), rng.uniform(0.2, 2.0, N)
+    A = sparse.csr_array((parts.ravel(), np.arange(p), np.arange(0, p + 1, each)), (N, p))
+    center, gradient = rng.random(p), 2.0 * rng.normal(size=p)
+    assert N * p > MUCH_SPARSE
+    step = coldq.penalised_step(
+        center, gradient, 1.0, 2500.0, coldq.SparseAffine(A, limits), coldq.Box(0, 1, dim=p)
+    )
+    assert step.residual <= TOLERANCE
+    assert 0.2 * N < np.count_nonzero(step.multipliers) < N
+    for k in range(N):
+        own, row = (
+            slice(k * each, (k + 1) * each),
+            coldq.Affine(parts[k : k + 1], limits[k : k + 1]),
+        )
+        box = coldq.Box(0, 1, dim=each)
+        alone = coldq.penalised_step(center[own], gradient[own], 1.0, 2500.0, row, box)
+        np.testing.assert_allclose(step.x[own], alone.x, atol=1e-10)
+        np.testing.assert_allclose(step.multipliers[k], alone.multipliers[0], atol=1e-9)
 
 
 def test_a_coordinate_that_no_row_enters_is_clipped() -> None:

@@ -24,11 +24,14 @@ stack: Any = Special("stack")  # stack(): the address of memory that is the call
 float_of: Any = Special("float_of")  # float_of(object): its value, and whether it has one
 integer_of: Any = Special("integer_of")  # the same of whole numbers
 boxed: Any = Special("boxed")  # boxed(value): a new object of Python's
+dropped: Any = Special("dropped")  # dropped(object): as Python's del does
 refused: Any = Special("refused")  # refused(): raise a TypeError
 release: Any = Special("release")  # release(): let other threads run Python
 restore: Any = Special("restore")  # restore(state): and wait for them
 run_at: Any = Special("run_at")  # run_at(address, sizes, at): a batch kernel's code
+set_field: Any = Special("set_field")  # set_field(object, name, value): whether it was set
 call_at: Any = Special("call_at")  # call_at(address, table): that of a kernel for one call
+object_at: Any = Special("object_at")  # object_at(address, a, b, c, d): what C code returns
 
 # A card: the type of NumPy's arrays, the address of the kernel's code, how many operands and core
 # axes it has, which operand is the first output; then a line for each operand.

@@ -30,6 +30,7 @@ ENTRY = "coldq_kernel"
 WAY_IN = types.intp(types.intp, types.intp, types.intp)  # (self, arguments, count) to an object
 RUN = types.float64(types.intp, types.intp)  # (sizes, at) to a number
 CALL = types.intp(types.intp)  # table to an object
+FOUR = types.intp(types.intp, types.intp, types.intp, types.intp)  # to an object
 
 GATE = """
 declare i32 @"{inner}"(ptr, ptr, {kinds})
@@ -181,7 +182,9 @@ def _code_at(kind: Any, n: int) -> Any:
     whole = kind.return_type(types.intp, *kind.args)
     if n == 1:
         return intrinsic(lambda context, code, table: (whole, codegen))
-    return intrinsic(lambda context, code, sizes, at: (whole, codegen))
+    if n == 2:
+        return intrinsic(lambda context, code, sizes, at: (whole, codegen))
+    return intrinsic(lambda context, code, a, b, c, d: (whole, codegen))
 
 
 # Exact arithmetic
@@ -243,6 +246,29 @@ def boxed(typingctx, value):
 
 
 @intrinsic
+def dropped(typingctx, given):
+    def codegen(context, builder, signature, args):
+        pyapi = context.get_python_api(builder)
+        pyapi.decref(builder.inttoptr(args[0], pyapi.pyobj))
+        return context.get_dummy_value()
+
+    return types.void(given), codegen
+
+
+@intrinsic
+def set_field(typingctx, given, name, value):
+    """As ``object.__setattr__`` does; where it fails, Python knows why."""
+
+    def codegen(context, builder, signature, args):
+        pyapi = context.get_python_api(builder)
+        kind = ir.FunctionType(ir.IntType(32), [WORD] * 3)
+        put = pyapi._get_function(kind, "PyObject_GenericSetAttr")
+        return builder.icmp_signed("==", builder.call(put, args), ir.Constant(ir.IntType(32), 0))
+
+    return types.boolean(given, name, value), codegen
+
+
+@intrinsic
 def refused(typingctx):
     def codegen(context, builder, signature, args):
         pyapi = context.get_python_api(builder)
@@ -284,9 +310,12 @@ SPECIALS = {
     "stack": stack,
     "run_at": _code_at(RUN, 2),
     "call_at": _code_at(CALL, 1),
+    "object_at": _code_at(FOUR, 4),
     "float_of": _number_of(types.float64, "PyFloat_AsDouble"),
     "integer_of": _number_of(types.int64, "PyLong_AsLongLong"),
     "boxed": boxed,
+    "dropped": dropped,
+    "set_field": set_field,
     "refused": refused,
     "release": release,
     "restore": restore,

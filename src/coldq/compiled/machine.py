@@ -15,6 +15,7 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +118,15 @@ def keep(address: int, owner: Any) -> Code:
     """Code that stays in memory until the process ends."""
     _kept.append(owner)
     return Code(address, owner)
+
+
+def code_in_numpy(place: int) -> int:
+    """The address of a function of NumPy's C API, by its place there, the same in 1.x and 2.x."""
+    core = "core" if np.__version__.startswith("1.") else "_core"
+    table = import_module(f"numpy.{core}._multiarray_umath")._ARRAY_API
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    begin = kind(("PyCapsule_GetPointer", ctypes.pythonapi))(table, None)
+    return (ctypes.c_size_t * (place + 1)).from_address(begin)[place]
 
 
 def function(name: str, address: int, card: Any) -> Callable[..., Any]:

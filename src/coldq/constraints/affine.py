@@ -10,14 +10,15 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
+from coldq import _values as values
 from coldq._values import (
     Array,
     Value,
     first_index,
     joint_batch,
+    keep_rows,
     point,
     real_array,
-    rows_and_levels,
 )
 from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value, matvec
@@ -53,14 +54,13 @@ class Affine(Kind, Value):
             raise InvalidInput(
                 "A is sparse: coldq.SparseAffine takes it, coldq.Affine dense arrays"
             )
-        own = self.__dict__
-        own["A"], own["b"] = rows_and_levels(("A", "b"), A, b)
+        keep_rows(self, "A", A, "b", b)
 
     @classmethod
     def unchecked(cls, A: Array, b: Array) -> Affine:
         """Rows from arrays that are known to be sound: the step stacks some in every slot."""
         rows = object.__new__(cls)
-        rows.__dict__.update(A=A, b=b)
+        values.put(rows, "A", A, "b", b)
         return rows
 
     @classmethod

@@ -209,7 +209,7 @@ class RECOO(Learner):
 
     def _rule(self, t: Any) -> Rule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
-        alpha, gamma = number_at(self.alpha, t), self.gamma(t)
+        alpha, gamma = number_at(self.alpha, t), number_at(self.gamma, t)
         if self.reading == "drift":
             return alpha, gamma, 0.0, number_at(self.eta, t + 1), gamma, AFTER
         if type(t) is int and t == 1:  # Q_1 = 0

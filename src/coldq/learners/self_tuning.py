@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -226,7 +227,7 @@ class SelfTuning(Learner):
     ) -> SelfTuningState:
         """The rule for affine rows: two kernels, and the step between them."""
         self._require_rows(feedback, state.margin.shape)
-        ahead, t, x = self._ahead, state.t.astype(np.float64), state.x
+        ahead, t, x = self._ahead, np.float64(state.t), state.x
         lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
         if p != x.shape[-1]:
             self.values_of(state, feedback, state.margin.shape)  # says what is wrong
@@ -251,7 +252,7 @@ class SelfTuning(Learner):
         )  # fmt: skip
         fill_batch(before_rows(), given, BEFORE, found, lead, past.shape[-1] * past.shape[-2])
         step = solve(
-            state.points, directions, alphas, np.full(n, WEIGHT),
+            state.points, directions, alphas, _weights(n),
             Affine.unchecked(rows[..., None, :, :], limits[..., None, :]), self.domain,
         )  # fmt: skip
         x_new, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
@@ -367,3 +368,11 @@ class SelfTuning(Learner):
             raise InvalidInput("points must lie in the domain")
         if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():
             raise InvalidInput("weights, hedge and losses must not be negative")
+
+
+@cache
+def _weights(n: int) -> Array:
+    """What n rows weigh in the step."""
+    weights = np.full(n, WEIGHT)
+    weights.flags.writeable = False
+    return weights

@@ -208,28 +208,30 @@ class State:
 
 @cache
 def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
-    """What makes a maker's states from their arrays, in half the time of a frozen constructor.
+    """What makes a maker's states from their arrays, in a third of a frozen constructor's time.
 
-    As that one is, it is written out for the fields there are, and sets their slots itself.
+    As that one is, it is written out for the fields there are. They are set while the state is
+    still of a class that is not frozen.
     """
     names = [*kind.names(), "made_by"]
     slots = [getattr(kind, name, None) for name in names]
     plain = kind.__post_init__ is State.__post_init__
     if not plain or not all(isinstance(slot, MemberDescriptorType) for slot in slots):
         return lambda maker: partial(kind, made_by=maker)
-    arrays = ", ".join(names[:-1])
-    sets = "; ".join(f"set_{name}(state, {name})" for name in names)
+    open_to_changes = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    unfinished = type(kind.__name__, (kind,), {"__slots__": (), **open_to_changes})
+    sets = "; ".join(f"state.{name} = {name}" for name in names)
     code = (
         "def of(made_by):\n"
-        f" def build({arrays}):\n"
-        "  state = new(kind)\n"
+        f" def build({', '.join(names[:-1])}):\n"
+        "  state = new(unfinished)\n"
         f"  {sets}\n"
+        "  state.__class__ = kind\n"
         "  x.setflags(False)\n"
         "  return state\n"
         " return build\n"
     )
-    known = {f"set_{name}": getattr(kind, name).__set__ for name in names}
-    known |= {"new": object.__new__, "kind": kind}
+    known: dict[str, Any] = {"new": object.__new__, "unfinished": unfinished, "kind": kind}
     exec(code, known)
     return known["of"]
 

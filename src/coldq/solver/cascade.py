@@ -291,12 +291,11 @@ def solve_by_passes(one: AffineProblem) -> Step:
     problem, double = one.divided(), 2.0 * float(one.alpha)
     if not np.isfinite(problem.y).all():
         return Step(problem.y, np.zeros_like(one.b), np.nan)
-    x, mu = solve(problem, from_inside=not problem.sparse and one.A.size <= MUCH_DATA)
+    x, mu, found = solve(problem, from_inside=not problem.sparse and one.A.size <= MUCH_DATA)
     multipliers = np.where(
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )
     multipliers = np.minimum(np.maximum(multipliers, one.floor), one.weights)
-    found = residual(problem, x, mu)
     if not found <= TOLERANCE:
         found = np.inf if np.isnan(found) else found
         for x_slow, slow in slow_answers(as_dense(one), multipliers):

@@ -64,26 +64,30 @@ START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits
 Maximiser = Callable[[Array, Array, Array, Array], Array]
 
 
-def solve(problem: Divided, from_inside: bool) -> tuple[Array, Array]:
-    """x and mu of an instance, in units in which x is not far smaller than 1; `from_inside` first,
-    if so."""
+def solve(problem: Divided, from_inside: bool) -> tuple[Array, Array, float]:
+    """x and mu of an instance, and their residual, in units in which x is not far smaller than 1;
+    `from_inside` first, if so."""
     x = problem.clip(problem.y)
-    mu, unit = np.zeros_like(problem.b), np.inf
+    mu, unit, found = np.zeros_like(problem.b), np.inf, np.inf
     while (smaller := unit_of(problem, x)) < unit:
         unit = smaller
         scaled = problem.in_units(unit)
         answer = solve_at_once(scaled) if from_inside else None
         x, mu = answer or (solve_sparse(scaled) if problem.sparse else solve_one(scaled))
         x, mu = unit * x, unit * mu
-        if residual(problem, x, mu) <= TOLERANCE:
+        found = residual(problem, x, mu)
+        if found <= TOLERANCE:
             break
-    return x, mu
+    return x, mu, found
 
 
 def unit_of(problem: Divided, x: Array) -> float:
     """1, or about the size of x where that is so small that floors of 1 would hide it."""
+    size = np.abs(x).max(initial=0.0)
+    if size >= X_FLOOR:
+        return 1.0
     reach = np.minimum(np.abs(problem.y), np.maximum(-problem.lower, problem.upper))
-    size = max(np.abs(x).max(initial=0.0), X_FLOOR * np.abs(reach).max(initial=0.0))
+    size = max(size, X_FLOOR * np.abs(reach).max(initial=0.0))
     return 1.0 if not 0.0 < size < X_FLOOR else float(2.0 ** np.floor(np.log2(size)))
 
 
@@ -96,12 +100,17 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
     if entered.size < problem.y.size:
         y, lower, upper = (a[entered] for a in (problem.y, problem.lower, problem.upper))
         x = problem.clip(problem.y)
-        x[entered], mu = solve_sparse(
+        x[entered], mu = solve_entered(
             Divided(y, A, problem.b, problem.lo, problem.hi, lower, upper)
         )
         return x, mu
-    (n, p), entries = A.shape, A.parts[0].size
-    x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
+    return solve_entered(problem)
+
+
+def solve_entered(problem: Divided) -> tuple[Array, Array]:
+    """The same where every coordinate is entered."""
+    A, (n, p) = problem.A, problem.A.shape
+    x, mu, places, entries = np.empty(p), np.empty(n), np.full(p, -1), A.parts[0].size
     memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
     rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
     found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code)

@@ -92,7 +92,7 @@ def advance(z, w, t, lower, upper, x, free):
     for i in range(z.size):
         z[i] -= t * w[i]
         x[i] = min(max(z[i], lower[i]), upper[i])
-        free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
+        free[i] = 1.0 if (lower[i] < z[i]) & (z[i] < upper[i]) else 0.0  # no guess to miss
         total += x[i] * x[i]
     return math.sqrt(total)
 

@@ -15,12 +15,13 @@ from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
-    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, MOST, NUMBERS, ROUNDS, WORK,
-    change, choose, violated,
+    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
+    WORK, change, choose, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
 LEAST = 20_000  # numbers that a round's step may have in any case
+ALONE = 2  # entries of a column: with fewer on average, rows hardly touch each other
 HEAD = ITS_SIZES + ITS_OPERANDS + NUMBERS + ITS_ROWS * MOST
 
 
@@ -152,12 +153,18 @@ def sparse_working_set(
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5
-    for _ in range(2 * ROUNDS):
+    look = 0 if data.size < ALONE * p else LOOK
+    begun = 0
+    for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
         if wrong == 0:
             for k in range(n):
                 mu[k] = rows[MU, k]
             return 1
+        if count == 0:
+            begun = wrong
+        if count == look and wrong > MOST and 2 * wrong > begun:
+            return 0  # those put right did not help the others: more decide than a set can hold
         m = choose(rows, n, p, ALL if wrong <= ALL else FIRST)
         if m < 0:
             return 0
