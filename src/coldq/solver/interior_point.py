@@ -97,9 +97,13 @@ def beside_blocks(
     if math.isnan(unit):
         return
     size = max(inside.inside_size(n, p, k, start.size), STACK + 1)  # less would be the kernel's own
-    approach, memory = inside.approach(), scratch(size)
-    given, soft = (A, limits, length, first, place, rows, columns), SOFT * unit
-    for _ in clear(lambda t, steps: approach(*given, t, soft, steps, memory), rows, columns):
+    approach, soft = inside.approach(), SOFT * unit
+    given = A, limits, length, first, place, rows, columns
+
+    def walk(target: float, steps: int) -> float:
+        return approach(*given, target, soft, steps, scratch(size))
+
+    for _ in clear(walk, rows, columns):
         found = np.empty(n)
         kernels.snap()(rows, length, floor, weights, unit, double, found)
         yield found

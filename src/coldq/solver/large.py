@@ -29,7 +29,7 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
+from coldq.solver.constants import REGULARISATION, X_FLOOR
 from coldq.solver.interior_point import curvature, from_inside
 from coldq.solver.kernels.affine import affine_step, dual_search
 from coldq.solver.kernels.by_address import code_of
@@ -40,6 +40,7 @@ from coldq.solver.kernels.large import (
     envelope,
     envelope_search,
     how_far,
+    mark_wrong,
     move,
     reduced,
     sparse_residual,
@@ -134,7 +135,7 @@ def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
     length = np.sqrt(np.where(fixed, 1.0, norms))
     chosen = np.zeros(n, bool)
     while True:
-        wrong = wrong_rows(problem, length, x, g, mu) & ~(chosen | fixed)
+        wrong = wrong_rows(problem, norms, x, mu, g) & ~(chosen | fixed)
         added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
@@ -187,7 +188,7 @@ def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]
             return None
     except DoesNotEnd:
         return None
-    wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
+    wrong = wrong_rows(problem, norms, x, mu, problem.A @ x - problem.b)
     return None if wrong.any() else (x, mu)
 
 
@@ -200,11 +201,11 @@ def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Arra
     return solve(problem, norms, mu)
 
 
-def wrong_rows(problem: Divided, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+def wrong_rows(problem: Divided, norms: Array, x: Array, mu: Array, g: Array) -> np.ndarray:
     """Where a multiplier has room to go where g pushes it."""
-    # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
-    tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
-    return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
+    wrong, far = np.empty(mu.size, np.int64), float(np.linalg.norm(x))
+    mark_wrong()(mu, problem.lo, problem.hi, g, problem.b, norms, far, wrong)
+    return wrong.astype(bool)
 
 
 def residual(problem: Divided, x: Array, mu: Array) -> float:
@@ -388,7 +389,7 @@ def multipliers_method(
         if worst <= SETTLED:
             break
         if worst <= rough:
-            answer = finish(problem, norms, mu, most=y.size)
+            answer = finish(problem, norms, mu.copy(), most=y.size)
             if answer is not None:
                 return answer
             rough = ROUGH * worst
@@ -399,8 +400,11 @@ def multipliers_method(
 
 
 def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
-    """Newton's method for the rows between their bounds at mu; None if not these decide."""
-    A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
+    """Newton's method for the rows between their bounds at mu; None if not these decide.
+
+    The multipliers given become the answer's.
+    """
+    A, b, chosen = problem.A, problem.b, (problem.lo < mu) & (mu < problem.hi)
     for _ in range(4):
         if chosen.sum() > most:
             return None
@@ -409,7 +413,9 @@ def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array,
             x, mu[chosen], _ = run_on_box(part, mu[chosen])
         else:
             x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
-        wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
+        g = A @ x
+        g -= b
+        wrong = wrong_rows(problem, norms, x, mu, g)
         if not wrong.any():
             return (x, mu) if residual(problem, x, mu) <= SETTLED else None
         if (wrong & chosen).any():

@@ -12,7 +12,7 @@ from coldq.solver.constants import X_FLOOR
 from coldq.solver.kernels.affine import UNSETTLED
 from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
+    CHOSEN, COLUMNS, FIRST_LINES, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
     ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, MOST, NUMBERS, ROUNDS, WORK,
@@ -26,7 +26,7 @@ HEAD = ITS_SIZES + ITS_OPERANDS + NUMBERS + ITS_ROWS * MOST
 
 def sparse_working_size(n: int, p: int, entries: int) -> int:
     """How many numbers a step may work in: about as many as it is given."""
-    return HEAD + HESSIAN * n + p + 2 * entries + LEAST
+    return HEAD + FIRST_LINES * n + p + 2 * entries + LEAST
 
 
 @compiled
@@ -144,11 +144,11 @@ def sparse_working_set(
     half_at = at + 8 * (ITS_SIZES + ITS_OPERANDS)
     its_rows_at = half_at + 8 * NUMBERS
     rows_at = its_rows_at + 8 * ITS_ROWS * MOST
-    z_at = rows_at + 8 * HESSIAN * n
+    z_at = rows_at + 8 * FIRST_LINES * n
     its_columns_at = z_at + 8 * p
-    room = memory.size - HEAD - HESSIAN * n - p
+    room = memory.size - HEAD - FIRST_LINES * n - p
     numbers, its_rows = vector(half_at, NUMBERS), matrix(its_rows_at, ITS_ROWS, MOST)
-    rows, z = matrix(rows_at, HESSIAN, n), vector(z_at, p)
+    rows, z = matrix(rows_at, FIRST_LINES, n), vector(z_at, p)
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5

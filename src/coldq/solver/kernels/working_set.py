@@ -15,7 +15,7 @@ from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TO
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
+    CHOSEN, COLUMNS, FIRST_LINES, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
     affine_residual, give_multipliers, judged, memory_of, set_row_values,
 )  # fmt: skip
 
@@ -32,10 +32,16 @@ ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
 
 
+@inlined
+def most_of(n, p):
+    """How many rows a set may have, of which no more than p + 3 are between their bounds."""
+    return min(min(n, MOST), p + 3 + max(p + 3, ALL))
+
+
 def working_size(n: int, p: int) -> int:
     """How many numbers an instance needs to work in."""
-    m = min(n, MOST)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    m = most_of(n, p)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
     return own + ITS_ROWS * m + m * p + COLUMNS * p + (HESSIAN + 2 * m) * m
 
 
@@ -205,8 +211,8 @@ def working_set_step(sizes, at):
     NaN where a working set gets too large, or anything else goes wrong.
     """
     p, n, s = sizes[0], sizes[1], sizes[2]
-    most = min(n, MOST)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    most = most_of(n, p)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
     rest = COLUMNS * p + (HESSIAN + 2 * most) * most
     memory = memory_of(at[12], s, at[16], own + ITS_ROWS * most + most * p + rest)
     if memory == 0:
@@ -216,7 +222,7 @@ def working_set_step(sizes, at):
     columns_at = half_at + 8 * NUMBERS
     its_columns_at = columns_at + 8 * COLUMNS * p
     rows_at = its_columns_at + 8 * ITS_COLUMNS * p
-    its_rows_at = rows_at + 8 * HESSIAN * n
+    its_rows_at = rows_at + 8 * FIRST_LINES * n
     its_A_at = its_rows_at + 8 * ITS_ROWS * most
 
     center, gradient = vector(at[0], p), vector(at[1], p)
@@ -224,7 +230,7 @@ def working_set_step(sizes, at):
     A, b = matrix(at[6], n, p), vector(at[7], n)
     lower, upper, rounds = vector(at[8], p), vector(at[9], p), vector(at[10], 1)[0]
     x, multipliers = vector(at[13], p), vector(at[14], n)
-    columns, rows = matrix(columns_at, COLUMNS, p), matrix(rows_at, HESSIAN, n)
+    columns, rows = matrix(columns_at, COLUMNS, p), matrix(rows_at, FIRST_LINES, n)
     its_columns = matrix(its_columns_at, ITS_COLUMNS, p)
     its_rows, its_A = matrix(its_rows_at, ITS_ROWS, most), matrix(its_A_at, most, p)
 
