@@ -83,8 +83,11 @@ def solve(problem: Divided, from_inside: bool) -> tuple[Array, Array]:
 
 def unit_of(problem: Divided, x: Array) -> float:
     """1, or about the size of x where that is so small that floors of 1 would hide it."""
+    size = np.abs(x).max(initial=0.0)
+    if size >= X_FLOOR:
+        return 1.0
     reach = np.minimum(np.abs(problem.y), np.maximum(-problem.lower, problem.upper))
-    size = max(np.abs(x).max(initial=0.0), X_FLOOR * np.abs(reach).max(initial=0.0))
+    size = max(size, X_FLOOR * np.abs(reach).max(initial=0.0))
     return 1.0 if not 0.0 < size < X_FLOOR else float(2.0 ** np.floor(np.log2(size)))
 
 
@@ -96,22 +99,28 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
     entered, A = problem.A.without_empty_columns()
     if entered.size < problem.y.size:
         y, lower, upper = (a[entered] for a in (problem.y, problem.lower, problem.upper))
+        inner, mu = solve_sparse(Divided(y, A, *problem[2:5], lower, upper))
         x = problem.clip(problem.y)
-        x[entered], mu = solve_sparse(
-            Divided(y, A, problem.b, problem.lo, problem.hi, lower, upper)
-        )
+        x[entered] = inner
         return x, mu
+    (n, p), answer = A.shape, few_at_a_time(problem)
+    if answer is not None:
+        return answer
+    x, mu = solve_one(problem, at_once=2 * n <= p)
+    if 2 * n <= p and not residual(problem, x, mu) <= TOLERANCE:
+        x, mu = solve_one(problem, at_once=False)
+    return x, mu
+
+
+def few_at_a_time(problem: Divided) -> tuple[Array, Array] | None:
+    """x and mu of sparse rows of which few hold x back; None if they are not found."""
+    A = problem.A
     (n, p), entries = A.shape, A.parts[0].size
     x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
     memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
     rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
     found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code)
-    if found and residual(problem, x, mu) <= SETTLED:
-        return x, mu
-    x, mu = solve_one(problem, at_once=2 * n <= p)
-    if 2 * n <= p and not residual(problem, x, mu) <= TOLERANCE:
-        x, mu = solve_one(problem, at_once=False)
-    return x, mu
+    return (x, mu) if found and residual(problem, x, mu) <= SETTLED else None
 
 
 def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
@@ -244,15 +253,19 @@ def newton_in_rows(
         if count == 0:
             break
         moving, (gain, down, up) = places[:count], rooms[:, :count]
-        H, combination = products(A, turned, moving, free)
-        if k < FLAT_STEPS and (H.ravel()[:: count + 1] <= FLAT * norms[moving]).any():
+        parts, combination = products(A, turned, moving, free)
+        if k < FLAT_STEPS and any(
+            (diagonal(H) <= FLAT * norms[moving[own]]).any() for own, H in parts
+        ):
             # Of a row without free coordinates the piece does not say how far to go. At first, the
             # coordinates that the rows push off their bounds are counted in.
             push = combination(gain)
             leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
-            H, combination = products(A, turned, moving, leaving.astype(float))
-        H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
-        d = maximise(H, gain, down, up)
+            parts, combination = products(A, turned, moving, leaving.astype(float))
+        d = np.empty(count)
+        for own, H in parts:
+            diagonal(H)[:] += REGULARISATION * norms[moving[own]]
+            d[own] = maximise(H, gain[own], down[own], up[own])
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -274,15 +287,25 @@ def row_norms(problem: Divided) -> Array:
     return np.einsum("ni,ni,i->n", A, A, can_move)
 
 
+Parts = list[tuple[Any, Array]]  # of a matrix: which lines, and what these have in common
+
+
+def diagonal(H: Array) -> Array:
+    return H.ravel()[:: H.shape[0] + 1]
+
+
 def products(
     A: Any, turned: Any, moving: np.ndarray, free: Array
-) -> tuple[Array, Callable[[Array], Array]]:
-    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move."""
+) -> tuple[Parts, Callable[[Array], Array]]:
+    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move.
+
+    Sparse rows that share no free coordinate, and have no rows between them that do, are apart.
+    """
     n = A.shape[0]
     if isinstance(A, np.ndarray):
         rows = A if moving.size == n else A[moving]
         inside = rows if free.all() else rows[:, free > 0.0]
-        return inside @ inside.T, lambda d: d @ rows
+        return [(slice(None), inside @ inside.T)], lambda d: d @ rows
 
     place = np.full(n, -1)
     place[moving] = np.arange(moving.size)
@@ -292,7 +315,15 @@ def products(
         whole[moving] = d
         return whole @ A
 
-    return turned.squares(place, moving.size, free), combination
+    parts = turned.apart(place, moving.size, free)
+    if len(parts) == 1:
+        return [(slice(None), turned.squares(place, moving.size, free))], combination
+    found = Parts()
+    for own in parts:
+        place[:] = -1
+        place[moving[own]] = np.arange(own.size)
+        found.append((own, turned.squares(place, own.size, free)))
+    return found, combination
 
 
 def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
@@ -357,11 +388,14 @@ def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
 
 
 def solve_definite(H: Array, right: Array) -> Array:
-    """``H^-1 right``; H is positive definite but for rounding."""
-    _, answer, info = dposv(H.T, right, lower=1)  # symmetric, and in Fortran's order
+    """``H^-1 right``; H is positive definite but for rounding. It is overwritten."""
+    own = diagonal(H).copy()
+    _, answer, info = dposv(H.T, right, lower=1, overwrite_a=1)  # symmetric, in Fortran's order
     if info == 0:
         return answer
-    H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
+    H = np.tril(H, -1)  # as it was
+    H += H.T
+    diagonal(H)[:] = own + (1e-9 * own + 1e-300)
     return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
