@@ -42,8 +42,6 @@ from coldq.solver.threads import scratch
 
 STEPS = 40
 SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
-# All coordinates as one block, whose sum may be anything.
-ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
 # Of the first gap: where what decides may be known.
 CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
 
@@ -58,6 +56,8 @@ def from_inside(
     """
     y, A, b, lo, hi, lower, upper = problem
     if isinstance(A, np.ndarray):
+        from coldq.solver.simplices import ONE_BOX
+
         given = y, zeros_of(y.size), 1.0, lo, hi, A, b, lower, upper
         yield from beside_blocks(*given, ONE_BOX, near)
         return

@@ -35,6 +35,8 @@ NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
+# All coordinates as one block, whose sum may be anything.
+ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
 
 
 class Blocks(NamedTuple):
@@ -171,8 +173,6 @@ def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
 
 def run_on_box(problem: Divided, mu: Array) -> Step:
     """The kernel on dense rows in a box, from multipliers that are near."""
-    from coldq.solver.interior_point import ONE_BOX
-
     y, A, b, lo, hi, lower, upper = (np.ascontiguousarray(part) for part in problem)
     given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
     return run_blocks(BlockProblem._make(given))
@@ -227,15 +227,24 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     return again if again.residual < best.residual else best
 
 
-def solve_in_one_block(one: AffineProblem) -> Step:
-    """Dense rows that clash on a box, which is one block whose sum may be anything."""
-    from coldq.solver.interior_point import ONE_BOX
-
+def in_one_block(one: AffineProblem) -> BlockProblem:
+    """Dense rows on a box, which is one block whose sum may be anything."""
     center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
     given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
-    block = BlockProblem._make((*given, lower, upper, *ONE_BOX))
+    return new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
+
+
+def solve_in_one_block(one: AffineProblem) -> Step:
+    """Such rows where they clash."""
     with np.errstate(all="ignore"):
-        return best_of_guesses(block, Step(center, zeros_of(b.size), np.inf))
+        return best_of_guesses(in_one_block(one), Step(one.center, zeros_of(one.b.size), np.inf))
+
+
+def take_at_once(one: AffineProblem, found: Step) -> Step:
+    """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
+    found."""
+    again = run_blocks(in_one_block(one), STEPS)
+    return again if again[2] <= TOLERANCE else found
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:

@@ -26,7 +26,9 @@ ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs
 SYSTEMS = 8  # that a round solves, about
 WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
 LOOK = 2  # rounds, after which few rows are wrong that can all be met
+SOON, SOME = 1, 8  # the same, and how many are no longer few, where all may be taken at once
 MANY = 600  # rows where others take all at once in few coordinates, too
+FEWER = 300  # rows that may be as many as coordinates
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -114,15 +116,24 @@ def violated(rows, n):
 
 
 @inlined
-def clash(rows, n, p, wrong):
-    """Whether so many rows are still wrong that most are likely to matter: they are told at once,
-    where there is a way from inside."""
+def fit_at_once(n, p):
+    """Whether n rows that all matter leave coordinates free, so that systems of all are definite:
+    then the kernel for blocks takes them at once."""
+    return n <= min(p, FEWER) or 6 * n <= 5 * p
+
+
+@inlined
+def clash(rows, n, p, first, wrong, count):
+    """Whether so many rows are still wrong, of those that were at `first`, that most are likely to
+    matter: they are told at once, where there is another way."""
     soft = 0.0
     for k in range(n):
         soft += rows[SOFT, k]
     large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
-    some = wrong > max(p // 4, ALL) and 4 * wrong > n
-    return soft == 0.0 and large and n * p <= MUCH_DATA and some
+    some = count == LOOK and large and n * p <= MUCH_DATA and wrong > max(p // 4, ALL)
+    if fit_at_once(n, p):
+        some = SOON <= count and count <= LOOK and wrong > SOME and 2 * wrong > first
+    return soft == 0.0 and some and 4 * wrong > n
 
 
 @compiled
@@ -247,6 +258,7 @@ def working_set_step(sizes, at):
     refreshed = 0
     off = math.nan
     spent = 0
+    first = 0
     for count in range(ROUNDS + CHEAP // (n * p)):
         if count >= ROUNDS and spent > CHEAP:
             return told(at, math.nan)
@@ -256,7 +268,8 @@ def working_set_step(sizes, at):
             if off <= REFRESH_ABOVE or refreshed == 2:
                 break
             refreshed += 1  # ``y - A'mu`` will be formed afresh
-        if count == LOOK and clash(rows, n, p, wrong):
+        first = wrong if count == 0 else first
+        if clash(rows, n, p, first, wrong, count):
             return told(at, math.nan)
         m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
