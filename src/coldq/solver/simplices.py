@@ -26,7 +26,7 @@ from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
-FEWER_STEPS = np.array(24.0)  # from a guess, or where sparse rows outnumber coordinates
+FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 STEPS_OF_ROWS = 600  # the same of dense rows, times their number
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
@@ -243,7 +243,7 @@ def solve_in_one_block(one: AffineProblem) -> Step:
 def take_at_once(one: AffineProblem, found: Step) -> Step:
     """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
     found."""
-    again = run_blocks(in_one_block(one), STEPS)
+    again = run_blocks(in_one_block(one), FEWER_STEPS)
     return again if again[2] <= TOLERANCE else found
 
 
