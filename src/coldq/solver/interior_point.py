@@ -37,7 +37,7 @@ from coldq.solver.kernels.interior_point import (
     X,
     Y,
 )
-from coldq.solver.problem import Divided, zeros_of
+from coldq.solver.problem import ONE_BOX, Divided, zeros_of
 from coldq.solver.threads import scratch
 
 STEPS = 40
@@ -56,8 +56,6 @@ def from_inside(
     """
     y, A, b, lo, hi, lower, upper = problem
     if isinstance(A, np.ndarray):
-        from coldq.solver.simplices import ONE_BOX
-
         given = y, zeros_of(y.size), 1.0, lo, hi, A, b, lower, upper
         yield from beside_blocks(*given, ONE_BOX, near)
         return

@@ -21,7 +21,7 @@ from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.simplices import scratch_size, simplices_step
-from coldq.solver.problem import HALF, AffineProblem, Divided, DoNotFit, members, zeros_of
+from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
@@ -35,8 +35,6 @@ NEAR = 1e-5  # the residual of an answer on the right piece
 MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
-# All coordinates as one block, whose sum may be anything.
-ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
 
 
 class Blocks(NamedTuple):
