@@ -2,7 +2,8 @@
 
 The same dual as the compiled kernel's, for one instance at a time, so that a batch gives the bits
 of one by one. What is done with the matrix are whole passes over it (``A x``, ``A'd``) and, for
-the rows that move and the coordinates that are free, one product ``A_CF A_CF'``.
+the rows that move and the coordinates that are free, one product ``A_CF A_CF'``, of sparse rows in
+parts that have nothing in common.
 
 With fewer rows than coordinates the quadratic piece is maximised over the rows, as in the kernel.
 With more rows than coordinates that piece is singular and as large as N by N; then the method of
@@ -49,12 +50,13 @@ from coldq.solver.kernels.large import (
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
 from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
 from coldq.solver.problem import Divided
-from coldq.solver.simplices import run_on_box
+from coldq.solver.simplices import FEWER_STEPS, run_on_box
 
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
+MOST_AT_ONCE = 600  # sparse rows that all matter, for the compiled kernel
 COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
@@ -103,7 +105,12 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
         x = problem.clip(problem.y)
         x[entered] = inner
         return x, mu
-    (n, p), answer = A.shape, few_at_a_time(problem)
+    n, p = A.shape
+    at_once = n <= MOST_AT_ONCE and 2 * n <= p
+    answer = few_at_a_time(problem, at_once)
+    if answer is None and at_once:
+        x, mu, _ = run_on_box(problem, np.zeros(n), FEWER_STEPS)
+        answer = (x, mu) if residual(problem, x, mu) <= SETTLED else None
     if answer is not None:
         return answer
     x, mu = solve_one(problem, at_once=2 * n <= p)
@@ -112,14 +119,15 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
     return x, mu
 
 
-def few_at_a_time(problem: Divided) -> tuple[Array, Array] | None:
-    """x and mu of sparse rows of which few hold x back; None if they are not found."""
+def few_at_a_time(problem: Divided, at_once: bool) -> tuple[Array, Array] | None:
+    """x and mu of sparse rows of which few hold x back; None if they are not found, the sooner if
+    all may be taken `at_once`."""
     A = problem.A
     (n, p), entries = A.shape, A.parts[0].size
     x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
     memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
     rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
-    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code)
+    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code, at_once)
     return (x, mu) if found and residual(problem, x, mu) <= SETTLED else None
 
 

@@ -169,11 +169,13 @@ def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
 
 
-def run_on_box(problem: Divided, mu: Array) -> Step:
-    """The kernel on dense rows in a box, from multipliers that are near."""
-    y, A, b, lo, hi, lower, upper = (np.ascontiguousarray(part) for part in problem)
+def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
+    """The kernel on rows in a box, from multipliers that are near, or zeros."""
+    A = problem.A if problem.sparse else np.ascontiguousarray(problem.A)
+    arrays = problem.y, problem.b, *problem[3:]
+    y, b, lo, hi, lower, upper = (np.ascontiguousarray(array) for array in arrays)
     given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
-    return run_blocks(BlockProblem._make(given))
+    return run_blocks(BlockProblem._make(given), steps)
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:

@@ -16,7 +16,7 @@ from coldq.solver.kernels.piece import (
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
     ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, MOST, NUMBERS, ROUNDS, WORK,
-    change, choose, violated,
+    change, choose, clash, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
@@ -130,13 +130,14 @@ def take_back(data, indices, indptr, rows, m, places, its, its_rows, x, z):
                 places[i] = -1
 
 
-@kernel("VIIVVVVVVVVVIV")
+@kernel("VIIVVVVVVVVVIVi")
 def sparse_working_set(
-    data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, memory, places, code
+    data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, memory, places, code, at_once
 ):  # fmt: skip
     """Set x and mu of a problem divided by 2 alpha; whether these should be the answer.
 
-    `places` comes as -1 for every coordinate; `code` is the address of the affine step's.
+    `places` comes as -1 for every coordinate; `code` is the address of the affine step's. If rows
+    may be taken `at_once`, it is told soon that most of them matter.
     """
     n, p = b.size, y.size
     at = address_of(memory, 0)
@@ -152,8 +153,12 @@ def sparse_working_set(
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5
-    for _ in range(2 * ROUNDS):
+    first = 0
+    for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
+        first = wrong if count == 0 else first
+        if at_once and clash(rows, n, p, first, wrong, count):
+            return 0
         if wrong == 0:
             for k in range(n):
                 mu[k] = rows[MU, k]
