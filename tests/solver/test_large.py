@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 import coldq
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large, solve_large, solve_large_one
-from coldq.solver.large import multipliers_method, row_norms
+from coldq.solver.large import multipliers_method, row_norms, solve_definite
 from coldq.solver.large import residual as large_residual
 from coldq.solver.problem import Divided
 from coldq.solver.sparse import SparseRows
+from coldq.step import solve
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
 
@@ -94,6 +98,50 @@ def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
     place = np.array([-1, 0, 1, -1, 2, 3, -1])
     some = A[place >= 0]
     np.testing.assert_allclose(thin.T.squares(place, 4, weight), some @ np.diag(weight) @ some.T)
+
+
+def test_rows_that_share_no_free_coordinate_are_apart() -> None:
+    rng = np.random.default_rng(8)
+    N, p = 500, 2000
+    A = np.zeros((N, p))
+    A[np.arange(N)[:, None], rng.integers(0, p, (N, 3))] = 1.0
+    free, place = (rng.random(p) < 0.7).astype(float), np.where(rng.random(N) < 0.9, 0, -1)
+    place[place == 0] = np.arange((place == 0).sum())
+    inside = A[place >= 0] * free
+    parts = SparseRows.of(sparse.csr_array(A)).T.apart(place, len(inside), free)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(inside)))
+    own = np.empty(len(inside), int)
+    for k, part in enumerate(parts):
+        own[part] = k
+    H = inside @ inside.T
+    assert len(parts) > 3
+    assert (H[own[:, None] != own] == 0.0).all()
+    # A part is no larger than some rows and the last of those that hang together.
+    largest = np.bincount(connected_components(sparse.csr_array(H))[1]).max()
+    assert np.bincount(own).max() <= 64 + largest
+
+
+@pytest.mark.parametrize("weights", [2500.0, INF])
+def test_many_sparse_rows_that_hardly_share_a_coordinate_are_solved(weights: float) -> None:
+    rng = np.random.default_rng(9)
+    N, p = 500, 20_000
+    A = np.zeros((N, p))
+    A[np.arange(N)[:, None], rng.integers(0, p, (N, 6))] = rng.random((N, 6))
+    b, arguments = 0.4 * A.sum(axis=1), (rng.random(p), 2.0 * rng.standard_normal(p), 1.0)
+    rows, box = coldq.SparseAffine(sparse.csr_array(A), b), coldq.Box(0.0, 1.0, dim=p)
+    step = coldq.penalised_step(*arguments, weights, rows, box)
+    assert (step.multipliers > 0.0).sum() > 200  # as many as are solved for in parts
+    assert residual(step, arguments, weights, A, b) <= TOLERANCE
+
+
+def test_a_matrix_that_rounding_makes_indefinite_is_solved_nearly() -> None:
+    rng = np.random.default_rng(10)
+    F = rng.normal(size=(6, 4))
+    H = F @ F.T - 1e-13 * np.eye(6)
+    right = F @ rng.normal(size=4)
+    np.testing.assert_allclose(H @ solve_definite(H.copy(), right), right, atol=1e-6)
+    definite = H + np.eye(6)
+    np.testing.assert_allclose(definite @ solve_definite(definite.copy(), right), right)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
@@ -178,17 +226,37 @@ def test_a_batch_gives_the_bits_of_one_by_one() -> None:
         assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
 
 
-def test_memory_stays_within_a_small_multiple_of_the_data() -> None:
+@pytest.mark.parametrize(
+    ("kind", "N", "p"),
+    [("budgets", 100, 5000), ("budgets", 5000, 100), ("clashing", 1000, 10), ("clashing", 200, 100),
+     ("on a simplex", 200, 100), ("on a simplex", 2, 10_000), ("sparse", 1000, 100_000),
+     ("max-affine", 2, 300)],
+)  # fmt: skip
+def test_a_step_takes_no_more_than_three_times_its_data(kind: str, N: int, p: int) -> None:
     rng = np.random.default_rng(4)
-    for N, p in ((100, 5000), (5000, 100)):
-        A, b, arguments = plan(rng, N, p)
-        rows, box = coldq.Affine(A, b), coldq.Box(0.0, 1.0, dim=p)
-        coldq.penalised_step(*arguments, 2500.0, rows, box)
-        tracemalloc.start()
-        coldq.penalised_step(*arguments, 2500.0, rows, box)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak <= 4 * A.nbytes
+    X: Any = coldq.Simplex(p) if kind == "on a simplex" else coldq.Box(0.0, 1.0, dim=p)
+    if kind == "sparse":
+        line = np.arange(0, 10 * N + 1, 10)
+        A = sparse.csr_array((rng.random(10 * N), rng.integers(0, p, 10 * N), line), (N, p))
+        A.sum_duplicates()
+        rows, data = coldq.SparseAffine(A, 0.4 * A.sum(axis=1)), 2 * A.data.nbytes
+    elif kind == "max-affine":
+        rows = coldq.MaxAffine(rng.normal(size=(N, 8, p)), rng.random((N, 8)))
+        data = rows.A.nbytes
+    else:
+        A, b, _ = plan(rng, N, p)
+        b = rng.uniform(-0.1, 0.2, N) * A.sum(axis=1) if kind == "clashing" else b
+        b = rng.uniform(0.3, 0.6, N) if kind == "on a simplex" else b
+        rows, data = coldq.Affine(A, b), A.nbytes
+    center, gradient, weights = X.project(rng.random(p)), 3.0 * rng.normal(size=p), np.full(N, 50.0)
+    given, data = (center, gradient, np.array(1.0), weights, rows, X), data + 16 * (N + p)
+    solve(*given)
+    tracemalloc.start()
+    with ThreadPoolExecutor(1) as fresh:  # a thread that has no memory from the call before
+        fresh.submit(solve, *given).result()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 3 * data
 
 
 def test_hard_rows_without_a_common_point_are_named() -> None:

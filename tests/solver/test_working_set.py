@@ -37,6 +37,7 @@ def test_every_one_of_many_degenerate_steps_is_solved(least: int) -> None:
     for k in range(len(CATEGORIES) * 8):
         category = CATEGORIES[k % len(CATEGORIES)]
         N, p = least + int(rng.integers(0, 40)), int(rng.integers(1, 40))
+        p += N if k % 3 == 0 else 0  # as many rows as are taken at once
         instance = make_instance(rng, category, N, p)
         step = instance.solve()
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
@@ -86,6 +87,24 @@ def test_a_batch_gives_the_bits_of_one_by_one_also_where_some_need_another_metho
     for k in range(6):
         alone = coldq.penalised_step(center[k], prices[k], 1.0, 25.0, coldq.Affine(A[k], b[k]), box)
         assert alone.x.tobytes() == together.x[k].tobytes()
+        assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
+
+
+@pytest.mark.parametrize(("N", "p"), [(30, 60), (40, 40), (70, 100), (200, 300)])
+def test_rows_that_all_matter_are_taken_at_once_if_they_leave_coordinates_free(N, p) -> None:
+    rng = np.random.default_rng(N)
+    A, b = rng.normal(size=(3, N, p)), rng.uniform(-0.5, 1.0, (3, N))
+    box, prices = coldq.Box(0.0, 5.0, dim=p), rng.normal(size=(3, p))
+    center, zeros, weights = np.broadcast_to(box.start(), (3, p)), np.zeros(N), np.full(N, 25.0)
+    together = coldq.penalised_step(center, prices, 1.0, 25.0, coldq.Affine(A, b), box)
+    for k in range(3):
+        given = center[k], prices[k], np.array(1.0), zeros, weights, zeros, A[k], b[k]
+        problem = AffineProblem(*given, box.lower, box.upper)
+        answer = run_affine(problem)  # those that go from piece to piece are not asked
+        instance = Instance(*given[:2], 1.0, *given[3:5], *given[6:], box.lower, box.upper)
+        assert residual_of(instance, answer.x, answer.multipliers) <= TOLERANCE
+        alone = coldq.penalised_step(center[k], prices[k], 1.0, 25.0, coldq.Affine(A[k], b[k]), box)
+        assert alone.x.tobytes() == together.x[k].tobytes() == answer.x.tobytes()
         assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
 
 

@@ -1,7 +1,8 @@
 """Affine rows on a box, from the first attempt to the last.
 
 1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
-   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`).
+   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`), and where these
+   leave most of the others wrong, :func:`at_once` all.
 2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
    all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
@@ -29,7 +30,7 @@ from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.kernels.side_by_side import affine_steps, together_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
-from coldq.solver.kernels.working_set import working_set_step, working_size
+from coldq.solver.kernels.working_set import fit_at_once, working_set_step, working_size
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
@@ -38,6 +39,7 @@ from coldq.solver.problem import (
     members,
     zeros_of,
 )
+from coldq.solver.simplices import take_at_once
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
 
@@ -118,12 +120,17 @@ def solve_affine(
                 )  # fmt: skip
             except TypeError:
                 raise DoNotFit from None
+            answer = new_tuple(Step, (x, multipliers, residual))
             if residual <= TOLERANCE:
-                return new_tuple(Step, (x, multipliers, residual))
-            answer = new_tuple(Step, (x, multipliers, np.asarray(residual)))
+                return answer
     zeros = zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
+    if answer is not None:
+        answer = at_once(problem, answer)
+        if answer[2] <= TOLERANCE:
+            return answer
+        answer = new_tuple(Step, (*answer[:2], np.asarray(answer[2])))
     answer = run_affine(problem, rounds, answer)
     if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
         if is_large(*A.shape[-2:]):
@@ -135,7 +142,7 @@ def solve_affine(
 
 def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | None = None) -> Step:
     """The kernels alone: an answer whose residual may be large, infinite (hard rows without a
-    common point) or NaN. `found` is what the first of them says, if that is known."""
+    common point) or NaN. `found` is what the first of them say, if that is known."""
     n, p = problem.A.shape[-2:]
     cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     if n <= FEW_ROWS:
@@ -143,14 +150,28 @@ def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | No
     if found is None:
         inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
         found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
+        for where, one in members(problem, ~(found.residual <= TOLERANCE)):
+            put(found, where, at_once(one, new_tuple(Step, [part[where] for part in found])))
     if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
         return found
     for where, one in members(problem, ~(found.residual <= TOLERANCE)):
         size = scratch_size(n, p)
-        again = run_batch(affine_step(), (*one, rounds), cores, shapes, size)
-        for all_of_them, its in zip(found, again, strict=True):
-            all_of_them[where] = its
+        put(found, where, run_batch(affine_step(), (*one, rounds), cores, shapes, size))
     return found
+
+
+def at_once(one: AffineProblem, found: Step) -> Step:
+    """Rows of which more hold x back than a few, by the kernel that takes all of them, if there are
+    not too many; else what was found."""
+    if len(one.b) <= FEW_ROWS or not fit_at_once(*one.A.shape) or one.soft.any():
+        return found
+    return take_at_once(one, found)
+
+
+def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
+    """Put the answer of one instance to those of the others."""
+    for all_of_them, its in zip(answers, one, strict=True):
+        all_of_them[where] = its
 
 
 def _run_few(problem: AffineProblem, rounds: Array, cores: Any, shapes: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.compiled.calls import STACK
 from coldq.solver.kernels.extended import (
     NO_END,
     extended_residual,
@@ -19,6 +20,7 @@ from coldq.solver.kernels.extended import (
 )
 from coldq.solver.linear_programs import no_point
 from coldq.solver.problem import AffineProblem
+from coldq.solver.threads import scratch
 
 SHARP = 1e-13  # what a row may be off by, relative to its terms
 LOOSER = (SHARP, 1e-11, 5e-10)  # where rows clash by less than is promised
@@ -51,7 +53,7 @@ def solve_extended(
     (n, p), solve = A.shape, extended_step()
     # No more rows are independent than there are coordinates, but for those with compliance.
     most = 1 + min(n, p + np.count_nonzero(soft))
-    memory = np.empty(extended_size(n, p, most))
+    memory = scratch(max(extended_size(n, p, most), STACK + 1))  # less would be the kernel's own
     share = np.ones(p) if share is None else share
     middle = np.zeros(p) if middle is None else middle
     starts = [np.zeros(n)]

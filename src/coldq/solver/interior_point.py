@@ -37,13 +37,11 @@ from coldq.solver.kernels.interior_point import (
     X,
     Y,
 )
-from coldq.solver.problem import Divided, zeros_of
+from coldq.solver.problem import ONE_BOX, Divided, zeros_of
 from coldq.solver.threads import scratch
 
 STEPS = 40
 SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
-# All coordinates as one block, whose sum may be anything.
-ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
 # Of the first gap: where what decides may be known.
 CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
 
@@ -97,9 +95,13 @@ def beside_blocks(
     if math.isnan(unit):
         return
     size = max(inside.inside_size(n, p, k, start.size), STACK + 1)  # less would be the kernel's own
-    approach, memory = inside.approach(), scratch(size)
-    given, soft = (A, limits, length, first, place, rows, columns), SOFT * unit
-    for _ in clear(lambda t, steps: approach(*given, t, soft, steps, memory), rows, columns):
+    approach, soft = inside.approach(), SOFT * unit
+    given = A, limits, length, first, place, rows, columns
+
+    def walk(target: float, steps: int) -> float:
+        return approach(*given, target, soft, steps, scratch(size))
+
+    for _ in clear(walk, rows, columns):
         found = np.empty(n)
         kernels.snap()(rows, length, floor, weights, unit, double, found)
         yield found

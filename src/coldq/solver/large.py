@@ -2,7 +2,8 @@
 
 The same dual as the compiled kernel's, for one instance at a time, so that a batch gives the bits
 of one by one. What is done with the matrix are whole passes over it (``A x``, ``A'd``) and, for
-the rows that move and the coordinates that are free, one product ``A_CF A_CF'``.
+the rows that move and the coordinates that are free, one product ``A_CF A_CF'``, of sparse rows in
+parts that have nothing in common.
 
 With fewer rows than coordinates the quadratic piece is maximised over the rows, as in the kernel.
 With more rows than coordinates that piece is singular and as large as N by N; then the method of
@@ -29,7 +30,7 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, X_FLOOR
+from coldq.solver.constants import REGULARISATION, X_FLOOR
 from coldq.solver.interior_point import curvature, from_inside
 from coldq.solver.kernels.affine import affine_step, dual_search
 from coldq.solver.kernels.by_address import code_of
@@ -40,6 +41,7 @@ from coldq.solver.kernels.large import (
     envelope,
     envelope_search,
     how_far,
+    mark_wrong,
     move,
     reduced,
     sparse_residual,
@@ -48,12 +50,13 @@ from coldq.solver.kernels.large import (
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
 from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
 from coldq.solver.problem import Divided
-from coldq.solver.simplices import run_on_box
+from coldq.solver.simplices import FEWER_STEPS, run_on_box
 
 FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
+MOST_AT_ONCE = 600  # sparse rows that all matter, for the compiled kernel
 COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 ROUGH = 1e-4  # the residual at which the rows that decide may be known
@@ -99,27 +102,39 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
     entered, A = problem.A.without_empty_columns()
     if entered.size < problem.y.size:
         y, lower, upper = (a[entered] for a in (problem.y, problem.lower, problem.upper))
+        inner, mu = solve_entered(Divided(y, A, *problem[2:5], lower, upper))
         x = problem.clip(problem.y)
-        x[entered], mu = solve_entered(
-            Divided(y, A, problem.b, problem.lo, problem.hi, lower, upper)
-        )
+        x[entered] = inner
         return x, mu
     return solve_entered(problem)
 
 
 def solve_entered(problem: Divided) -> tuple[Array, Array]:
     """The same where every coordinate is entered."""
-    A, (n, p) = problem.A, problem.A.shape
-    x, mu, places, entries = np.empty(p), np.empty(n), np.full(p, -1), A.parts[0].size
-    memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
-    rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
-    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code)
-    if found and residual(problem, x, mu) <= SETTLED:
-        return x, mu
+    n, p = problem.A.shape
+    at_once = n <= MOST_AT_ONCE and 2 * n <= p
+    answer = few_at_a_time(problem, at_once)
+    if answer is None and at_once:
+        x, mu, _ = run_on_box(problem, np.zeros(n), FEWER_STEPS)
+        answer = (x, mu) if residual(problem, x, mu) <= SETTLED else None
+    if answer is not None:
+        return answer
     x, mu = solve_one(problem, at_once=2 * n <= p)
     if 2 * n <= p and not residual(problem, x, mu) <= TOLERANCE:
         x, mu = solve_one(problem, at_once=False)
     return x, mu
+
+
+def few_at_a_time(problem: Divided, at_once: bool) -> tuple[Array, Array] | None:
+    """x and mu of sparse rows of which few hold x back; None if they are not found, the sooner if
+    all may be taken `at_once`."""
+    A = problem.A
+    (n, p), entries = A.shape, A.parts[0].size
+    x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
+    memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
+    rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
+    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code, at_once)
+    return (x, mu) if found and residual(problem, x, mu) <= SETTLED else None
 
 
 def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
@@ -143,7 +158,7 @@ def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
     length = np.sqrt(np.where(fixed, 1.0, norms))
     chosen = np.zeros(n, bool)
     while True:
-        wrong = wrong_rows(problem, length, x, g, mu) & ~(chosen | fixed)
+        wrong = wrong_rows(problem, norms, x, mu, g) & ~(chosen | fixed)
         added, count = np.flatnonzero(wrong), max(FIRST_ROWS, int(chosen.sum()))
         if added.size == 0:
             return x, mu
@@ -196,7 +211,7 @@ def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]
             return None
     except DoesNotEnd:
         return None
-    wrong = wrong_rows(problem, np.sqrt(norms), x, problem.A @ x - problem.b, mu)
+    wrong = wrong_rows(problem, norms, x, mu, problem.A @ x - problem.b)
     return None if wrong.any() else (x, mu)
 
 
@@ -209,11 +224,11 @@ def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Arra
     return solve(problem, norms, mu)
 
 
-def wrong_rows(problem: Divided, length: Array, x: Array, g: Array, mu: Array) -> np.ndarray:
+def wrong_rows(problem: Divided, norms: Array, x: Array, mu: Array, g: Array) -> np.ndarray:
     """Where a multiplier has room to go where g pushes it."""
-    # |a||x| bounds the size |a|'|x| of a row's terms without another pass over A.
-    tolerance = ROW_TOLERANCE * (length * (np.linalg.norm(x) + X_FLOOR) + np.abs(problem.b))
-    return ((g > tolerance) & (mu < problem.hi)) | ((g < -tolerance) & (mu > problem.lo))
+    wrong, far = np.empty(mu.size, np.int64), float(np.linalg.norm(x))
+    mark_wrong()(mu, problem.lo, problem.hi, g, problem.b, norms, far, wrong)
+    return wrong.astype(bool)
 
 
 def residual(problem: Divided, x: Array, mu: Array) -> float:
@@ -252,15 +267,19 @@ def newton_in_rows(
         if count == 0:
             break
         moving, (gain, down, up) = places[:count], rooms[:, :count]
-        H, combination = products(A, turned, moving, free)
-        if k < FLAT_STEPS and (H.ravel()[:: count + 1] <= FLAT * norms[moving]).any():
+        parts, combination = products(A, turned, moving, free)
+        if k < FLAT_STEPS and any(
+            (diagonal(H) <= FLAT * norms[moving[own]]).any() for own, H in parts
+        ):
             # Of a row without free coordinates the piece does not say how far to go. At first, the
             # coordinates that the rows push off their bounds are counted in.
             push = combination(gain)
             leaving = np.where(push > 0.0, z > lower, z < upper) & (lower < upper)
-            H, combination = products(A, turned, moving, leaving.astype(float))
-        H.ravel()[:: count + 1] += REGULARISATION * norms[moving]
-        d = maximise(H, gain, down, up)
+            parts, combination = products(A, turned, moving, leaving.astype(float))
+        d = np.empty(count)
+        for own, H in parts:
+            diagonal(H)[:] += REGULARISATION * norms[moving[own]]
+            d[own] = maximise(H, gain[own], down[own], up[own])
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -282,15 +301,25 @@ def row_norms(problem: Divided) -> Array:
     return np.einsum("ni,ni,i->n", A, A, can_move)
 
 
+Parts = list[tuple[Any, Array]]  # of a matrix: which lines, and what these have in common
+
+
+def diagonal(H: Array) -> Array:
+    return H.ravel()[:: H.shape[0] + 1]
+
+
 def products(
     A: Any, turned: Any, moving: np.ndarray, free: Array
-) -> tuple[Array, Callable[[Array], Array]]:
-    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move."""
+) -> tuple[Parts, Callable[[Array], Array]]:
+    """``A_CF A_CF'`` of free coordinates F, and how to get ``A_C'd``, for the rows C that move.
+
+    Sparse rows that share no free coordinate, and have no rows between them that do, are apart.
+    """
     n = A.shape[0]
     if isinstance(A, np.ndarray):
         rows = A if moving.size == n else A[moving]
         inside = rows if free.all() else rows[:, free > 0.0]
-        return inside @ inside.T, lambda d: d @ rows
+        return [(slice(None), inside @ inside.T)], lambda d: d @ rows
 
     place = np.full(n, -1)
     place[moving] = np.arange(moving.size)
@@ -300,7 +329,15 @@ def products(
         whole[moving] = d
         return whole @ A
 
-    return turned.squares(place, moving.size, free), combination
+    parts = turned.apart(place, moving.size, free)
+    if len(parts) == 1:
+        return [(slice(None), turned.squares(place, moving.size, free))], combination
+    found = Parts()
+    for own in parts:
+        place[:] = -1
+        place[moving[own]] = np.arange(own.size)
+        found.append((own, turned.squares(place, own.size, free)))
+    return found, combination
 
 
 def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
@@ -365,11 +402,14 @@ def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
 
 
 def solve_definite(H: Array, right: Array) -> Array:
-    """``H^-1 right``; H is positive definite but for rounding."""
-    _, answer, info = dposv(H.T, right, lower=1)  # symmetric, and in Fortran's order
+    """``H^-1 right``; H is positive definite but for rounding. It is overwritten."""
+    own = diagonal(H).copy()
+    _, answer, info = dposv(H.T, right, lower=1, overwrite_a=1)  # symmetric, in Fortran's order
     if info == 0:
         return answer
-    H = H + np.diag(1e-9 * np.diag(H) + 1e-300)
+    H = np.tril(H, -1)  # as it was
+    H += H.T
+    diagonal(H)[:] = own + (1e-9 * own + 1e-300)
     return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
@@ -397,7 +437,7 @@ def multipliers_method(
         if worst <= SETTLED:
             break
         if worst <= rough:
-            answer = finish(problem, norms, mu, most=y.size)
+            answer = finish(problem, norms, mu.copy(), most=y.size)
             if answer is not None:
                 return answer
             rough = ROUGH * worst
@@ -408,8 +448,11 @@ def multipliers_method(
 
 
 def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
-    """Newton's method for the rows between their bounds at mu; None if not these decide."""
-    A, b, mu, chosen = problem.A, problem.b, mu.copy(), (problem.lo < mu) & (mu < problem.hi)
+    """Newton's method for the rows between their bounds at mu; None if not these decide.
+
+    The multipliers given become the answer's.
+    """
+    A, b, chosen = problem.A, problem.b, (problem.lo < mu) & (mu < problem.hi)
     for _ in range(4):
         if chosen.sum() > most:
             return None
@@ -418,7 +461,9 @@ def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array,
             x, mu[chosen], _ = run_on_box(part, mu[chosen])
         else:
             x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
-        wrong = wrong_rows(problem, np.sqrt(norms), x, A @ x - b, mu)
+        g = A @ x
+        g -= b
+        wrong = wrong_rows(problem, norms, x, mu, g)
         if not wrong.any():
             return (x, mu) if residual(problem, x, mu) <= SETTLED else None
         if (wrong & chosen).any():

@@ -27,7 +27,7 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
-from coldq.solver.kernels.max_affine import from_inside, pieces_residual
+from coldq.solver.kernels.max_affine import from_inside, pieces_residual, shapes_inside
 from coldq.solver.problem import AffineProblem, Part
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
@@ -222,7 +222,7 @@ def start_inside(problem: Pieces) -> tuple[Array, Array, Array, np.ndarray]:
     y, A, b, group, _, high, _, _, _, _, lower, upper = problem
     (m, p), n = A.shape, high.size
     x, s, mu = np.empty(p), np.empty(n), np.empty(m)
-    memory = [np.empty(shape) for shape in ((p, p), (n, p), (5, p), (3, m), (4, n))]
+    memory = [np.empty(shape) for shape in shapes_inside(m, n, p)]
     places = [np.ascontiguousarray(a) for a in (lower, upper)]
     from_inside()(
         y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, np.empty(m)
@@ -241,21 +241,20 @@ def cross_over(
 
     y, A, b, group, _, high, _, limit, _, _, lower, upper = problem
     free, paid, which = (lower < x) & (x < upper), np.flatnonzero(s), np.flatnonzero(chosen)
-    c, rows = which.size, A[which]
-    inner = rows * free
+    c, rows, held = which.size, A[which], np.where(free, y, x)
+    answer = np.concatenate([rows @ held - b[which], high[paid]])
+    rows *= free  # what they are from here on
     K = np.zeros((c + paid.size, c + paid.size))
-    K[:c, :c] = inner @ rows.T
+    K[:c, :c] = rows @ rows.T
     K[:c, c:] = group[which][:, None] == paid
     K[c:, :c] = K[:c, c:].T
-    held = np.where(free, y, x)
-    answer = np.concatenate([rows @ held - b[which], high[paid]])
     if answer.size:  # else no piece reaches zero anywhere near
         _, _, answer, info = dgesv(K.T, answer)  # symmetric, and in Fortran's order
         if info != 0 or not answer.min() >= 0.0:
             return None
     mu, s = np.zeros(b.size), np.zeros(high.size)
     mu[which], s[paid] = answer[:c], answer[c:]
-    return np.minimum(np.maximum(held - answer[:c] @ inner, lower), upper), mu, limit, s
+    return np.minimum(np.maximum(held - answer[:c] @ rows, lower), upper), mu, limit, s
 
 
 def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:

@@ -19,6 +19,8 @@ from coldq.solver.sparse import SparseRows
 
 HINGE = 0.0  # the floor that needs no array
 HALF = np.array(0.5)  # alpha of a projection
+# All coordinates as one block, whose sum may be anything: its start, total and kind.
+ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
 
 
 @cache

@@ -21,12 +21,12 @@ from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import TINY
 from coldq.solver.kernels.simplices import scratch_size, simplices_step
-from coldq.solver.problem import HALF, AffineProblem, Divided, DoNotFit, members, zeros_of
+from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
-FEWER_STEPS = np.array(24.0)  # from a guess, or where sparse rows outnumber coordinates
+FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 STEPS_OF_ROWS = 600  # the same of dense rows, times their number
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
@@ -169,13 +169,13 @@ def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
 
 
-def run_on_box(problem: Divided, mu: Array) -> Step:
-    """The kernel on dense rows in a box, from multipliers that are near."""
-    from coldq.solver.interior_point import ONE_BOX
-
-    y, A, b, lo, hi, lower, upper = (np.ascontiguousarray(part) for part in problem)
+def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
+    """The kernel on rows in a box, from multipliers that are near, or zeros."""
+    A = problem.A if problem.sparse else np.ascontiguousarray(problem.A)
+    arrays = problem.y, problem.b, *problem[3:]
+    y, b, lo, hi, lower, upper = (np.ascontiguousarray(array) for array in arrays)
     given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
-    return run_blocks(BlockProblem._make(given))
+    return run_blocks(BlockProblem._make(given), steps)
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
@@ -227,15 +227,24 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     return again if again.residual < best.residual else best
 
 
-def solve_in_one_block(one: AffineProblem) -> Step:
-    """Dense rows that clash on a box, which is one block whose sum may be anything."""
-    from coldq.solver.interior_point import ONE_BOX
-
+def in_one_block(one: AffineProblem) -> BlockProblem:
+    """Dense rows on a box, which is one block whose sum may be anything."""
     center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
     given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
-    block = BlockProblem._make((*given, lower, upper, *ONE_BOX))
+    return new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
+
+
+def solve_in_one_block(one: AffineProblem) -> Step:
+    """Such rows where they clash."""
     with np.errstate(all="ignore"):
-        return best_of_guesses(block, Step(center, zeros_of(b.size), np.inf))
+        return best_of_guesses(in_one_block(one), Step(one.center, zeros_of(one.b.size), np.inf))
+
+
+def take_at_once(one: AffineProblem, found: Step) -> Step:
+    """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
+    found."""
+    again = run_blocks(in_one_block(one), FEWER_STEPS)
+    return again if again[2] <= TOLERANCE else found
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.solver.kernels.sparse import add_back, add_outer_products, copy_lines, times, turn
+from coldq.solver.kernels.sparse import (
+    add_back,
+    add_outer_products,
+    copy_lines,
+    join,
+    times,
+    turn,
+)
+
+SOME, MANY = 64, 200  # positions of which small parts are made one, and of which parts are made
 
 
 class SparseRows:
@@ -61,6 +70,18 @@ class SparseRows:
         add_outer_products()(*self.parts, place, weight, H)
         return H
 
+    def apart(self, place: np.ndarray, size: int, weight: Array) -> list[np.ndarray]:
+        """The positions that :meth:`squares` has, in parts that share no row with a weight: single
+        ones are as large as they must be, many small ones one part."""
+        if size <= MANY:
+            return [np.arange(size)]
+        _, indices, indptr = self.parts
+        first = np.empty(size, np.int64)
+        join()(indices, indptr, place, weight, first)
+        order = np.argsort(first, kind="stable")
+        begins = np.flatnonzero(np.diff(first[order], prepend=-1))
+        return np.split(order, begins[1:][np.diff(begins // SOME) > 0])
+
     def without_empty_columns(self) -> tuple[np.ndarray, SparseRows]:
         """The columns that have entries, and the matrix of these; itself, if all have."""
         data, indices, indptr = self.parts
@@ -69,8 +90,9 @@ class SparseRows:
         entered = np.flatnonzero(has_any)
         if entered.size == self.shape[1]:
             return entered, self
-        place = np.cumsum(has_any) - 1
-        return entered, SparseRows((data, place[indices], indptr), entered.size)
+        few = 16 * indices.size <= self.shape[1]  # a search for each, or one pass over all columns
+        place = np.searchsorted(entered, indices) if few else (np.cumsum(has_any) - 1)[indices]
+        return entered, SparseRows((data, place, indptr), entered.size)
 
     def toarray(self) -> Array:
         out = np.zeros(self.shape)

@@ -57,18 +57,20 @@ NONE = np.empty(0)  # of scratch memory: so little is needed that the kernel tak
 
 
 def scratch(size: int) -> Array:
-    """Memory of this thread's own for a kernel to work in."""
+    """Memory of this thread's own for a kernel to work in, at least so many numbers.
+
+    It is the same for all kernels: what one leaves there is lost when the next one is called.
+    """
     if size <= STACK:
         return NONE
-    try:
-        return _local.blocks[size]
-    except (AttributeError, KeyError):
-        if not hasattr(_local, "blocks"):
-            _local.blocks = {}
-        block = np.empty(size)
-        if block.nbytes <= SMALL_BLOCK:
-            _local.blocks[size] = block
+    block = getattr(_local, "block", NONE)
+    if block.size >= size:
         return block
+    if 8 * size > SMALL_BLOCK:
+        return np.empty(size)
+    _local.block = block = NONE  # lest there are two
+    _local.block = np.empty(size)
+    return _local.block
 
 
 def _workers() -> ThreadPoolExecutor:

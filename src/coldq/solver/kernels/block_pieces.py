@@ -16,7 +16,9 @@ from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, OPEN, RHS, SCALE, SIDE, SLOPE, SOFT, STEP, UP, D, G,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
-from coldq.solver.kernels.tiles import combine, multiply, padded, solve_again, solve_tiles
+from coldq.solver.kernels.tiles import (
+    NEAR, add_squares, clear, combine, mirror, solve_again, solve_tiles,
+)  # fmt: skip
 
 NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
 SURE = 2  # systems: nor where pivoting takes more
@@ -136,6 +138,12 @@ def turn(data, indices, indptr, data_to, index_to, pointer_to):
     pointer_to[0] = 0
 
 
+@inlined
+def near_lines(p):
+    """How many lines of differences there are at a time."""
+    return min(p, NEAR)
+
+
 @compiled
 def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free, table, B, H):
     """The piece's Hessian of the chosen rows, by their free entries, centred in every block.
@@ -143,7 +151,7 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
     Of f free coordinates with a fixed sum f - 1 differences are left, Helmert's: that of the j-th
     to the mean of those before it, times the root of j / (j + 1). OWN has what the j-th counts in
     that and OLD what those before it count, OWN being 0 where there is none before it. B has a
-    difference in each line, of all chosen rows.
+    difference in each line, of all chosen rows, and in one more the sums so far.
     """
     z, p = columns[Z], lower.size
     old, own = columns[OLD], columns[OWN]
@@ -163,26 +171,36 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
             count += more if inside else 0.0
             f += 1 if inside else 0
         f -= 1 if count == 1.0 else 0  # one alone has no difference to any
-    width = 0
     for c in range(f):
         nth = own[c]
         root = 1.0 / math.sqrt(max(nth * (nth + 1.0), 1.0))
         old[c] = root if nth > 0.0 else 0.0
         own[c] = -nth * root
-        width += 1 if nth != 0.0 else 0
-    h = padded(rows.shape[1])
-    for a in range(0, m, 8):  # eight rows at a time, the last one perhaps again and again
-        for lane in range(8):
-            k = int(rows[CHOSEN, min(a + lane, m - 1)])
-            table[lane] = address_of(data, k * p)
-        total = eight()
-        to = B + 8 * a
-        for c in range(f):
-            entry = gathered(address_of(table, 0), free[c], total)
-            put_lane(to, 0, fused(old[c], total, own[c] * entry))
-            total = fused(1.0 if old[c] > 0.0 else 0.0, total, entry)
-            to += 8 * h if own[c] != 0.0 else 0
-    multiply(B, address_of(H[0], 0), h, width, m)
+    to_H, h = address_of(H[0], 0), H.shape[1]
+    sums = B + 8 * h * near_lines(p)
+    for c in range(h // 8):
+        put_lane(sums, c, eight())
+    clear(to_H, h, m)
+    last = 0
+    while last < f:  # some lines at a time, which stay near
+        first, width = last, 0
+        while last < f and width < NEAR:
+            width += 1 if own[last] != 0.0 else 0
+            last += 1
+        for a in range(0, m, 8):  # eight rows at a time, the last one perhaps again and again
+            for lane in range(8):
+                k = int(rows[CHOSEN, min(a + lane, m - 1)])
+                table[lane] = address_of(data, k * p)
+            total = lane_at(sums + 8 * a, 0, eight())
+            to = B + 8 * a
+            for c in range(first, last):
+                entry = gathered(address_of(table, 0), free[c], total)
+                put_lane(to, 0, fused(old[c], total, own[c] * entry))
+                total = fused(1.0 if old[c] > 0.0 else 0.0, total, entry)
+                to += 8 * h if own[c] != 0.0 else 0
+            put_lane(sums + 8 * a, 0, total)
+        add_squares(B, to_H, h, 0, width, m)
+    mirror(to_H, h, m)
 
 
 @compiled
@@ -325,13 +343,13 @@ def refine(rows, h, m, order, count, H, L, answer, more, off):
 
 
 @compiled
-def pivot(rows, n, m, H, L, answer, more, off):
+def pivot(rows, m, H, L, answer, more, off):
     """Maximise ``GAIN'd - d'Hd / 2`` over ``DOWN <= d <= UP`` by block principal pivoting.
 
     That guesses which entries are at a bound and corrects all wrong guesses at once. Where it does
     not end soon, more curvature is added: a shorter step, but up. Returns how many systems it took.
     """
-    h, order = padded(n), words(address_of(rows[OPEN], 0), n)
+    h, order = H.shape[1], words(address_of(rows[OPEN], 0), m)
     for attempt in range(3 * ROUNDS):
         if attempt % ROUNDS == 0:
             for k in range(m):

@@ -15,13 +15,13 @@ rise says by how much. Every step goes up, so that no face comes twice.
 
 import math
 
-from coldq.compiled import address_of, cube, exact, kernel, matrix, vector
+from coldq.compiled import address_of, exact, kernel, matrix, vector
 from coldq.solver.constants import LEAST_SIZE
 from coldq.solver.kernels.face import (
-    BASIC, BLOCKS, COLUMNS, DEPENDENT, D_LOW, END, FACTOR, FACTOR_LOW, FIXED, FREE, G_LOW, HI,
-    HI_LOW, LEAST, LEFT, LENGTH, LO, LO_LOW, MU, MU_LOW, ORDER, POWER, RIGHT, ROOM, ROWS, SCALE,
-    SHARE, SIDE, SOFT, SPAN, W_LOW, Y_LOW, ZERO, Z_LOW, D, G, W, X, Y, Z, back, drop, fill,
-    first_face, form, join, leave, refresh, solve, turn,
+    BASIC, COLUMNS, DEPENDENT, D_LOW, END, FIXED, FREE, G_LOW, HI, HI_LOW, LEAST, LEFT, LENGTH, LO,
+    LO_LOW, MORE_LINES, MU, MU_LOW, ORDER, POWER, RIGHT, ROOM, ROWS, SCALE, SHARE, SIDE, SOFT, SPAN,
+    W_LOW, Y_LOW, ZERO, Z_LOW, D, G, W, X, Y, Z, back, drop, fill, first_face, form, join, leave,
+    refresh, solve, turn,
 )  # fmt: skip
 from coldq.solver.kernels.pairs import add, divide, multiply, product, times
 
@@ -134,7 +134,7 @@ def quiet(rows, m):
 
 
 @exact
-def to_bound(A, lower, columns, rows, blocks, i, m):
+def to_bound(A, lower, columns, rows, factor, i, m):
     """The side at which coordinate i is to be held, and whether the rows leave it that freedom.
 
     If not, D is set to the direction along which only its multiplier and theirs move.
@@ -142,7 +142,7 @@ def to_bound(A, lower, columns, rows, blocks, i, m):
     for a in range(m):
         k = int(rows[ORDER, a])
         rows[D, k], rows[D_LOW, k] = product(A[k, i], columns[SHARE, i])
-    solve(rows, blocks, m)
+    solve(rows, factor, m)
     own, own_low = 1.0, 0.0
     for a in range(m):
         k = int(rows[ORDER, a])
@@ -225,7 +225,7 @@ def go(columns, rows, m, t, t_low):
 
 
 @exact
-def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
+def climb(A, b, lower, upper, columns, rows, factor, tolerance, steps):
     """Maximise the dual from the multipliers in MU: 0, a proof's rise, or NO_END."""
     n, p = A.shape
     m = first_face(A, lower, upper, columns, rows)
@@ -240,7 +240,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
         if kept == 0:
             worn = 0
         if kept != m:
-            m = kept = fill(A, columns, rows, blocks, kept, m)
+            m = kept = fill(A, columns, rows, factor, kept, m)
         met = True
         for a in range(m):
             k = int(rows[ORDER, a])
@@ -263,11 +263,11 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             if pick >= n + p:
                 i -= p
             else:
-                side, free = to_bound(A, lower, columns, rows, blocks, i, m)
+                side, free = to_bound(A, lower, columns, rows, factor, i, m)
             if free:
                 worn += 1
                 whole = 0
-                if not turn(A, columns, rows, blocks, i, side, m):
+                if not turn(A, columns, rows, factor, i, side, m):
                     kept = 0
                 continue
             free_rise = True
@@ -279,13 +279,13 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
                 return abs(rows[G, pick]) / rows[SCALE, pick]
             rows[MU, pick], rows[MU_LOW, pick] = rows[bound, pick], rows[bound + 1, pick]
             continue
-        elif pick >= 0 and not join(A, columns, rows, blocks, pick, m):
+        elif pick >= 0 and not join(A, columns, rows, factor, pick, m):
             sign = 1.0 if rows[G, pick] > 0.0 else -1.0
             for a in range(m):
                 k = int(rows[ORDER, a])
-                rows[D, k] = -sign * blocks[FACTOR, m, a]
-                rows[D_LOW, k] = -sign * blocks[FACTOR_LOW, m, a]
-            back(rows, blocks, m)
+                rows[D, k] = -sign * factor[m, a]
+                rows[D_LOW, k] = -sign * factor[a, m]
+            back(rows, factor, m)
             rows[D, pick] = sign
             free_rise = True
         if free_rise:
@@ -299,7 +299,7 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
             for a in range(m):
                 k = int(rows[ORDER, a])
                 rows[D, k], rows[D_LOW, k] = rows[G, k], rows[G_LOW, k]
-            solve(rows, blocks, m)
+            solve(rows, factor, m)
 
         set_direction(A, columns, rows, free_rise, DEPENDENT)
         most = math.inf if free_rise else 1.0
@@ -315,24 +315,24 @@ def climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps):
         go(columns, rows, m, t, t_low)
         if leaves >= n:
             worn += 1
-            if not turn(A, columns, rows, blocks, leaves - n, FREE, kept):
+            if not turn(A, columns, rows, factor, leaves - n, FREE, kept):
                 kept = 0
         elif leaves >= 0:
             place = leave(A, columns, rows, leaves, m)
             m -= 1
             if place < kept:
                 worn += 1
-                kept = kept - 1 if drop(blocks, place, kept) else 0
+                kept = kept - 1 if drop(factor, place, kept) else 0
         if held >= 0:
             worn += 1
-            if not turn(A, columns, rows, blocks, held, columns[SIDE, held], kept):
+            if not turn(A, columns, rows, factor, held, columns[SIDE, held], kept):
                 kept = 0
     return NO_END
 
 
 def extended_size(n: int, p: int, most: int) -> int:
     """How many numbers :func:`extended_step` needs to work in."""
-    return COLUMNS * p + ROWS * n + n * p + n + BLOCKS * most * most
+    return COLUMNS * p + ROWS * n + n * p + n + (most + MORE_LINES) * most
 
 
 @exact
@@ -391,7 +391,7 @@ def extended_step(
     end += ROWS * n
     A, b = matrix(address_of(memory, end), n, p), vector(address_of(memory, end + n * p), n)
     end += n * p + n
-    blocks = cube(address_of(memory, end), BLOCKS, most, most)
+    factor = matrix(address_of(memory, end), most + MORE_LINES, most)
     two = 2.0 * alpha
     for i in range(p):
         y, y_low = divide(-gradient[i], 0.0, two, 0.0)
@@ -414,7 +414,7 @@ def extended_step(
         if far == math.inf:
             far = min(abs(columns[Y, i]), reach) if reach > 0.0 else abs(columns[Y, i])
         columns[LEAST, i] = NOISE * far
-    status = climb(A, b, lower, upper, columns, rows, blocks, tolerance, steps)
+    status = climb(A, b, lower, upper, columns, rows, factor, tolerance, steps)
     for i in range(p):
         x[i] = min(max(columns[X, i], lower[i]), upper[i])
     for k in range(n):

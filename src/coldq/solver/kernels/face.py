@@ -13,7 +13,9 @@ Y, Y_LOW, Z, Z_LOW, X, X_LOW, W, W_LOW, LEAST, SHARE, SIDE, END, COLUMNS = range
 MU, MU_LOW, LO, LO_LOW, HI, HI_LOW, G, G_LOW, D, D_LOW = range(10)
 SCALE, ROOM, SOFT, LENGTH, SPAN, BASIC, ORDER, POWER, ROWS = range(10, 19)
 LEFT, FREE, RIGHT, FIXED = -1.0, 0.0, 1.0, 2.0  # sides: at the lower bound, between, at the upper
-FACTOR, FACTOR_LOW, PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW, BLOCKS = range(7)
+# The factor is below the diagonal of a square, what its numbers lack above it; lines after these:
+PIVOT, PIVOT_LOW, SQUARES, SQUARES_LOW = range(-4, 0)
+MORE_LINES = 4
 
 DEPENDENT = 1e-26  # of a row's square: the square of what the rows before do not explain
 ZERO = 1e-100  # below it a row is constant
@@ -128,7 +130,7 @@ def leave(A, columns, rows, leaves, m):
 
 
 @exact
-def join(A, columns, rows, blocks, k, m):
+def join(A, columns, rows, factor, k, m):
     """Set the factor's line m for row k; whether the m rows before leave some of it unexplained."""
     p = A.shape[1]
     own, own_low = rows[SOFT, k], 0.0
@@ -149,27 +151,27 @@ def join(A, columns, rows, blocks, k, m):
                 h, h_low = add(h, h_low, t, t_low)
         for e in range(j):
             t, t_low = multiply(
-                blocks[SQUARES, m, e], blocks[SQUARES_LOW, m, e],
-                blocks[FACTOR, j, e], blocks[FACTOR_LOW, j, e],
+                factor[SQUARES, e], factor[SQUARES_LOW, e],
+                factor[j, e], factor[e, j],
             )  # fmt: skip
             h, h_low = add(h, h_low, -t, -t_low)
-        blocks[SQUARES, m, j], blocks[SQUARES_LOW, m, j] = h, h_low
-        f, f_low = divide(h, h_low, blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j])
-        blocks[FACTOR, m, j], blocks[FACTOR_LOW, m, j] = f, f_low
+        factor[SQUARES, j], factor[SQUARES_LOW, j] = h, h_low
+        f, f_low = divide(h, h_low, factor[PIVOT, j], factor[PIVOT_LOW, j])
+        factor[m, j], factor[j, m] = f, f_low
         t, t_low = multiply(f, f_low, h, h_low)
         rest, rest_low = add(rest, rest_low, -t, -t_low)
-    blocks[PIVOT, 0, m], blocks[PIVOT_LOW, 0, m] = rest, rest_low
+    factor[PIVOT, m], factor[PIVOT_LOW, m] = rest, rest_low
     some = own > 1e-30 * rows[SPAN, k]
-    return some and rest > DEPENDENT * own and m + 1 < blocks.shape[1]
+    return some and rest > DEPENDENT * own and m + 1 < factor.shape[1]
 
 
 @exact
-def fill(A, columns, rows, blocks, kept, m):
+def fill(A, columns, rows, factor, kept, m):
     """Let the factor, which holds `kept` of the m rows, hold all; those that depend on others leave
     the face. How many are left."""
     for a in range(kept, m):
         k = int(rows[ORDER, a])
-        if join(A, columns, rows, blocks, k, kept):
+        if join(A, columns, rows, factor, k, kept):
             rows[ORDER, kept] = k
             kept += 1
         else:
@@ -178,97 +180,93 @@ def fill(A, columns, rows, blocks, kept, m):
 
 
 @exact
-def adjust(blocks, m, sigma, sigma_low, first):
-    """Change the factor of H to that of ``H + sigma v v'``, from line `first` on; v in SQUARES[0].
+def adjust(factor, m, sigma, sigma_low, first):
+    """Change the factor of H to that of ``H + sigma v v'``, from line `first` on; v in SQUARES.
 
     What H is made of changes by one coordinate or one row at a time, and this costs a line of the
     matrix where a new factor costs the matrix. False if digits were lost that a new one has.
     """
     for j in range(first, m):
-        v, v_low = blocks[SQUARES, 0, j], blocks[SQUARES_LOW, 0, j]
+        v, v_low = factor[SQUARES, j], factor[SQUARES_LOW, j]
         if v == 0.0:
             continue
-        old, old_low = blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j]
+        old, old_low = factor[PIVOT, j], factor[PIVOT_LOW, j]
         push, push_low = multiply(sigma, sigma_low, v, v_low)
         new, new_low = multiply(push, push_low, v, v_low)
         new, new_low = add(old, old_low, new, new_low)
         if not new > LOST * old:
             return False
-        blocks[PIVOT, 0, j], blocks[PIVOT_LOW, 0, j] = new, new_low
+        factor[PIVOT, j], factor[PIVOT_LOW, j] = new, new_low
         push, push_low = divide(push, push_low, new, new_low)
         ratio, ratio_low = divide(old, old_low, new, new_low)
         sigma, sigma_low = multiply(sigma, sigma_low, ratio, ratio_low)
         for r in range(j + 1, m):
-            f, f_low = blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j]
+            f, f_low = factor[r, j], factor[j, r]
             t, t_low = multiply(v, v_low, f, f_low)
-            w, w_low = add(blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r], -t, -t_low)
-            blocks[SQUARES, 0, r], blocks[SQUARES_LOW, 0, r] = w, w_low
+            w, w_low = add(factor[SQUARES, r], factor[SQUARES_LOW, r], -t, -t_low)
+            factor[SQUARES, r], factor[SQUARES_LOW, r] = w, w_low
             t, t_low = multiply(push, push_low, w, w_low)
-            blocks[FACTOR, r, j], blocks[FACTOR_LOW, r, j] = add(f, f_low, t, t_low)
+            factor[r, j], factor[j, r] = add(f, f_low, t, t_low)
     return True
 
 
 @exact
-def turn(A, columns, rows, blocks, i, side, m):
+def turn(A, columns, rows, factor, i, side, m):
     """Let coordinate i go, or hold it at a side; whether the factor of m rows followed."""
     share = columns[SHARE, i]
     for a in range(m):
-        blocks[SQUARES, 0, a], blocks[SQUARES_LOW, 0, a] = A[int(rows[ORDER, a]), i], 0.0
+        factor[SQUARES, a], factor[SQUARES_LOW, a] = A[int(rows[ORDER, a]), i], 0.0
     columns[SIDE, i] = side
-    return adjust(blocks, m, share if side == FREE else -share, 0.0, 0)
+    return adjust(factor, m, share if side == FREE else -share, 0.0, 0)
 
 
 @exact
-def drop(blocks, place, m):
+def drop(factor, place, m):
     """Take the row at a place out of the factor of m rows; whether it followed."""
     for r in range(place + 1, m):
-        blocks[SQUARES, 0, r - 1] = blocks[FACTOR, r, place]
-        blocks[SQUARES_LOW, 0, r - 1] = blocks[FACTOR_LOW, r, place]
-    sigma, sigma_low = blocks[PIVOT, 0, place], blocks[PIVOT_LOW, 0, place]
+        factor[SQUARES, r - 1] = factor[r, place]
+        factor[SQUARES_LOW, r - 1] = factor[place, r]
+    sigma, sigma_low = factor[PIVOT, place], factor[PIVOT_LOW, place]
     for r in range(place + 1, m):
-        blocks[PIVOT, 0, r - 1], blocks[PIVOT_LOW, 0, r - 1] = (
-            blocks[PIVOT, 0, r], blocks[PIVOT_LOW, 0, r]
+        factor[PIVOT, r - 1], factor[PIVOT_LOW, r - 1] = (
+            factor[PIVOT, r], factor[PIVOT_LOW, r]
         )  # fmt: skip
         for j in range(place):
-            blocks[FACTOR, r - 1, j] = blocks[FACTOR, r, j]
-            blocks[FACTOR_LOW, r - 1, j] = blocks[FACTOR_LOW, r, j]
+            factor[r - 1, j] = factor[r, j]
+            factor[j, r - 1] = factor[j, r]
         for j in range(place + 1, r):
-            blocks[FACTOR, r - 1, j - 1] = blocks[FACTOR, r, j]
-            blocks[FACTOR_LOW, r - 1, j - 1] = blocks[FACTOR_LOW, r, j]
-    return adjust(blocks, m - 1, sigma, sigma_low, place)
+            factor[r - 1, j - 1] = factor[r, j]
+            factor[j - 1, r - 1] = factor[j, r]
+    return adjust(factor, m - 1, sigma, sigma_low, place)
 
 
 @exact
-def back(rows, blocks, m):
+def back(rows, factor, m):
     """Solve with the factor's transpose, in place in the D of the rows of the face."""
     for a in range(m - 1, -1, -1):
         k = int(rows[ORDER, a])
         d, d_low = rows[D, k], rows[D_LOW, k]
         for e in range(a + 1, m):
             j = int(rows[ORDER, e])
-            t, t_low = multiply(
-                blocks[FACTOR, e, a], blocks[FACTOR_LOW, e, a], rows[D, j], rows[D_LOW, j]
-            )
+            t, t_low = multiply(factor[e, a], factor[a, e], rows[D, j], rows[D_LOW, j])
             d, d_low = add(d, d_low, -t, -t_low)
         rows[D, k], rows[D_LOW, k] = d, d_low
 
 
 @exact
-def solve(rows, blocks, m):
+def solve(rows, factor, m):
     """Solve with the factor, in place in the D of the rows of the face."""
     for a in range(m):
         k = int(rows[ORDER, a])
         d, d_low = rows[D, k], rows[D_LOW, k]
         for e in range(a):
             j = int(rows[ORDER, e])
-            t, t_low = multiply(
-                blocks[FACTOR, a, e], blocks[FACTOR_LOW, a, e], rows[D, j], rows[D_LOW, j]
-            )
+            t, t_low = multiply(factor[a, e], factor[e, a], rows[D, j], rows[D_LOW, j])
             d, d_low = add(d, d_low, -t, -t_low)
         rows[D, k], rows[D_LOW, k] = d, d_low
     for a in range(m):
         k = int(rows[ORDER, a])
         rows[D, k], rows[D_LOW, k] = divide(
-            rows[D, k], rows[D_LOW, k], blocks[PIVOT, 0, a], blocks[PIVOT_LOW, 0, a]
+            rows[D, k], rows[D_LOW, k], factor[PIVOT, a], factor[PIVOT_LOW, a]
         )
-    back(rows, blocks, m)
+    back(rows, factor, m)

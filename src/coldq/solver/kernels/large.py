@@ -144,6 +144,15 @@ def envelope_search(mu, sigma, g, w, lo, hi, first, bend, start):
     return t
 
 
+@kernel("VVVVVVfI")
+def mark_wrong(mu, lo, hi, g, b, norms, far, wrong):
+    """Mark the rows whose multiplier has room to go where g pushes it; `far` is |x|."""
+    for k in range(mu.size):
+        tolerance = ROW_TOLERANCE * (math.sqrt(norms[k]) * (far + X_FLOOR) + abs(b[k]))
+        rises = g[k] > tolerance and mu[k] < hi[k]
+        wrong[k] = 1 if rises or (g[k] < -tolerance and mu[k] > lo[k]) else 0
+
+
 @kernel("VVVVVVfIVVV")
 def to_move(mu, lo, hi, g, b, length, far, moving, gain, down, up):
     """List the rows that do not rest at a bound: their gain g and their room; return how many.

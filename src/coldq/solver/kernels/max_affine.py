@@ -8,7 +8,7 @@ hold x. Fifteen Newton steps from inside find which they are, and nearly how muc
 
 import math
 
-from coldq.compiled import compiled, kernel
+from coldq.compiled import compiled, inlined, kernel
 from coldq.solver.constants import DOUBT, LEAST_SIZE, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 
@@ -17,6 +17,18 @@ LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leav
 SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
 ENOUGH = 1e-12  # the complementarity left, relative to the multipliers, at which the set is clear
+
+
+@inlined
+def is_by_rows(m, p):
+    """Whether a step's system is one over m pieces, and not over p coordinates."""
+    return m < p
+
+
+def shapes_inside(m: int, n: int, p: int) -> tuple[tuple[int, int], ...]:
+    """The shapes of what :func:`from_inside` works in, for m pieces of n rows."""
+    system = ((m, m), (n, m), (n, n)) if m < p else ((p, p), (n, p), (0, 0))
+    return *system, (6, p), (4, m), (4, n)
 
 
 @compiled
@@ -95,29 +107,27 @@ def gap_inside(lower, upper, lines, groups, x, s, mu, t):
 
 
 @compiled
-def newton_inside(tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+def newton_inside(
+    tau, y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t
+):  # fmt: skip
     """Set the step of x and of s towards products of tau, and what each row is off by."""
     m, p = A.shape
     n = cost.size
-    zl, zu, dx, right, order = lines[0], lines[1], lines[2], lines[3], lines[4]
+    zl, zu, right, stiff = lines[0], lines[1], lines[3], lines[5]
     weight, pull = rows[0], rows[1]
-    nu, ds, S, push = groups[0], groups[1], groups[2], groups[3]
+    nu, S, push = groups[0], groups[2], groups[3]
     for k in range(n):
         S[k] = nu[k] / s[k]
         push[k] = -cost[k] + tau / s[k]  # minus the residual, and the centring
     for i in range(p):
         right[i] = y[i] - x[i]
-        for j in range(p):
-            M[i, j] = 0.0
-        M[i, i] = 1.0
+        stiff[i] = 1.0
         if lower[i] > -math.inf:
-            M[i, i] += zl[i] / (x[i] - lower[i])
+            stiff[i] += zl[i] / (x[i] - lower[i])
             right[i] += tau / (x[i] - lower[i])
         if upper[i] < math.inf:
-            M[i, i] += zu[i] / (upper[i] - x[i])
+            stiff[i] += zu[i] / (upper[i] - x[i])
             right[i] -= tau / (upper[i] - x[i])
-        for k in range(n):
-            V[k, i] = 0.0
     for r in range(m):
         k = group[r]
         off = t[r] - s[k] - b[r]
@@ -125,11 +135,34 @@ def newton_inside(tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, gr
             off += A[r, i] * x[i]
         weight[r] = mu[r] / t[r]
         pull[r] = tau / t[r] + weight[r] * off
-        S[k] += weight[r]
         push[k] += pull[r]
         rows[2, r] = off
         for i in range(p):
             right[i] -= pull[r] * A[r, i]
+    if is_by_rows(m, p):
+        solve_by_rows(A, group, M, V, T, lines, rows, groups)
+    else:
+        solve_by_columns(A, group, M, V, lines, rows, groups)
+
+
+@compiled
+def solve_by_columns(A, group, M, V, lines, rows, groups):
+    """Solve for dx and ds: ``stiff dx + A' z = right`` and ``S ds - E' z = push``, where
+    ``z = weight (A dx - E ds)`` and E has a row's group. Here z and ds are eliminated."""
+    m, p = A.shape
+    n = V.shape[0]
+    dx, right, order, stiff = lines[2], lines[3], lines[4], lines[5]
+    weight, ds, S, push = rows[0], groups[1], groups[2], groups[3]
+    for i in range(p):
+        for j in range(p):
+            M[i, j] = 0.0
+        M[i, i] = stiff[i]
+        for k in range(n):
+            V[k, i] = 0.0
+    for r in range(m):
+        k = group[r]
+        S[k] += weight[r]
+        for i in range(p):
             V[k, i] += weight[r] * A[r, i]
     add_squares(A, weight, M)
     # Eliminate s: S ds = V dx + push.
@@ -149,6 +182,55 @@ def newton_inside(tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, gr
         for i in range(p):
             move += V[k, i] * dx[i]
         ds[k] = move / S[k]
+
+
+@compiled
+def solve_by_rows(A, group, M, V, T, lines, rows, groups):
+    """The same where pieces are fewer than coordinates: dx is eliminated, then z.
+
+    ``M = A A' / stiff + 1 / weight``, V has ``M^-1 E`` and ``T = S + E' M^-1 E``.
+    """
+    m, p = A.shape
+    n = V.shape[0]
+    dx, right, order, stiff = lines[2], lines[3], lines[4], lines[5]
+    weight, z, ds, S, push = rows[0], rows[3], groups[1], groups[2], groups[3]
+    for r in range(m):
+        order[r] = r
+        for i in range(p):
+            dx[i] = A[r, i] / stiff[i]
+        for c in range(r + 1):
+            total = 0.0
+            for i in range(p):
+                total += dx[i] * A[c, i]
+            M[r, c] = total
+        M[r, r] += 1.0 / weight[r]
+        z[r] = 0.0
+        for i in range(p):
+            z[r] += dx[i] * right[i]
+        for k in range(n):
+            V[k, r] = 1.0 if group[r] == k else 0.0
+    cholesky(M, M, order, m, 0.0)
+    cholesky_solve(M, z, m)
+    for k in range(n):
+        cholesky_solve(M, V[k], m)
+        ds[k] = push[k]
+        for c in range(n):
+            T[k, c] = S[k] if c == k else 0.0
+    for r in range(m):
+        ds[group[r]] += z[r]
+        for k in range(n):
+            T[k, group[r]] += V[k, r]
+    cholesky(T, T, order, n, 0.0)
+    cholesky_solve(T, ds, n)
+    for i in range(p):
+        dx[i] = right[i]
+    for r in range(m):
+        for k in range(n):
+            z[r] -= ds[k] * V[k, r]
+        for i in range(p):
+            dx[i] -= z[r] * A[r, i]
+    for i in range(p):
+        dx[i] /= stiff[i]
 
 
 @compiled
@@ -195,7 +277,7 @@ def room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t):
 
 
 @compiled
-def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+def walk_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t):
     m, p = A.shape
     n = cost.size
     zl, zu, dx = lines[0], lines[1], lines[2]
@@ -216,7 +298,7 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
         # Aim low where the last step could go far.
         tau = max(LEAST, aim) * gap
         newton_inside(
-            tau, y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t
+            tau, y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t
         )
         length = room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t)
         aim = (1.0 - length) * (1.0 - length)
@@ -250,13 +332,13 @@ def walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x
             s[k] = 0.0
 
 
-@kernel("VMVIVVVMMMMMVVVV")
-def from_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t):
+@kernel("VMVIVVVMMMMMMVVVV")
+def from_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t):
     """Set x, s and mu to nearly an answer, and to a bound what is at one.
 
     The others are memory to work in; t gets the room that each row leaves.
     """
-    walk_inside(y, A, b, group, cost, lower, upper, M, V, lines, rows, groups, x, s, mu, t)
+    walk_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t)
 
 
 @compiled

@@ -18,10 +18,11 @@ from coldq.compiled.calls import STACK
 from coldq.solver.constants import DOUBT, LEAST_SIZE, NOISE, ROW_TOLERANCE, TINY, X_FLOOR
 
 # Scratch memory comes in two blocks whose lines have names: `columns` (COLUMNS, p) and `rows`
-# (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end.
+# (HESSIAN + 2 n, n), with the piece's Hessian and its factor at the end. Who only chooses among
+# rows needs the first lines of them.
 Y, Z, W, FREE, COLUMNS = range(5)
-MU, LO, HI, G, SCALE, NORM, SOFT, GAIN, DOWN, UP, D, RHS, SLOPE, STEP = range(14)
-CHOSEN, SIDE, OPEN, HESSIAN = range(14, 18)
+MU, LO, HI, G, SCALE, NORM, SOFT, GAIN, CHOSEN, SIDE, FIRST_LINES = range(11)
+DOWN, UP, D, RHS, SLOPE, STEP, OPEN, HESSIAN = range(10, 18)
 
 
 def scratch_size(n: int, p: int) -> int:

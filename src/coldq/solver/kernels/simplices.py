@@ -9,11 +9,12 @@ on a box: where y is huge, x and its sums have the digits of x and not those of 
 
 import math
 
-from coldq.compiled import batch_kernel, compiled, matrix, vector
+from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
 from coldq.compiled.calls import words
 from coldq.solver.constants import LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.block_pieces import (
-    FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, pivot, set_values, turn,
+    FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, near_lines, pivot, set_values,
+    turn,
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
@@ -32,14 +33,54 @@ HASTIER = 15  # dense rows: the same of a second such step
 HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and few may be short
 SHORT = 0.1  # of the way that the piece says: where steps are shorter, its neighbours are many
 FEW_SHORT = 3
+MANY = 64  # rows that move at once in any case
+HALVINGS = 30
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
 
-def scratch_size(n: int, p: int, k: int, entries: int, sparse: bool) -> int:
+@inlined
+def most_of(n, p):
+    """How many rows move at once: no more of them are independent than there are coordinates."""
+    return min(n, max(p, MANY))
+
+
+@compiled
+def scratch_size(n, p, k, entries, sparse):
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
-    h = padded(n)
-    own = 2 * entries + p + 9 if sparse else h * (p + 1) + 8
+    h = padded(most_of(n, p))
+    own = 2 * entries + p + 9 if sparse else h * (near_lines(p) + 1) + 8
     return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
+
+
+@compiled
+def keep_deepest(rows, m, most):
+    """Keep so many of the m rows that should move: those that x violates most, for the length that
+    they have, and if these tie the first ones."""
+    deepest = 0.0
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        rows[STEP, a] = abs(rows[G, k]) / math.sqrt(rows[NORM, k])
+        deepest = max(deepest, rows[STEP, a])
+    least, enough = 0.0, deepest
+    for _ in range(HALVINGS):
+        middle = 0.5 * (least + enough)
+        count = 0
+        for a in range(m):
+            count += 1 if rows[STEP, a] > middle else 0
+        if count > most:
+            least = middle
+        else:
+            enough = middle
+    room, kept = most, 0
+    for a in range(m):
+        room -= 1 if rows[STEP, a] > enough else 0
+    for a in range(m):
+        deep = rows[STEP, a] > enough
+        if deep or room > 0:
+            rows[CHOSEN, kept] = rows[CHOSEN, a]
+            kept += 1
+            room -= 0 if deep else 1
+    return kept
 
 
 @compiled
@@ -304,7 +345,7 @@ def solve_instance(
     own = memory + 8 * (LINES + 1) * p
     blocks = matrix(own, BLOCK_LINES, k + 1)
     own += 8 * BLOCK_LINES * (k + 1)
-    rows, h = matrix(own, HESSIAN, n), padded(n)
+    rows, h = matrix(own, HESSIAN, n), padded(most_of(n, p))
     own = (own + 8 * HESSIAN * n + 63) // 64 * 64  # no tile in two of the cache's lines
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
     more = vector(own + 16 * h * h + 8 * h, h)
@@ -352,6 +393,8 @@ def solve_instance(
         if hasty and not started:
             hurry(rows, count)
         else:
+            if count > most_of(n, p):
+                count = keep_deepest(rows, count, most_of(n, p))
             if q == 0:
                 curvature_of_dense(
                     data, lower, upper, columns, blocks, kind, rows, count, free,
@@ -367,7 +410,7 @@ def solve_instance(
             half = iteration == int(steps) // 2
             if half and steps <= HURRIED and not started and off > 0.5 * first:
                 steps = 0.0
-            systems = pivot(rows, n, count, H, factor, answer, more, off)
+            systems = pivot(rows, count, H, factor, answer, more, off)
             blocks[SHIFT, k] += 0.25 * max(systems - ROUNDS, 0)
         t = advance(
             data, indices, indptr, b, lower, upper, total, kind, columns, blocks, rows, count
@@ -394,10 +437,7 @@ def simplices_step(sizes, at):
     sum: minus infinity for an equality, 0 for at most, infinity where there is no such row.
     """
     p, n, m, e, q, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
-    h = padded(n)
-    own = 2 * m + p + 9 if q > 0 else h * (p + 1) + 8
-    needed = (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
-    memory = memory_of(at[16], s, at[20], needed)
+    memory = memory_of(at[16], s, at[20], scratch_size(n, p, k, m, q > 0))
     if memory == 0 or (q == 0 and m != n * p) or (q > 0 and (q != n + 1 or e != m)):
         return math.nan
     residual = solve_instance(

@@ -73,3 +73,28 @@ def add_outer_products(data, indices, indptr, place, weight, H):
     for a in range(H.shape[0]):
         for c in range(a):
             H[a, c] = H[c, a]
+
+
+@kernel("IIIVI")
+def join(indices, indptr, place, weight, first):
+    """Set `first` to the first position that each is joined with, by lines that have a weight.
+
+    `place` gives every entry's position, or -1.
+    """
+    for a in range(first.size):
+        first[a] = a
+    for i in range(weight.size):
+        if weight[i] != 0.0:
+            last = -1
+            for e in range(indptr[i], indptr[i + 1]):
+                a = place[indices[e]]
+                if a >= 0:
+                    while first[a] != a:
+                        first[a] = first[first[a]]
+                        a = first[a]
+                    if last >= 0:
+                        a, last = min(a, last), max(a, last)
+                        first[last] = a
+                    last = a
+    for a in range(first.size):
+        first[a] = first[first[a]]  # which is no later, and known

@@ -12,11 +12,11 @@ from coldq.solver.constants import X_FLOOR
 from coldq.solver.kernels.affine import UNSETTLED
 from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
+    CHOSEN, COLUMNS, FIRST_LINES, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
     ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
-    WORK, change, choose, violated,
+    WORK, change, choose, clash, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
@@ -27,7 +27,7 @@ HEAD = ITS_SIZES + ITS_OPERANDS + NUMBERS + ITS_ROWS * MOST
 
 def sparse_working_size(n: int, p: int, entries: int) -> int:
     """How many numbers a step may work in: about as many as it is given."""
-    return HEAD + HESSIAN * n + p + 2 * entries + LEAST
+    return HEAD + FIRST_LINES * n + p + 2 * entries + LEAST
 
 
 @compiled
@@ -131,13 +131,14 @@ def take_back(data, indices, indptr, rows, m, places, its, its_rows, x, z):
                 places[i] = -1
 
 
-@kernel("VIIVVVVVVVVVIV")
+@kernel("VIIVVVVVVVVVIVi")
 def sparse_working_set(
-    data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, memory, places, code
+    data, indices, indptr, y, b, lo, hi, lower, upper, x, mu, memory, places, code, at_once
 ):  # fmt: skip
     """Set x and mu of a problem divided by 2 alpha; whether these should be the answer.
 
-    `places` comes as -1 for every coordinate; `code` is the address of the affine step's.
+    `places` comes as -1 for every coordinate; `code` is the address of the affine step's. If rows
+    may be taken `at_once`, it is told soon that most of them matter.
     """
     n, p = b.size, y.size
     at = address_of(memory, 0)
@@ -145,25 +146,26 @@ def sparse_working_set(
     half_at = at + 8 * (ITS_SIZES + ITS_OPERANDS)
     its_rows_at = half_at + 8 * NUMBERS
     rows_at = its_rows_at + 8 * ITS_ROWS * MOST
-    z_at = rows_at + 8 * HESSIAN * n
+    z_at = rows_at + 8 * FIRST_LINES * n
     its_columns_at = z_at + 8 * p
-    room = memory.size - HEAD - HESSIAN * n - p
+    room = memory.size - HEAD - FIRST_LINES * n - p
     numbers, its_rows = vector(half_at, NUMBERS), matrix(its_rows_at, ITS_ROWS, MOST)
-    rows, z = matrix(rows_at, HESSIAN, n), vector(z_at, p)
+    rows, z = matrix(rows_at, FIRST_LINES, n), vector(z_at, p)
     if not begin_sparse(data, indices, indptr, y, b, lo, hi, lower, upper, x, z, rows):
         return 0
     numbers[0] = 0.5
     look = 0 if data.size < ALONE * p else LOOK
-    begun = 0
+    first = 0
     for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
+        first = wrong if count == 0 else first
+        if at_once and clash(rows, n, p, first, wrong, count):
+            return 0
         if wrong == 0:
             for k in range(n):
                 mu[k] = rows[MU, k]
             return 1
-        if count == 0:
-            begun = wrong
-        if count == look and wrong > MOST and 2 * wrong > begun:
+        if count == look and wrong > MOST and 2 * wrong > first:
             return 0  # those put right did not help the others: more decide than a set can hold
         m = choose(rows, n, p, ALL if wrong <= ALL else FIRST)
         if m < 0:

@@ -15,7 +15,7 @@ from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TO
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
+    CHOSEN, COLUMNS, FIRST_LINES, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
     affine_residual, give_multipliers, judged, memory_of, set_row_values,
 )  # fmt: skip
 
@@ -26,16 +26,24 @@ ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs
 SYSTEMS = 8  # that a round solves, about
 WORK = 3e6  # systems that a round may solve, times its rows cubed: others do better then
 LOOK = 2  # rounds, after which few rows are wrong that can all be met
+SOON, SOME = 1, 8  # the same, and how many are no longer few, where all may be taken at once
 MANY = 600  # rows where others take all at once in few coordinates, too
+FEWER = 150  # rows that may be as many as coordinates
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
 
 
+@inlined
+def most_of(n, p):
+    """How many rows a set may have, of which no more than p + 3 are between their bounds."""
+    return min(min(n, MOST), p + 3 + max(p + 3, ALL))
+
+
 def working_size(n: int, p: int) -> int:
     """How many numbers an instance needs to work in."""
-    m = min(n, MOST)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    m = most_of(n, p)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
     return own + ITS_ROWS * m + m * p + COLUMNS * p + (HESSIAN + 2 * m) * m
 
 
@@ -108,15 +116,24 @@ def violated(rows, n):
 
 
 @inlined
-def clash(rows, n, p, wrong):
-    """Whether so many rows are still wrong that most are likely to matter: they are told at once,
-    where there is a way from inside."""
+def fit_at_once(n, p):
+    """Whether n rows that all matter leave coordinates free, so that systems of all are definite:
+    then the kernel for blocks takes them at once."""
+    return n <= min(p, FEWER) or 6 * n <= 5 * p
+
+
+@inlined
+def clash(rows, n, p, first, wrong, count):
+    """Whether so many rows are still wrong, of those that were at `first`, that most are likely to
+    matter: they are told at once, where there is another way."""
     soft = 0.0
     for k in range(n):
         soft += rows[SOFT, k]
     large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
-    some = wrong > max(p // 4, ALL) and 4 * wrong > n
-    return soft == 0.0 and large and n * p <= MUCH_DATA and some
+    some = count == LOOK and large and n * p <= MUCH_DATA and wrong > max(p // 4, ALL)
+    if fit_at_once(n, p):
+        some = SOON <= count and count <= LOOK and wrong > SOME and 2 * wrong > first
+    return soft == 0.0 and some and 4 * wrong > n
 
 
 @compiled
@@ -205,8 +222,8 @@ def working_set_step(sizes, at):
     NaN where a working set gets too large, or anything else goes wrong.
     """
     p, n, s = sizes[0], sizes[1], sizes[2]
-    most = min(n, MOST)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + HESSIAN * n
+    most = most_of(n, p)
+    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
     rest = COLUMNS * p + (HESSIAN + 2 * most) * most
     memory = memory_of(at[12], s, at[16], own + ITS_ROWS * most + most * p + rest)
     if memory == 0:
@@ -216,7 +233,7 @@ def working_set_step(sizes, at):
     columns_at = half_at + 8 * NUMBERS
     its_columns_at = columns_at + 8 * COLUMNS * p
     rows_at = its_columns_at + 8 * ITS_COLUMNS * p
-    its_rows_at = rows_at + 8 * HESSIAN * n
+    its_rows_at = rows_at + 8 * FIRST_LINES * n
     its_A_at = its_rows_at + 8 * ITS_ROWS * most
 
     center, gradient = vector(at[0], p), vector(at[1], p)
@@ -224,7 +241,7 @@ def working_set_step(sizes, at):
     A, b = matrix(at[6], n, p), vector(at[7], n)
     lower, upper, rounds = vector(at[8], p), vector(at[9], p), vector(at[10], 1)[0]
     x, multipliers = vector(at[13], p), vector(at[14], n)
-    columns, rows = matrix(columns_at, COLUMNS, p), matrix(rows_at, HESSIAN, n)
+    columns, rows = matrix(columns_at, COLUMNS, p), matrix(rows_at, FIRST_LINES, n)
     its_columns = matrix(its_columns_at, ITS_COLUMNS, p)
     its_rows, its_A = matrix(its_rows_at, ITS_ROWS, most), matrix(its_A_at, most, p)
 
@@ -241,6 +258,7 @@ def working_set_step(sizes, at):
     refreshed = 0
     off = math.nan
     spent = 0
+    first = 0
     for count in range(ROUNDS + CHEAP // (n * p)):
         if count >= ROUNDS and spent > CHEAP:
             return told(at, math.nan)
@@ -250,7 +268,8 @@ def working_set_step(sizes, at):
             if off <= REFRESH_ABOVE or refreshed == 2:
                 break
             refreshed += 1  # ``y - A'mu`` will be formed afresh
-        if count == LOOK and clash(rows, n, p, wrong):
+        first = wrong if count == 0 else first
+        if clash(rows, n, p, first, wrong, count):
             return told(at, math.nan)
         m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
