@@ -54,6 +54,7 @@ class SparseAffine(Kind, Value):
         _require_indices(A)
         rows: Any = sparse.csr_array(A, dtype=np.float64, copy=True)
         rows.sum_duplicates()
+        rows.indices, rows.indptr = (part.astype(np.int64) for part in (rows.indices, rows.indptr))
         limits = real_array("b", b, 1)
         if limits.shape != rows.shape[:1]:
             raise InvalidInput(

@@ -30,8 +30,9 @@ class SparseRows:
 
     @classmethod
     def of(cls, A: Any) -> SparseRows:
-        """That of a SciPy matrix."""
-        return cls((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape[1])
+        """That of a SciPy matrix, and its arrays if its indices are as long as the kernels'."""
+        indices, indptr = (part.astype(np.int64, copy=False) for part in (A.indices, A.indptr))
+        return cls((A.data, indices, indptr), A.shape[1])
 
     def __matmul__(self, x: Array) -> Array:
         out = np.empty(self.shape[0])
