@@ -302,9 +302,8 @@ def gain_in(
         if np.abs(part.center).max() > 1e10 * part.radius:
             return LONG(0), LONG(0)  # no float is in it but the center
         away, steep = x - part.center, np.sqrt(np.sum(np.square(slope)))
-        away = away * min(
-            1, part.radius / max(np.sqrt(np.sum(np.square(away))), np.finfo(LONG).tiny)
-        )
+        far = np.sqrt(np.sum(np.square(away)))
+        away = away * (part.radius / far) if far > part.radius else away
         best = np.sum(slope * away) + part.radius * steep
         interior = np.sum(np.square(slope)) / (4 * a)
         inside = part.radius - np.sqrt(np.sum(np.square(away)))
