@@ -262,7 +262,7 @@ class SelfTuning(Learner):
         fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
         return self.new_state(
             state.t + 1, x_new, marked, margin, predicted, moments, errors, new,
-            state.slopes, step.x, hedge, losses, weights,
+            state.slopes.copy(), step.x, hedge, losses, weights,
         )  # fmt: skip
 
     def _update_any(
