@@ -124,8 +124,7 @@ def thin_rows(d: np.ndarray, F: np.ndarray | None, q: np.ndarray, r: np.ndarray)
         g = coldq.QuadraticConstraint.low_rank(d, F, q, r)
         P = P + F.astype(LONG) @ np.swapaxes(F, 1, 2)
         size = size + np.abs(F) @ np.abs(np.swapaxes(F, 1, 2))  # where P may be 0, they cancel
-    judged = quadratic_rows(P, q, r, constraint=g)
-    return judged._replace(
+    return quadratic_rows(P, q, r, constraint=g)._replace(
         shifted=lambda by: thin_rows(d, F, q, r + by),
         wobble=lambda x, known: size @ known + np.abs(q),
     )
@@ -721,18 +720,14 @@ def draw(rows: str, domain: str, rng: Rng, scales: str) -> Drawn:
     if judge is gap and g.constraint.has_hessian:
         judge, promise = residual, CURVED
     promise = max(promise, CURVED if domain == "ball product" else 0.0)
-    verdict = partial(by_rows, judge, problem, promise)
+    verdict = partial(judge, problem, tolerance=promise)
     if isinstance(g.constraint, coldq.SparseAffine):  # affine rows have one judge
         plain = problem.rows.constraint.dense()
         verdict = judged(*problem[:3], problem.weights, problem.floor, plain.A, plain.b, X.domain)
     return Drawn(
         rows, domain, category, problem.arguments(), problem.floor, verdict, promise, feasible,
-        partial(by_rows, found_below, problem, promise) if judge is gap else None,
+        partial(found_below, problem, tolerance=promise) if judge is gap else None,
     )  # fmt: skip
-
-
-def by_rows(judge: Any, problem: Problem, promise: float, step: coldq.Step) -> float:
-    return judge(problem, step, promise)
 
 
 DRAWS: dict[tuple[str, str], Draw] = {

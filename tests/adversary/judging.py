@@ -366,7 +366,9 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if worst > tolerance:
         return worst
     value, size = objective(problem, x)[0], worth_of(problem, x, at, tolerance)
-    rounding = 16.0 * EPS * terms  # what it makes of a row is no gap, nor what x is off its domain
+    # What rounding makes of a row is no gap, nor what x being off its domain by as much does, which
+    # is relative to several terms of a size like that of x.
+    rounding = 16.0 * EPS * terms
     owner, S, _ = rows.slopes(x, 0.0, at)
     np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
     price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
@@ -395,7 +397,7 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
 
     Where numbers of twenty magnitudes meet, no bound from below that floats prove is close enough.
     """
-    rng, hard, width = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
+    rng, hard, box = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
 
     def value(x: np.ndarray) -> Any:
         at, g = x.astype(LONG), problem.rows.value(x.astype(LONG))
@@ -405,7 +407,7 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
 
     best, here = step.x, value(step.x)
     first, at = here, counted(problem, step.x.astype(LONG))
-    reach = np.minimum(width.upper - width.lower, np.abs(best).max(initial=0.0))
+    reach = np.minimum(box.upper - box.lower, np.abs(best).max(initial=0.0))
     reach = np.maximum(np.abs(best), reach)
     for length in np.tile(10.0 ** -np.arange(0.0, 15.0, 0.5), 4):
         for _ in range(60):

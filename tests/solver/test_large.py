@@ -100,6 +100,15 @@ def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
     np.testing.assert_allclose(thin.T.squares(place, 4, weight), some @ np.diag(weight) @ some.T)
 
 
+def test_a_step_takes_sparse_rows_as_they_are_kept() -> None:
+    given = sparse.csr_array(np.eye(3))
+    rows = coldq.SparseAffine(given, np.ones(3))
+    assert given.indices.dtype == np.int32  # as SciPy has them
+    kept = rows.data, rows.indices, rows.indptr
+    for part, own in zip(SparseRows.of(rows.A).parts, kept, strict=True):
+        assert np.shares_memory(part, own)
+
+
 def test_rows_that_share_no_free_coordinate_are_apart() -> None:
     rng = np.random.default_rng(8)
     N, p = 500, 2000

@@ -42,7 +42,6 @@ from coldq.step.residuals import listening
 Rule = tuple[Any, Any, Any, Any, Any, float]
 KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
 MOST_SHAPES = 1000  # of A that are remembered
-ONE_SLOT = np.ones((), np.int64)  # an array adds to another in half the time of a number
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -101,9 +100,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if type(rows) is not Affine or type(domain) is not Box:
         return None
     kind, g = type(loss), rows.measured
-    if kind is LeastSquares:  # the table's answer, without a call
-        vector, matrix, levels = None, loss.H, loss.y
-    elif arrays := ARRAYS.get(kind):
+    if arrays := ARRAYS.get(kind):
         vector, matrix, levels = arrays(loss)
     elif kind is GradientAt and _same(loss.x, x):
         vector, matrix, levels = loss.slope, None, None
@@ -193,7 +190,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     if residual <= TOLERANCE:
         return learner._build(
-            t + 1, x, logs, pool._build(experts.t + ONE_SLOT, points, queue, multipliers)
+            t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
         )
     return None
 

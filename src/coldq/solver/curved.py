@@ -291,8 +291,8 @@ def unit_of(one: QuadraticProblem, x: Array) -> float:
 
 def known_size(one: Any, x: Array) -> Array:
     """The size of each coordinate: of itself, or if more of the rounding that it may have."""
-    center, gradient, alpha, *_, lower, upper = one
-    doubt = np.minimum(DOUBT * np.abs(center - gradient * (0.5 / alpha)), upper - lower)
+    pulled = np.abs(one.center - one.gradient * (0.5 / one.alpha))
+    doubt = np.minimum(DOUBT * pulled, one.upper - one.lower)
     return np.maximum(np.abs(x), doubt)
 
 

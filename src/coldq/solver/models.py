@@ -17,7 +17,7 @@ from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
-from coldq.solver.curved import SHARP, assemble, residual_of, solve_one
+from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one
 from coldq.solver.max_affine import affine_rows_clash
 from coldq.solver.problem import Part, QuadraticProblem
 
@@ -58,8 +58,7 @@ class Member(NamedTuple):
         rises from the least by alpha times the square of the distance, at least.
         """
         soft, move = self.softened(0.0), x - self.center
-        pulled = np.abs(self.center - self.gradient / (2.0 * self.alpha))
-        width = np.minimum(np.maximum(np.abs(x), 1e-6 * pulled), self.upper - self.lower)
+        width = np.minimum(known_size(self, x), self.upper - self.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
         rounded = ROUNDED * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))

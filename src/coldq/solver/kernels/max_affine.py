@@ -27,7 +27,7 @@ def is_by_rows(m, p):
 
 def shapes_inside(m: int, n: int, p: int) -> tuple[tuple[int, int], ...]:
     """The shapes of what :func:`from_inside` works in, for m pieces of n rows."""
-    system = ((m, m), (n, m), (n, n)) if m < p else ((p, p), (n, p), (0, 0))
+    system = ((m, m), (n, m), (n, n)) if is_by_rows(m, p) else ((p, p), (n, p), (0, 0))
     return *system, (6, p), (4, m), (4, n)
 
 

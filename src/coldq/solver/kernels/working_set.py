@@ -126,13 +126,15 @@ def fit_at_once(n, p):
 def clash(rows, n, p, first, wrong, count):
     """Whether so many rows are still wrong, of those that were at `first`, that most are likely to
     matter: they are told at once, where there is another way."""
+    if count > LOOK:
+        return False
     soft = 0.0
     for k in range(n):
         soft += rows[SOFT, k]
     large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
     some = count == LOOK and large and n * p <= MUCH_DATA and wrong > max(p // 4, ALL)
     if fit_at_once(n, p):
-        some = SOON <= count and count <= LOOK and wrong > SOME and 2 * wrong > first
+        some = SOON <= count and wrong > SOME and 2 * wrong > first
     return soft == 0.0 and some and 4 * wrong > n
 
 
