@@ -10,6 +10,7 @@ from coldq.compiled.calls import words
 from coldq.solver.kernels.tiles import (
     against,
     combine,
+    mirror,
     multiply,
     padded,
     solve_again,
@@ -22,6 +23,7 @@ RNG = np.random.default_rng(1)
 @batch_kernel("(w,h),(m)->(h,h)")
 def product(sizes, at):
     multiply(at[0], at[2], sizes[1], sizes[0], sizes[2])
+    mirror(at[2], sizes[1], sizes[2])
     return 0.0
 
 
@@ -55,12 +57,13 @@ def test_a_product_is_that_of_the_columns(m: int) -> None:
 def test_systems_over_some_rows_are_solved_and_so_is_another_right_side(m: int, k: int) -> None:
     h = padded(m)
     H, F = np.full((h, h), np.nan), RNG.normal(size=(m, m + 2))  # beyond the rows is anything
-    H[:m, :m] = F @ F.T
+    H[:m, :m] = whole = F @ F.T
+    H[np.tril_indices(h, -1)] = np.nan  # nor is what is below the diagonal asked for
     right, order = RNG.normal(size=m), np.sort(RNG.permutation(m)[:k])
     more, first, second, L = np.zeros(h), np.empty(h), np.empty(h), np.full((h, h), np.nan)
     more[:k] = other = RNG.normal(size=k)
     solution()(H, right, order.view(np.float64), more, first, second, L)
-    part = H[np.ix_(order, order)]
+    part = whole[np.ix_(order, order)]
     np.testing.assert_allclose(part @ first[:k], right[order], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(part @ second[:k], other, rtol=1e-8, atol=1e-8)
 

@@ -22,7 +22,7 @@ from coldq.solver.kernels.interior_point import (
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import part
 from coldq.solver.kernels.tiles import (
-    NEAR, add_squares, against, clear, combine, mirror, multiply, padded, solve_again, solve_tiles,
+    NEAR, add_squares, against, clear, combine, multiply, padded, solve_again, solve_tiles,
 )  # fmt: skip
 
 SHORT = 0.995  # of the way to the boundary
@@ -285,9 +285,11 @@ def begin_by_rows(n, h, rows, B, count, H, L, order, wide, answer):
 @compiled
 def begin_by_columns(
     lines, h, n, p, length, start, place, rows, columns, B, H, L, order, wide, answer, pulled, S,
-    its_L, s, small, its_order, its_wide, its_answer,
+    its_L, s, small, its_order, its_wide, its_answer, root,
 ):  # fmt: skip
     """Factor the system over the coordinates, and that of the sums after it."""
+    for k in range(n):  # a loop of its own, or each number of a row would be divided
+        root[k] = math.sqrt(rows[WEIGHT, k]) / length[k]
     clear(H, h, p)
     for a in range(NEAR):
         put(wide, 0, line_of(B, h, a))
@@ -295,14 +297,12 @@ def begin_by_columns(
     for k in range(n):
         if rows[WEIGHT, k] > LIGHT:
             line, own = vector(lines + 8 * p * k, p), line_of(B, h, width)
-            root = math.sqrt(rows[WEIGHT, k]) / length[k]
             for c in range(p):
-                own[c] = line[c] * root
+                own[c] = line[c] * root[k]
             width += 1
         if width == NEAR or k == n - 1:
             add_squares(B, H, h, 0, width, p)
             width = 0
-    mirror(H, h, p)
     for i in range(p):
         line_of(H, h, i)[i] += 1.0 + columns[STIFF, i]
     factor(H, L, h, p, order, wide, answer)
@@ -390,7 +390,7 @@ def approach(A, b, length, start, place, rows, columns, target, soft, steps, mem
         else:
             begin_by_columns(
                 lines, h, n, p, length, start, place, rows, columns, B, H, L, order, wide, answer,
-                pulled, S, its_L, s, small, its_order, its_wide, its_answer,
+                pulled, S, its_L, s, small, its_order, its_wide, its_answer, scaled,
             )  # fmt: skip
         # First aim at zero, to see how far that leads; then at the little that it would leave.
         tau = 0.0

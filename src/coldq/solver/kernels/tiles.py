@@ -21,44 +21,49 @@ def padded(n):
     return (n + 15) // 8 * 8
 
 
-@compiled
-def add_tile(B, H, h, a, c, first, last):
-    """Add to a tile of ``B'B``, that at line a and column c, what these lines of B have."""
-    to = H + 8 * (a * h + c)
+@inlined
+def moved(a, b, s, back):
+    """``s + a b``, or ``s - a b`` if it goes back, rounded once."""
+    return without(a, b, s) if back else fused(a, b, s)
+
+
+@inlined
+def add_tile(to, h, left, right, count, back):
+    """Add to a tile the products of four numbers at `left` with eight at `right`, in so many lines
+    of length h; or take them from it."""
     s = lane_at(to, 0, eight())
     t, u, v = lane_at(to + 8 * h, 0, s), lane_at(to + 16 * h, 0, s), lane_at(to + 24 * h, 0, s)
-    at = B + 8 * h * first
-    for _ in range(last - first):
-        right = lane_at(at + 8 * c, 0, s)
-        s = fused(lane_at(at + 8 * a, 0, 0.0), right, s)
-        t = fused(lane_at(at + 8 * a, 1, 0.0), right, t)
-        u = fused(lane_at(at + 8 * a, 2, 0.0), right, u)
-        v = fused(lane_at(at + 8 * a, 3, 0.0), right, v)
-        at += 8 * h
+    for _ in range(count):
+        over = lane_at(right, 0, s)
+        s = moved(lane_at(left, 0, 0.0), over, s, back)
+        t = moved(lane_at(left, 1, 0.0), over, t, back)
+        u = moved(lane_at(left, 2, 0.0), over, u, back)
+        v = moved(lane_at(left, 3, 0.0), over, v, back)
+        left += 8 * h
+        right += 8 * h
     put_lane(to, 0, s)
     put_lane(to + 8 * h, 0, t)
     put_lane(to + 16 * h, 0, u)
     put_lane(to + 24 * h, 0, v)
 
 
-@compiled
-def add_two_tiles(B, H, h, a, c, first, last):
+@inlined
+def add_two_tiles(to, h, left, right, count, back):
     """The same of two tiles side by side: half as much is read for each product."""
-    to = H + 8 * (a * h + c)
     s = lane_at(to, 0, eight())
     t, u, v = lane_at(to + 8 * h, 0, s), lane_at(to + 16 * h, 0, s), lane_at(to + 24 * h, 0, s)
     w, x = lane_at(to, 1, s), lane_at(to + 8 * h, 1, s)
     y, z = lane_at(to + 16 * h, 1, s), lane_at(to + 24 * h, 1, s)
-    at = B + 8 * h * first
-    for _ in range(last - first):
-        right, more = lane_at(at + 8 * c, 0, s), lane_at(at + 8 * c, 1, s)
-        one, two = lane_at(at + 8 * a, 0, 0.0), lane_at(at + 8 * a, 1, 0.0)
-        three, four = lane_at(at + 8 * a, 2, 0.0), lane_at(at + 8 * a, 3, 0.0)
-        s, t = fused(one, right, s), fused(two, right, t)
-        u, v = fused(three, right, u), fused(four, right, v)
-        w, x = fused(one, more, w), fused(two, more, x)
-        y, z = fused(three, more, y), fused(four, more, z)
-        at += 8 * h
+    for _ in range(count):
+        over, more = lane_at(right, 0, s), lane_at(right, 1, s)
+        one, two = lane_at(left, 0, 0.0), lane_at(left, 1, 0.0)
+        three, four = lane_at(left, 2, 0.0), lane_at(left, 3, 0.0)
+        s, t = moved(one, over, s, back), moved(two, over, t, back)
+        u, v = moved(three, over, u, back), moved(four, over, v, back)
+        w, x = moved(one, more, w, back), moved(two, more, x, back)
+        y, z = moved(three, more, y, back), moved(four, more, z, back)
+        left += 8 * h
+        right += 8 * h
     put_lane(to, 0, s)
     put_lane(to + 8 * h, 0, t)
     put_lane(to + 16 * h, 0, u)
@@ -69,11 +74,22 @@ def add_two_tiles(B, H, h, a, c, first, last):
     put_lane(to + 24 * h, 1, z)
 
 
+@inlined
+def add_tiles(to, h, left, right, count, tiles, back):
+    """The same of so many tiles side by side."""
+    for _ in range(tiles // 2):
+        add_two_tiles(to, h, left, right, count, back)
+        to += 128
+        right += 128
+    if tiles % 2 == 1:
+        add_tile(to, h, left, right, count, back)
+
+
 @compiled
 def clear(H, h, m):
-    """Make the tiles zero of which ``B'B`` will be the sum, those up to the diagonal."""
+    """Make the tiles zero of which ``B'B`` will be the sum, those from the diagonal on."""
     for a in range(0, m, 4):
-        for c in range((a + 11) // 8):
+        for c in range(a // 8, (m + 7) // 8):
             for line in range(4):
                 put_lane(H + 8 * (a + line) * h, c, eight())
 
@@ -81,28 +97,28 @@ def clear(H, h, m):
 @compiled
 def add_squares(B, H, h, first, last, m):
     """Add what some lines of B have of ``B'B``, to its tiles."""
+    B += 8 * h * first
     for a in range(0, m, 4):
-        for c in range(0, a - 4, 16):
-            add_two_tiles(B, H, h, a, c, first, last)
-        if a % 16 < 8:
-            add_tile(B, H, h, a, a // 16 * 16, first, last)
+        c = a // 8 * 8
+        to, tiles = H + 8 * (a * h + c), (m - c + 7) // 8
+        add_tiles(to, h, B + 8 * a, B + 8 * c, last - first, tiles, False)
 
 
 @compiled
 def mirror(H, h, m):
-    """Put down what is above the diagonal."""
+    """Put down what is below the diagonal."""
     for a in range(m):
         for c in range(a):
-            put_lane(H + 8 * (hidden(c) * h + a), 0, lane_at(H + 8 * a * h, c, 0.0))
+            put_lane(H + 8 * a * h, c, lane_at(H + 8 * (hidden(c) * h + a), 0, 0.0))
 
 
 @compiled
 def multiply(B, H, h, width, m):
-    """``H = B'B`` of the first m columns of B, which has so many lines; both have lines of h."""
+    """``H = B'B`` of the first m columns of B, which has so many lines; both have lines of h. What
+    is below the diagonal is left as it was."""
     clear(H, h, m)
     for first in range(0, width, NEAR):
         add_squares(B, H, h, first, min(first + NEAR, width), m)
-    mirror(H, h, m)
 
 
 @compiled
@@ -141,28 +157,15 @@ def pivot_at(s, H, h, order, c, count):
 def solve_tiles(H, L, h, order, count, m, right, d):
     """Solve ``H d = right`` over the rows in `order`, by Cholesky's method, four columns at a time.
 
+    `order` ascends, and of H only what is from the diagonal on is asked for.
     L has the factor by columns, and the right side is one more row of it. The diagonal has inverse
     roots of pivots. d is as long as a line.
     """
     begin_factor(H, L, h, order, count, m, right)
     for c in range(0, count, 4):
         at = L + 8 * (c * h + c)
-        for r in range(c // 8 * 8, count + 1, 8):
-            to = L + 8 * (c * h + r)
-            s, t = lane_at(to, 0, eight()), lane_at(to + 8 * h, 0, eight())
-            u, v = lane_at(to + 16 * h, 0, eight()), lane_at(to + 24 * h, 0, eight())
-            up = L
-            for _ in range(c):
-                over = lane_at(up + 8 * r, 0, s)
-                s = without(lane_at(up + 8 * c, 0, 0.0), over, s)
-                t = without(lane_at(up + 8 * c, 1, 0.0), over, t)
-                u = without(lane_at(up + 8 * c, 2, 0.0), over, u)
-                v = without(lane_at(up + 8 * c, 3, 0.0), over, v)
-                up += 8 * h
-            put_lane(to, 0, s)
-            put_lane(to + 8 * h, 0, t)
-            put_lane(to + 16 * h, 0, u)
-            put_lane(to + 24 * h, 0, v)
+        r = c // 8 * 8
+        add_tiles(L + 8 * (c * h + r), h, L + 8 * c, L + 8 * r, c, (count - r + 8) // 8, True)
         # The four on the diagonal, by numbers: LDL', whose roots nothing waits for.
         w10, w20, w30 = lane_at(at, 1, 0.0), lane_at(at, 2, 0.0), lane_at(at, 3, 0.0)
         w21, w31 = lane_at(at + 8 * h, 2, 0.0), lane_at(at + 8 * h, 3, 0.0)
