@@ -152,16 +152,16 @@ def test_from_inside_multipliers_are_at_the_bounds_that_the_oracle_says(kind, N,
     )
 
 
-@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
 @pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
-def test_the_smaller_of_two_systems_solves_the_same(kind, shape) -> None:
+def test_the_smaller_of_two_systems_solves_the_same(shape) -> None:
     rng = np.random.default_rng(9)
     one = clashing(rng, *shape)
     weight, stiff = rng.random(shape[0]), 1.0 + rng.random(shape[1])
     weight[0] = 0.0  # a linear row does not bend
     right = rng.standard_normal(shape[1])
     M = np.diag(stiff) + one.A.T @ np.diag(weight) @ one.A
-    found = factored(scaled(one, kind(one.A)), weight, stiff)(right)
+    thin = SparseRows.of(sparse.csr_array(one.A))
+    found = factored(scaled(one, thin), weight, stiff)(right)
     np.testing.assert_allclose(found, np.linalg.solve(M, right), rtol=1e-9)
 
 

@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 import coldq
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import is_large, solve_large, solve_large_one
-from coldq.solver.large import multipliers_method, row_norms, solve_definite
+from coldq.solver.cascade import is_large, solve_by_passes, solve_large, solve_large_one
 from coldq.solver.large import residual as large_residual
+from coldq.solver.large import solve_definite
 from coldq.solver.problem import Divided
 from coldq.solver.sparse import SparseRows
 from coldq.step import solve
@@ -48,21 +48,13 @@ def test_every_one_of_many_degenerate_steps_is_solved() -> None:
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
 
 
-def test_the_method_of_multipliers_alone_solves_more_rows_than_coordinates() -> None:
+def test_more_rows_than_coordinates_are_solved_by_passes() -> None:
     rng = np.random.default_rng(1)
     for k in range(120):
         category = CATEGORIES[k % len(CATEGORIES)]
         p = int(rng.integers(1, 10))
         instance = make_instance(rng, category, p + int(rng.integers(1, 20)), p)
-        half = 0.5 / instance.alpha
-        problem = instance.problem().divided()
-        norms = row_norms(problem)
-        if (norms == 0.0).any():  # constant rows are settled before
-            continue
-        start = np.minimum(np.maximum(0.0, problem.lo), problem.hi)
-        x, mu = multipliers_method(problem, norms, start)
-        at_most, at_least = mu >= problem.hi, mu <= problem.lo
-        multipliers = np.select([at_most, at_least], [instance.weights, instance.floor], mu / half)
+        x, multipliers, _ = solve_by_passes(instance.problem())
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
 
 

@@ -169,15 +169,10 @@ def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array],
     return lambda right: (right - dpotrs(factor, A @ (right / stiff), lower=1)[0] @ A) / stiff
 
 
-def curvature(A: Any, weight: Array, stiff: Any = 1.0) -> Array:
-    """``stiff + A' weight A``; the dense rows without weight are left out."""
+def curvature(A: Any, weight: Array, stiff: Array) -> Array:
+    """``stiff + A' weight A`` of sparse rows."""
     p = A.shape[1]
-    if not isinstance(A, np.ndarray):
-        B = A.squares(np.arange(p), p, weight)
-    else:
-        inner = np.flatnonzero(weight)
-        rows = A[inner] * np.sqrt(weight[inner])[:, None]
-        B = rows.T @ rows
+    B = A.squares(np.arange(p), p, weight)
     B.ravel()[:: p + 1] += stiff
     return B
 

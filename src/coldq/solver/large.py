@@ -5,19 +5,12 @@ of one by one. What is done with the matrix are whole passes over it (``A x``, `
 the rows that move and the coordinates that are free, one product ``A_CF A_CF'``, of sparse rows in
 parts that have nothing in common.
 
-With fewer rows than coordinates the quadratic piece is maximised over the rows, as in the kernel.
-With more rows than coordinates that piece is singular and as large as N by N; then the method of
-multipliers keeps every system in x, which has only p coordinates:
-
-    mu <- clip(mu + sigma g(x)),   x = argmin over X of |x - y|^2 / 2 + envelope(g(x); mu, sigma),
-
-each minimisation by Newton's method with ``I + A_S' sigma A_S``, S the rows between their bounds.
-Once these are clear, the first method finishes what the second would only approach.
-
-Both go from piece to piece by pivoting, which does not end where rows cannot all be met and many
-multipliers are at their weights: :mod:`coldq.solver.interior_point` finds which, and the first
-method finishes again. Dense rows that are not too many are told so by the working set that failed,
-and go that way at once, all compiled.
+The quadratic piece is maximised over the rows, as in the kernel, by pivoting. That does not end
+where rows cannot all be met and many multipliers are at their weights, and with more rows than
+coordinates the piece is singular and as large as N by N: :mod:`coldq.solver.interior_point` finds
+which multipliers are at a bound, by systems no larger than the rows or the coordinates, and
+Newton's method finishes. Dense rows that are not too many are told so by the working set that
+failed, and go that way at once, all compiled.
 """
 
 from __future__ import annotations
@@ -31,15 +24,13 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import REGULARISATION, X_FLOOR
-from coldq.solver.interior_point import curvature, from_inside
+from coldq.solver.interior_point import from_inside
 from coldq.solver.kernels.affine import affine_step, dual_search
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.large import (
     advance,
     corrected,
     dense_residual,
-    envelope,
-    envelope_search,
     how_far,
     mark_wrong,
     move,
@@ -59,9 +50,8 @@ SHARED = 8  # times the coordinates: as many rows may be between their bounds at
 MOST_AT_ONCE = 600  # sparse rows that all matter, for the compiled kernel
 COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
-ROUGH = 1e-4  # the residual at which the rows that decide may be known
-SETTLED = 1e-11  # the residual at which the method of multipliers ends
-START, STIFFEST = 1e1, 1e8  # sigma a_n'a_n: beyond, the systems lose the digits gained
+SQUARE = 2  # times the coordinates: with more rows the piece is mostly singular, and large
+SETTLED = 1e-11  # the residual of an answer that needs no other method
 
 
 Maximiser = Callable[[Array, Array, Array, Array], Array]
@@ -201,14 +191,11 @@ class DoesNotEnd(Exception):
 
 
 def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array] | None:
-    """x and mu from the methods that go from piece to piece; None if they do not end soon."""
+    """x and mu from piece to piece; None if that does not end soon."""
+    if problem.b.size > SQUARE * problem.y.size:
+        return None
     try:
-        if problem.b.size <= 2 * problem.y.size:
-            x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
-        elif problem.sparse:
-            x, mu = multipliers_method(problem, norms, mu, pivot_or_stop)
-        else:
-            return None
+        x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
     except DoesNotEnd:
         return None
     wrong = wrong_rows(problem, norms, x, mu, problem.A @ x - problem.b)
@@ -216,12 +203,12 @@ def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]
 
 
 def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]:
-    """The same from inside; only if that fails, from piece to piece as long as it takes."""
+    """The same from inside; only if that fails, from piece to piece as long as it takes, unless
+    there are too many rows for that: then x is no answer, which its residual says."""
     answer = finish_from_inside(problem, norms)
-    if answer is not None:
-        return answer
-    solve = newton_in_rows if problem.b.size <= problem.y.size else multipliers_method
-    return solve(problem, norms, mu)
+    if answer is None and problem.b.size <= SQUARE * problem.y.size:
+        answer = newton_in_rows(problem, norms, mu)
+    return answer or (problem.clip(problem.y - mu @ problem.A), mu)
 
 
 def wrong_rows(problem: Divided, norms: Array, x: Array, mu: Array, g: Array) -> np.ndarray:
@@ -413,40 +400,6 @@ def solve_definite(H: Array, right: Array) -> Array:
     return np.asarray(np.linalg.lstsq(H, right, rcond=None)[0], np.float64)
 
 
-def multipliers_method(
-    problem: Divided, norms: Array, mu: Array, maximise: Maximiser | None = None
-) -> tuple[Array, Array]:
-    """The method of multipliers, for more rows than coordinates."""
-    maximise = maximise or maximise_piece
-    y, A, b, lo, hi, _, _ = problem
-    x = problem.clip(y - mu @ A if mu.any() else y)
-    g = A @ x - b
-    length = np.sqrt(norms)
-    # Multipliers grow with the distance of y from the box, so sigma does too.
-    far = 1.0 + float(np.abs(x - y).max(initial=0.0))
-    stiffness, stiffest = START * far, STIFFEST * far
-    previous, rough = np.inf, ROUGH
-    for _ in range(40):
-        sigma = stiffness / norms
-        x, g = minimise_envelope(problem, x, g, mu, sigma, maximise)
-        shift = np.minimum(np.maximum(mu + sigma * g, lo), hi)
-        # What the multipliers still move is what the rows between their bounds are off by.
-        size = length * (np.linalg.norm(x) + X_FLOOR) + np.abs(b)
-        off = np.abs(shift - mu) / (sigma * size)
-        mu, worst = shift, float(off.max(initial=0.0))
-        if worst <= SETTLED:
-            break
-        if worst <= rough:
-            answer = finish(problem, norms, mu.copy(), most=y.size)
-            if answer is not None:
-                return answer
-            rough = ROUGH * worst
-        if worst > 0.01 * previous:
-            stiffness = min(10.0 * stiffness, stiffest)
-        previous = worst
-    return polish(problem, x, mu), mu
-
-
 def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array, Array] | None:
     """Newton's method for the rows between their bounds at mu; None if not these decide.
 
@@ -470,48 +423,3 @@ def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array,
             return None
         chosen |= wrong
     return None
-
-
-def minimise_envelope(
-    problem: Divided, x: Array, g: Array, mu: Array, sigma: Array, maximise: Maximiser
-) -> tuple[Array, Array]:
-    """x, and g(x), that minimise ``|x - y|^2 / 2 + envelope(g(x))`` over the box.
-
-    The envelope of a row has the slope ``clip(mu + sigma g)``, so the whole is piecewise quadratic
-    and Newton's method the same as on the dual: minimise the piece over the box, then search along.
-    """
-    y, A, b, lo, hi, lower, upper = problem
-    slopes, search = envelope(), envelope_search()
-    pull, weight, t = np.zeros(b.size), np.zeros(b.size), 0.0
-    for _ in range(50):
-        same_piece = slopes(mu, sigma, g, lo, hi, pull, weight)
-        if same_piece and t == 1.0:
-            break
-        slope = x - y + pull @ A
-        d = maximise(curvature(A, weight), -slope, lower - x, upper - x)
-        start = -float(slope @ d)
-        if not start > 0.0 or np.abs(d).max() <= 1e-14 * (X_FLOOR + np.abs(x).max()):
-            break
-        w = A @ d
-        t = search(mu, sigma, g, w, lo, hi, float(d @ (x - y)), float(d @ d), start)
-        x, g = problem.clip(x + t * d), g + t * w
-    return x, A @ x - b
-
-
-def polish(problem: Divided, x: Array, mu: Array) -> Array:
-    """x moved by the least that puts it on the rows whose multiplier is between its bounds.
-
-    With a huge y the stationarity of x is accurate only relative to y; the rows are not.
-    """
-    inner = np.flatnonzero((mu > problem.lo) & (mu < problem.hi))
-    free = np.flatnonzero((problem.lower < x) & (x < problem.upper))
-    if inner.size == 0 or free.size == 0 or inner.size > x.size:
-        return x
-    rows = problem.A[inner]
-    part = (rows.toarray() if problem.sparse else rows)[:, free]
-    x = x.copy()
-    for _ in range(2):
-        error = rows @ x - problem.b[inner]
-        x[free] -= np.linalg.lstsq(part, error, rcond=1e-12)[0]
-        x = problem.clip(x)
-    return x

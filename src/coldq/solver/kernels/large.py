@@ -6,7 +6,7 @@ NumPy would build a matrix of absolute values for the residual, which costs more
 import math
 
 from coldq.compiled import compiled, kernel
-from coldq.solver.constants import ROW_TOLERANCE, SEARCH_TOLERANCE, TINY, X_FLOOR
+from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
 from coldq.solver.kernels.piece import width_of
 
 
@@ -95,53 +95,6 @@ def advance(z, w, t, lower, upper, x, free):
         free[i] = 1.0 if (lower[i] < z[i]) & (z[i] < upper[i]) else 0.0  # no guess to miss
         total += x[i] * x[i]
     return math.sqrt(total)
-
-
-@kernel("VVVVVVV")
-def envelope(mu, sigma, g, lo, hi, pull, weight):
-    """Set `pull` to the envelopes' slopes clip(mu + sigma g), and `weight` to their curvatures.
-
-    Return whether these are still the same quadratic pieces.
-    """
-    same = 1
-    for k in range(mu.size):
-        s = mu[k] + sigma[k] * g[k]
-        slope = min(max(s, lo[k]), hi[k])
-        bend = sigma[k] if lo[k] < s and s < hi[k] else 0.0
-        if weight[k] != bend or (bend == 0.0 and pull[k] != slope):
-            same = 0
-        pull[k] = slope
-        weight[k] = bend
-    return same
-
-
-@kernel("VVVVVVfff")
-def envelope_search(mu, sigma, g, w, lo, hi, first, bend, start):
-    """How far to go along d, of which w = A d: where the slope has nearly vanished, at most 1.
-
-    The slope at t is `first` + t `bend`, what ``|x - y|^2 / 2`` has, and that of the envelopes.
-    """
-    left, right, t = 0.0, math.inf, 1.0
-    for _ in range(30):
-        slope = first + t * bend
-        curvature = bend
-        for k in range(mu.size):
-            s = mu[k] + sigma[k] * (g[k] + t * w[k])
-            v = min(max(s, lo[k]), hi[k])
-            slope += w[k] * v
-            curvature += sigma[k] * w[k] * w[k] if s == v else 0.0
-        if abs(slope) <= SEARCH_TOLERANCE * start:
-            break
-        if slope < 0.0:
-            if t >= 1.0:
-                break
-            left = t
-        else:
-            right = t
-        t = t - slope / curvature
-        if not (left < t and t < min(right, 1.0 + 1e-12)):
-            t = 0.5 * (left + min(right, 1.0))
-    return t
 
 
 @kernel("VVVVVVfI")
