@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import coldq
+from coldq.solver import cascade, large
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.interior_point import factored, from_inside
 from coldq.solver.large import row_norms
@@ -161,8 +164,52 @@ def test_the_smaller_of_two_systems_solves_the_same(shape) -> None:
     right = rng.standard_normal(shape[1])
     M = np.diag(stiff) + one.A.T @ np.diag(weight) @ one.A
     thin = SparseRows.of(sparse.csr_array(one.A))
-    found = factored(scaled(one, thin), weight, stiff)(right)
+    found, along = factored(scaled(one, thin), weight, stiff)(right)
     np.testing.assert_allclose(found, np.linalg.solve(M, right), rtol=1e-9)
+    np.testing.assert_allclose(along, one.A @ found, rtol=1e-9)
+
+
+def test_rows_that_hardly_give_way_are_known_to_all_digits() -> None:
+    rng = np.random.default_rng(12)
+    A, stiff = rng.integers(-9, 10, (3, 6)).astype(float), rng.uniform(1.0, 2.0, 6)
+    weight, right = 10.0 ** np.array([12.0, 15.0, 3.0]), rng.standard_normal(6)
+    one = clashing(rng, 3, 6)
+    _, along = factored(scaled(one, SparseRows.of(sparse.csr_array(A))), weight, stiff)(right)
+    # As fractions: ``(1 / weight + A A' / stiff) v = A right / stiff`` and ``A d = v / weight``.
+    A, weight, stiff, right = (np.vectorize(Fraction)(a) for a in (A, weight, stiff, right))
+    M, v = A / stiff @ A.T + np.diag(1 / weight), A / stiff @ right
+    for k in range(3):
+        others = np.arange(3) != k
+        share = M[others, k] / M[k, k]
+        M[others], v[others] = M[others] - np.outer(share, M[k]), v[others] - share * v[k]
+    exact = v / np.diag(M) / weight
+    np.testing.assert_allclose(along, exact.astype(float), rtol=1e-11)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2])
+def test_sparse_rows_in_raw_units_go_the_fast_way(alpha: float, monkeypatch) -> None:
+    """Prices far beyond the box: what rows give way is a small part of what it is the rest of."""
+    rng = np.random.default_rng(7)
+    one = make_instance(rng, "regular", 260, 560)
+    one = one._replace(alpha=alpha, A=one.A * (rng.random((260, 560)) < 0.05))
+    rows = coldq.SparseAffine(sparse.csr_array(one.A), one.b)
+    box = coldq.Box(one.lower, one.upper)
+    monkeypatch.setattr(cascade, "slow_answers", lambda *given: iter(()))
+    monkeypatch.setattr(large, "newton_in_rows", few_steps(large.newton_in_rows))
+    step = coldq.penalised_step(
+        one.center, one.gradient, one.alpha, one.weights, rows, box, floor=one.floor
+    )
+    assert residual_of(one, step.x, step.multipliers) <= TOLERANCE
+
+
+def few_steps(newton):
+    """The method, refused more than a few steps."""
+
+    def called(problem, norms, mu, steps=300, *more):
+        assert steps < 300
+        return newton(problem, norms, mu, steps, *more)
+
+    return called
 
 
 def test_sparse_rows_that_cannot_all_be_met() -> None:

@@ -230,9 +230,10 @@ def test_systems_of_sparse_rows_and_sums_are_those_of_one_matrix(N: int) -> None
     sums[0, :6] = sums[1, 8:] = 1.0
     whole = np.concatenate([A, sums])
     rows = SparseRows.of(sparse.csr_array(A))
-    x = RowsAndSums(rows, X.blocks, 12).factored(weight, stiff)(right)
+    d, along = RowsAndSums(rows, X.blocks, 12).factored(weight, stiff)(right)
     matrix = np.diag(stiff) + (whole.T * weight) @ whole
-    np.testing.assert_allclose(x, np.linalg.solve(matrix, right), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(d, np.linalg.solve(matrix, right), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(along, whole @ d, rtol=1e-6, atol=1e-9)
 
 
 def in_blocks(kind: str) -> Any:

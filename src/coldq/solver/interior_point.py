@@ -143,10 +143,10 @@ def step_by_step(problem: Divided, length: Array, rows: Array, columns: Array, s
             tau = 0.0
             for sure in (False, True):
                 aim(rows, columns, tau)
-                d = solve(columns[RIGHT] - (rows[PULL] / length) @ A)
+                d, along = solve(columns[RIGHT] - (rows[PULL] / length) @ A)
                 if not np.isfinite(d).all():
                     return -1
-                t = min(inside.SHORT * direct(rows, columns, tau, d, A @ d / length), 1.0)
+                t = min(inside.SHORT * direct(rows, columns, tau, d, along / length), 1.0)
                 if sure:
                     move(rows, columns, t)
                 else:
@@ -157,16 +157,32 @@ def step_by_step(problem: Divided, length: Array, rows: Array, columns: Array, s
     return go
 
 
-def factored(problem: Divided, weight: Array, stiff: Array) -> Callable[[Array], Array]:
-    """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller."""
+Solve = Callable[[Array], tuple[Array, Array]]  # a right side to d and A d
+
+
+def factored(problem: Divided, weight: Array, stiff: Array) -> Solve:
+    """How to solve with ``stiff + A' weight A``: by a factor of p by p, or of N by N if smaller.
+
+    The latter has ``A d`` to all digits, which is what is left of large terms where weights are.
+    """
     A = problem.A
     if hasattr(A, "factored"):  # rows beside sums
         return A.factored(weight, stiff)
+
+    def by_columns(right: Array) -> tuple[Array, Array]:
+        d = dpotrs(factor, right, lower=1)[0]
+        return d, A @ d
+
+    def by_rows(right: Array) -> tuple[Array, Array]:
+        pull = dpotrs(factor, A @ (right / stiff), lower=1)[0]
+        return (right - pull @ A) / stiff, give * pull
+
     if stiff.size <= weight.size:
         factor, _ = dpotrf(curvature(A, weight, stiff).T, lower=1)
-        return lambda right: dpotrs(factor, right, lower=1)[0]
-    factor, _ = dpotrf(curvature(A.T, 1.0 / stiff, 1.0 / (weight + TINY)).T, lower=1)
-    return lambda right: (right - dpotrs(factor, A @ (right / stiff), lower=1)[0] @ A) / stiff
+        return by_columns
+    give = 1.0 / (weight + TINY)
+    factor, _ = dpotrf(curvature(A.T, 1.0 / stiff, give).T, lower=1)
+    return by_rows
 
 
 def curvature(A: Any, weight: Array, stiff: Array) -> Array:

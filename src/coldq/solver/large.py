@@ -47,6 +47,7 @@ FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and 
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
+SMALL = 60_000  # numbers of sparse rows as dense ones, with which these are faster from inside
 MOST_AT_ONCE = 600  # sparse rows that all matter, for the compiled kernel
 COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
@@ -107,6 +108,8 @@ def solve_entered(problem: Divided) -> tuple[Array, Array]:
     if answer is None and at_once:
         x, mu, _ = run_on_box(problem, np.zeros(n), FEWER_STEPS)
         answer = (x, mu) if residual(problem, x, mu) <= SETTLED else None
+    if answer is None and n * p <= SMALL:
+        answer = solve_at_once(problem._replace(A=problem.A.toarray()))
     if answer is not None:
         return answer
     x, mu = solve_one(problem, at_once=2 * n <= p)

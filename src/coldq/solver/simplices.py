@@ -339,21 +339,21 @@ class RowsAndSums:
         own = self.A.square_lengths(np.ones(self.p))
         return np.concatenate([own, np.bincount(self.block)[self.summed].astype(float)])
 
-    def factored(self, weight: Array, stiff: Array) -> Callable[[Array], Array]:
+    def factored(self, weight: Array, stiff: Array) -> Callable[[Array], tuple[Array, Array]]:
         """How to solve with ``stiff + A' weight A``, the sums among the rows: by Woodbury's formula
-        for each block, and then for the rows by a factor of N by N."""
+        for each block, and then for the rows by a factor of N by N. A right side to d and A d."""
         from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
         A, n, flow = self.A, self.n, 1.0 / stiff
         through = np.add.reduceat(flow, self.start)
-        share = np.zeros(self.start.size)
-        share[self.summed] = 1.0 / (1.0 / (weight[n:] + TINY) + through[self.summed])
+        share, give = np.zeros(self.start.size), 1.0 / (weight + TINY)
+        share[self.summed] = 1.0 / (give[n:] + through[self.summed])
 
-        def inner(right: Array) -> Array:
-            """That without the rows."""
+        def inner(right: Array) -> tuple[Array, Array]:
+            """That without the rows, and the multipliers of sums."""
             pulled = flow * right
-            sums = share * np.add.reduceat(pulled, self.start)
-            return pulled - flow * sums[self.block]
+            pull = share * np.add.reduceat(pulled, self.start)
+            return pulled - flow * pull[self.block], pull[self.summed]
 
         data, indices, indptr = A.parts
         M = A.T.squares(np.arange(n), n, flow)
@@ -361,13 +361,15 @@ class RowsAndSums:
         at, size = line * self.start.size + self.block[indices], n * self.start.size
         sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
         M = M - (sums * share) @ sums.T
-        M.ravel()[:: n + 1] += 1.0 / (weight[:n] + TINY)
+        M.ravel()[:: n + 1] += give[:n]
         factor, _ = dpotrf(M.T, lower=1)
 
-        def solve(right: Array) -> Array:
-            first = inner(right)
-            if n == 0:
-                return first
-            return first - inner(dpotrs(factor, A @ first, lower=1)[0] @ A)
+        def solve(right: Array) -> tuple[Array, Array]:
+            pull = np.zeros(0)
+            if n > 0:
+                pull = dpotrs(factor, A @ inner(right)[0], lower=1)[0]
+                right = right - pull @ A
+            d, of_sums = inner(right)
+            return d, give * np.concatenate([pull, of_sums])
 
         return solve
