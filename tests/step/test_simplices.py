@@ -236,6 +236,27 @@ def test_systems_of_sparse_rows_and_sums_are_those_of_one_matrix(N: int) -> None
     np.testing.assert_allclose(along, whole @ d, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_from_inside_prices_far_beyond_a_simplex_are_told_apart(seed: int) -> None:
+    """Rows in raw units that cannot all be met: whose multipliers are at their weights."""
+    rng, p, N, X = np.random.default_rng(seed), 120, 80, coldq.Simplex(120)
+    A, center = 500.0 * rng.normal(size=(N, p)), X.start()
+    rows = coldq.Affine(A, A @ X.project(rng.random(p)) - rng.uniform(50.0, 150.0, N))
+    weights, gradient = np.full(N, 2e6), 0.2 * rng.normal(size=p)
+    step = coldq.penalised_step(center, gradient, 0.09, weights, rows, X)
+    g, terms = rows.value(step.x), np.abs(A) @ step.x + np.abs(rows.b)
+    above, below = g > 1e-7 * terms, g < -1e-7 * terms
+    assert step.residual <= TOLERANCE
+    assert above.sum() > 20
+    one = BlockProblem(
+        center, gradient, np.array(0.09), np.zeros(N), weights, np.zeros(N), *entries_of(A), rows.b,
+        X.box.lower, X.box.upper, *X.blocks,
+    )  # fmt: skip
+    found = next(guesses(one))
+    np.testing.assert_array_equal(found[above], weights[above])
+    np.testing.assert_array_equal(found[below], 0.0)
+
+
 def in_blocks(kind: str) -> Any:
     """Many small simplices, few large ones, or all kinds of blocks."""
     if kind == "small":

@@ -41,7 +41,6 @@ from coldq.solver.problem import ONE_BOX, Divided, zeros_of
 from coldq.solver.threads import scratch
 
 STEPS = 40
-SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
 # Of the first gap: where what decides may be known.
 CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
 
@@ -65,11 +64,11 @@ def from_inside(
     columns[kernels.LOWER], columns[kernels.UPPER] = lower, upper
     columns[Y], columns[X] = y, well_inside(y, lower, upper) if x is None else x
     rows[G] = (A @ columns[X] - b) / length
-    unit = kernels.begin()(rows, columns, near)
-    walk = step_by_step(problem, length, rows, columns, SOFT * unit)
+    reach, unit = kernels.begin()(rows, columns, near)
+    walk = step_by_step(problem, length, rows, columns, reach, unit)
     for _ in clear(walk, rows, columns):
         found = np.empty_like(lo)
-        kernels.snap()(rows, length, lo, hi, unit, 1.0, found)
+        kernels.snap()(rows, length, lo, hi, reach, unit, 1.0, found)
         yield found
 
 
@@ -88,22 +87,22 @@ def beside_blocks(
     rows, columns = np.zeros((kernels.ROWS, n + k)), np.zeros((kernels.COLUMNS, p))
     length, limits = np.empty(n + k), np.empty(n + k)
     first, place = np.empty(start.size + 1, np.int64), np.empty(start.size, np.int64)
-    unit = inside.set_out()(
+    reach, unit = inside.set_out()(
         center, gradient, 1.0 / double, floor, weights, A, b, lower, upper, start, total, kind,
         near, first, place, length, limits, rows, columns,
     )  # fmt: skip
     if math.isnan(unit):
         return
     size = max(inside.inside_size(n, p, k, start.size), STACK + 1)  # less would be the kernel's own
-    approach, soft = inside.approach(), SOFT * unit
+    approach = inside.approach()
     given = A, limits, length, first, place, rows, columns
 
     def walk(target: float, steps: int) -> float:
-        return approach(*given, target, soft, steps, scratch(size))
+        return approach(*given, target, reach, unit, steps, scratch(size))
 
     for _ in clear(walk, rows, columns):
         found = np.empty(n)
-        kernels.snap()(rows, length, floor, weights, unit, double, found)
+        kernels.snap()(rows, length, floor, weights, reach, unit, double, found)
         yield found
 
 
@@ -125,7 +124,9 @@ def clear(walk: Walk, rows: Array, columns: Array) -> Iterator[None]:
         yield
 
 
-def step_by_step(problem: Divided, length: Array, rows: Array, columns: Array, soft: float) -> Walk:
+def step_by_step(
+    problem: Divided, length: Array, rows: Array, columns: Array, reach: float, unit: float
+) -> Walk:
     """How to go on until the gap is as small as is asked for, in so many steps at most; the number
     of steps, below 0 if there is no direction."""
     A, b, norms = problem.A, problem.b, length * length
@@ -137,7 +138,7 @@ def step_by_step(problem: Divided, length: Array, rows: Array, columns: Array, s
             now = gap(rows, columns, 0.0)
             if now <= target:
                 return taken
-            weigh(rows, columns, soft)
+            weigh(rows, columns, reach, unit)
             solve = factored(problem, rows[WEIGHT] / norms, 1.0 + columns[STIFF])
             # First aim at zero, to see how far that leads; then at the little that it would leave.
             tau = 0.0

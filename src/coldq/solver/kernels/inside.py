@@ -86,15 +86,15 @@ def set_out(
     place, length, limits, rows, columns,
 ):  # fmt: skip
     """Set what steps start from: the blocks and their sums, which come after the rows, all rows'
-    lengths and limits, and rows and coordinates. Return how large rooms are beside prices; NaN if
-    y is not finite."""
+    lengths and limits, and rows and coordinates. Return how large rooms are, and that beside
+    prices; NaN if y is not finite."""
     (n, p), blocks = A.shape, starts.size
     finite = 0.0
     for i in range(p):
         columns[Y, i] = center[i] - gradient[i] * half
         finite += 0.0 * columns[Y, i]
     if not (finite == 0.0):
-        return math.nan
+        return math.nan, math.nan
     for k in range(n):
         row, norm = A[k], 0.0
         for i in range(p):
@@ -344,8 +344,8 @@ def after_sums(h, p, start, place, pulled, its_L, s, small, its_wide, its_answer
             d[i] -= held * own[i]
 
 
-@kernel("MVVIIMMffiV")
-def approach(A, b, length, start, place, rows, columns, target, soft, steps, memory):
+@kernel("MVVIIMMfffiV")
+def approach(A, b, length, start, place, rows, columns, target, reach, unit, steps, memory):
     """Take steps until the gap is the target; how many, or -1 if there is no direction.
 
     `place` has each block's place among the sums, which come after A's rows, or -1.
@@ -383,7 +383,7 @@ def approach(A, b, length, start, place, rows, columns, target, soft, steps, mem
         now = mean_product(rows, columns, 0.0)
         if now <= target:
             return taken
-        set_weights(rows, columns, soft)
+        set_weights(rows, columns, reach, unit)
         if turned:
             width = weigh_lines(lines, h, n, p, length, start, place, rows, columns, flow, share, B)
             begin_by_rows(n, h, rows, B, width, H, L, order, wide, answer)

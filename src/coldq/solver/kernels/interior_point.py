@@ -14,6 +14,7 @@ from coldq.solver.constants import TINY
 LO, HI, MU, U, V, D_MU, D_U, D_V, G, WEIGHT, PULL, ROWS = range(12)
 LOWER, UPPER, Y, X, LOW, HIGH, D_X, D_LOW, D_HIGH, STIFF, RIGHT, COLUMNS = range(12)
 BETWEEN = 5.0  # times the geometric mean of two scales of prices: where these start
+SOFT = 1e-10  # the least that a row gives way in a step, relative to rooms and prices
 FIXED = 1e200  # the stiffness of a coordinate that cannot move
 
 
@@ -22,7 +23,8 @@ def set_start(rows, columns, near):
     """Set multipliers, rooms and prices for the x and the g given, all well inside.
 
     Prices start between what x asks for and what rows that cannot be met have; where rows are
-    `near` to being met, at the former. Return how large rooms are in comparison with that.
+    `near` to being met, at the former. Return how large rooms are, and that in comparison with
+    what x asks for.
     """
     n, p = rows.shape[1], columns.shape[1]
     reach = 0.0
@@ -53,7 +55,7 @@ def set_start(rows, columns, near):
                 columns[LOW, i] = price
             if columns[UPPER, i] < math.inf:
                 columns[HIGH, i] = price
-    return reach / force
+    return reach, reach / force
 
 
 @compiled
@@ -85,11 +87,24 @@ def mean_product(rows, columns, t):
 
 
 @compiled
-def set_weights(rows, columns, soft):
+def unit_now(rows, reach, unit):
+    """How large rooms are in comparison with multipliers as they are, or with what x asks for."""
+    total, count = 0.0, 0
+    for k in range(rows.shape[1]):
+        if rows[U, k] > 0.0 or rows[V, k] > 0.0:
+            total += abs(rows[MU, k])
+            count += 1
+    return min(unit, reach * count / max(total, TINY))
+
+
+@compiled
+def set_weights(rows, columns, reach, unit):
     """Set the weight of each row and the stiffness of each coordinate in a step's system.
 
-    `soft` keeps the weight finite of a row without rooms; later steps correct what that costs.
+    A little that all rows give way, beside the multipliers of those with rooms, keeps the weight
+    finite of those without; later steps correct what that costs.
     """
+    soft = SOFT * unit_now(rows, reach, unit)
     for k in range(rows.shape[1]):
         give = soft
         if rows[U, k] > 0.0:
@@ -203,9 +218,9 @@ def gap(rows, columns, t):
     return mean_product(rows, columns, t)
 
 
-@kernel("MMf")
-def weigh(rows, columns, soft):
-    set_weights(rows, columns, soft)
+@kernel("MMff")
+def weigh(rows, columns, reach, unit):
+    set_weights(rows, columns, reach, unit)
 
 
 @kernel("MMf")
@@ -223,9 +238,10 @@ def go(rows, columns, t):
     move_along(rows, columns, t)
 
 
-@kernel("MVVVffV")
-def snap(rows, length, floor, weights, unit, double, out):
+@kernel("MVVVfffV")
+def snap(rows, length, floor, weights, reach, unit, double, out):
     """The multipliers, times `double`, at a bound where the room is larger than its price."""
+    unit = unit_now(rows, reach, unit)
     for k in range(out.size):
         mu = rows[MU, k]
         found = min(max(mu / length[k] * double, floor[k]), weights[k])
