@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,9 @@ from coldq._values import Array, positive
 from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Constant
 
 
@@ -64,6 +63,7 @@ class Ader(ExpertLearner):
     gradient_bound: Array
     kappa: Array
     gradient: str
+    _from_problem = ("gradient_bound",)
 
     def __init__(self, domain: Domain, horizon: int, *, gradient_bound: ArrayLike) -> None:
         D = positive("gradient_bound", gradient_bound)
@@ -73,17 +73,6 @@ class Ader(ExpertLearner):
         R = diameter_of(domain, "Ader's steps need")
         kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * R))
         self._set(gradient_bound=D, kappa=kappa)
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Ader:
-        """With the problem's own gradient bound.
-
-        >>> import coldq
-        >>> coldq.Ader.for_problem(coldq.problems.OnlineLinear(horizon=100)).n_experts
-        4
-        """
-        known = ConstantsOf(problem, parameters)
-        return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
     @property
     def n_experts(self) -> int:

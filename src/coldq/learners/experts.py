@@ -15,7 +15,7 @@ from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.fused import experts_at_once
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Algorithm, horizon_of
 from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
 from coldq.protocols import Domain
@@ -57,7 +57,7 @@ def expert_count(horizon: int) -> int:
     return ((1 + horizon).bit_length() - 1) // 2 + 1
 
 
-class ExpertLearner(Learner):
+class ExpertLearner(Algorithm):
     """What the expert variants share: all but the pool of experts.
 
     At the end of slot t, with the surrogate loss ``l_t(x) = <grad f_t(x_t), x - x_t>``:

@@ -38,9 +38,9 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Algorithm
 from coldq.learners.state import axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
@@ -71,7 +71,7 @@ class SelfTuningState(ForesightState):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SelfTuning(Learner):
+class SelfTuning(Algorithm):
     """A learner to pick without thinking: it keeps the violation rate you name, in your units.
 
     No horizon, no bounds on gradients or constraints, no units. At the end of slot t:
@@ -179,17 +179,6 @@ class SelfTuning(Learner):
             _R=np.array(R if R > 0.0 else 1.0),
             _tolerance=np.array(ahead.tolerance),
         )
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> SelfTuning:
-        """For a problem's domain; its horizon and constants are not looked at.
-
-        >>> import coldq
-        >>> problem = coldq.problems.OnlineLinear(horizon=10)
-        >>> coldq.SelfTuning.for_problem(problem, violation_rate=0.1).horizon is None
-        True
-        """
-        return cls._of(problem, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
