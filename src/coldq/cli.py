@@ -235,14 +235,10 @@ def cite(
     name: Annotated[str, typer.Argument(help="A learner, as `coldq list` prints it.")],
 ) -> None:
     """Print the BibTeX entry of a learner's paper."""
-    from coldq.learners import CATALOGUE
+    from coldq.experiments.named import learners_of
 
-    for learner in CATALOGUE:
-        if learner.__name__.lower() == name.lower():
-            typer.echo(coldq.citation(learner))
-            return
-    known = ", ".join(learner.__name__ for learner in CATALOGUE)
-    raise coldq.InvalidInput(f"there is no learner {name!r}; there are {known}")
+    (learner,) = learners_of([name])
+    typer.echo(coldq.citation(learner))
 
 
 live = typer.Typer(help="Agents that live in a file, see docs/live-use.md.", no_args_is_help=True)

@@ -105,18 +105,3 @@ hedge = Contraction(
 weighted_mean = Contraction(
     "weighted_mean", "The mean of points (m, p) under weights given by their logarithms (m)."
 )
-
-ALL = (
-    dot,
-    matvec,
-    vecmat,
-    affine_value,
-    least_squares_gradient,
-    log_capacity,
-    bounded_queue,
-    implied,
-    mix,
-    into_ball,
-    hedge,
-    weighted_mean,
-)

@@ -239,7 +239,8 @@ class Noisy:
     def sent(self, x: Array, t: np.ndarray) -> Array:
         """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
         size = x.shape[-2:]
-        return x + self.deviation * _by_slot(t, lambda slot: _draws(self, slot, size))
+        noise = _by_slot(t, lambda slot: _generator(self, slot).standard_normal(size))
+        return x + self.deviation * noise
 
     def kept(self, W: Array, t: np.ndarray) -> Array:
         """The weights with which they are heard."""
@@ -279,7 +280,7 @@ class Dropped:
         n = W.shape[-1]
 
         def works(slot: int) -> Array:
-            above = np.triu(_uniform(self, slot, (n, n)) >= self.probability, 1)
+            above = np.triu(_generator(self, slot).random((n, n)) >= self.probability, 1)
             return (above | above.T).astype(float)
 
         links = _by_slot(t, works)
@@ -292,14 +293,6 @@ class Dropped:
 def _generator(link: Any, slot: int) -> np.random.Generator:
     """Random numbers of a slot, whatever was drawn before it."""
     return np.random.Generator(np.random.Philox(key=link.seed, counter=[0, 0, 0, slot]))
-
-
-def _draws(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
-    return _generator(link, slot).standard_normal(shape)
-
-
-def _uniform(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
-    return _generator(link, slot).random(shape)
 
 
 def _by_slot(t: np.ndarray, draw: Any) -> Array:
