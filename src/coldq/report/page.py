@@ -57,12 +57,12 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> from dataclasses import replace
     >>> from coldq.experiments.figures import Setting, find
     >>> from coldq.experiments.reproduce import Reproduction
-    >>> from coldq.experiments.runs import run_figure
+    >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
     >>> from coldq.report import write_page
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
-    >>> runs = run_figure(replace(find("linear"), settings=short), seeds=(0, 1))
-    >>> result = Reproduction((runs,), (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
+    >>> runs = run_figures([replace(find("linear"), settings=short)], seeds=(0, 1))
+    >>> result = Reproduction(runs, (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> write_page(result, path)
     >>> "Online linear programming" in path.read_text(encoding="utf-8")
