@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive
 from coldq.domains import diameter_of
-from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
@@ -66,9 +65,7 @@ class Ader(ExpertLearner):
     _from_problem = ("gradient_bound",)
 
     def __init__(self, domain: Domain, horizon: int, *, gradient_bound: ArrayLike) -> None:
-        D = positive("gradient_bound", gradient_bound)
-        if D.ndim:
-            raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")
+        D = positive("gradient_bound", one_real("gradient_bound", gradient_bound))
         self._set_common(domain, horizon, None, "shared")
         R = diameter_of(domain, "Ader's steps need")
         kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * R))
