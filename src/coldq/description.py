@@ -166,14 +166,9 @@ def _name_of(value: Any, words: str) -> str:
 
 
 def _exact(array: np.ndarray, path: str) -> Any:
-    """An array with all its digits, so that they can be read if they are few."""
+    """An array with all its digits, so that they can be read if they are few, or as its bytes."""
     if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= WRITTEN_OUT):
         return array.tolist() if np.isfinite(array).all() else number(array.tolist())
-    return as_bytes(array, path)
-
-
-def as_bytes(array: np.ndarray, path: str) -> dict[str, Any]:
-    """An array as its bytes: exact, and written in a fraction of the time of its digits."""
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "dtype": plain.dtype.str,

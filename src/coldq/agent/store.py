@@ -203,10 +203,6 @@ class Store:
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
 
-    def applied_again(self, turn: int) -> None:
-        """Feedback up to this turn was applied, though the snapshot is older."""
-        self.turn = turn
-
     def opened(self, round: int, x: Array) -> None:
         """A new round, which is written with what comes next.
 

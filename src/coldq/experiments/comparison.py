@@ -357,18 +357,14 @@ def _listed(learners: Any) -> Any:
 def _chosen(problem: Any, pairs: Any, rate: float) -> Iterator[tuple[str, Any]]:
     """Learners by name, or a sentence on why one does not play."""
     for name, one in pairs or [(kind.__name__, kind) for kind in CATALOGUE]:
+        told = {"violation_rate": rate} if one is SelfTuning else {}
         made = isinstance(one, type)
-        yield name, _made(one, problem, rate, named=bool(pairs)) if made else one
+        yield name, make(one, problem, named=bool(pairs), **told) if made else one
     if pairs is None:
         try:
             yield "SafetyMargin(COLDQ)", SafetyMargin(COLDQ.for_problem(problem), rate)
         except (InvalidInput, TypeError) as error:
             yield "SafetyMargin(COLDQ)", str(error)
-
-
-def _made(kind: Any, problem: Any, rate: float, *, named: bool) -> Any:
-    told = {"violation_rate": rate} if kind is SelfTuning else {}
-    return make(kind, problem, named=named, **told)
 
 
 def _results(scores: list[Score]) -> Iterator[Result]:

@@ -322,7 +322,11 @@ class Learner(Value):
         COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
         """
         adopt = flag("adopt", adopt)
-        state = self._restore(recognised(require_mapping(arrays), self._maker, adopt))
+        if not isinstance(arrays, Mapping):
+            raise InvalidInput(
+                f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
+            )
+        state = self._restore(recognised(arrays, self._maker, adopt))
         if KEY not in arrays and not adopt:
             warn_unknown(self._maker)
         return state
@@ -404,15 +408,6 @@ class Algorithm(Learner):
             needed = {name: name for name in cls._from_problem}
             parameters = ConstantsOf(problem, parameters).fill(**needed)
         return cls._of(problem, **parameters)
-
-
-def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
-    """Arrays by name, as ``state.to_arrays()`` and ``numpy.load`` give them."""
-    if not isinstance(arrays, Mapping):
-        raise InvalidInput(
-            f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
-        )
-    return arrays
 
 
 def require_coordinates(name: str, function: Any, x: Array) -> None:

@@ -25,6 +25,7 @@ from coldq._tuning_kernels import (
 from coldq._values import Array, least_zero, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
+from coldq.contractions import dot
 from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -297,12 +298,10 @@ class SelfTuning(Algorithm):
 
     def _slopes(self, state: SelfTuningState, expected: Any, n: int) -> tuple[Array, Array]:
         """rho^n, how steep the expected rows are at x_t, and the steepest that they have been."""
-        from coldq.contractions import dot
-
         J = np.ascontiguousarray(
             np.broadcast_to(expected.jacobian(state.x), (*state.x.shape[:-1], n, state.x.shape[-1]))
         )
-        norms = np.sqrt(dot(J, J)) if n else np.zeros((*state.x.shape[:-1], 0))
+        norms = np.sqrt(dot(J, J))
         steepest = np.maximum(state.slopes, norms)
         rho = np.maximum(norms, FLAT * steepest)
         if not rho.all():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import coldq
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.experiments.figures import Figure, Setting
@@ -85,8 +86,6 @@ def write_page(result: Reproduction, path: Path) -> None:
 
 
 def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, Any]:
-    import coldq
-
     return {
         "result": result,
         "outcomes": OUTCOMES,
