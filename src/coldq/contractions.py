@@ -43,9 +43,7 @@ class Contraction:
             shapes = tuple([array.shape for array in arrays])
             out = empty(self.shapes[shapes])
             self.kernel(*arrays, out)
-        except AttributeError:  # numbers of Python's have no shape
-            return self(*[a if hasattr(a, "shape") else np.asarray(a) for a in arrays])
-        except (KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             out = self._slowly(arrays)
         return out if out.ndim else out[()]
 

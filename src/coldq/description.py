@@ -68,21 +68,13 @@ BEYOND = (
 @cache
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
-    from coldq import problems
-    from coldq.learners import (
-        CATALOGUE,
-        Decentralised,
-        Forecasting,
-        OnePoint,
-        SafetyMargin,
-        TwoPoint,
-    )
-    from coldq.networks import Alternating, Dropped, Noisy, Quantised
+    from coldq import learners, networks, problems
 
     # Around other learners, and what they learn on.
     around = (
-        Decentralised, Alternating, Quantised, Noisy, Dropped, Forecasting, SafetyMargin,
-        OnePoint, TwoPoint,
+        learners.Decentralised, networks.Alternating, networks.Quantised, networks.Noisy,
+        networks.Dropped, learners.Forecasting, learners.SafetyMargin, learners.OnePoint,
+        learners.TwoPoint,
     )  # fmt: skip
     played = (
         problems.TimeVarying,
@@ -96,7 +88,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
         problems.Adversary,
         problems.LowerBound,
     )
-    by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *played, *OURS)}
+    by_name = {kind.__name__: kind for kind in (*learners.CATALOGUE, *around, *played, *OURS)}
     return by_name | {
         "Affine.from_measurement": constraints.Affine.from_measurement,
         **{name: kind for kind, name in FORMS.items()},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,11 @@ class Comparison(Tabular):
     left_out: Mapping[str, str]
     tuned: Headroom | None = None
 
+    headings: ClassVar[tuple[str, ...]] = (
+        "learner", "cost a slot", "slots violated", "violation", "cost, difference",
+        "violated, difference",
+    )  # fmt: skip
+
     def __len__(self) -> int:
         return len(self.results)
 
@@ -139,12 +144,6 @@ class Comparison(Tabular):
             f"Differences are those from {self.reference}, slot by slot; * is p < 0.05, Holm's "
             f"correction for all {2 * (len(self) - 1)} of them."
         )
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """Those of `cells`."""
-        return ("learner", "cost a slot", "slots violated", "violation", "cost, difference",
-                "violated, difference")  # fmt: skip
 
     def cells(self) -> list[tuple[str, ...]]:
         """The table as it is read: a row of texts for each learner."""

@@ -133,9 +133,6 @@ class Foresight(Value):
     rows: ClassVar[Any]
     rate: ClassVar[Any]
 
-    def _contents(self) -> tuple[Any, ...]:
-        return self.forecasts, self.violation_rate, self.tolerance
-
     @property
     def count(self) -> int:
         """J, the user's own forecast included."""

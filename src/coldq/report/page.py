@@ -6,7 +6,6 @@ import math
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -204,20 +203,10 @@ def _outside(drawn: Sequence[Curve]) -> str:
     return ", ".join(f"{c.label} (ends at {number(c.mean[-1])})" for c in outside(drawn))
 
 
-@dataclass(frozen=True)
-class End:
-    """Where one learner's curve ends, and where the published one does, if there is one."""
-
-    ours: float
-    least: float
-    greatest: float
-    seeds: int
-    point: EndPoint | None
-
-
 def _end_row(
     run: Run, figure: Figure, setting: Setting, ends: Sequence[EndPoint]
-) -> tuple[str, list[End]]:
+) -> tuple[str, list[dict[str, Any]]]:
+    """Where a learner's curves end, and where the published ones do, if there are any."""
     row = []
     for measure in MEASURES:
         values = run.running(measure, averaged=figure.averaged)[:, -1]
@@ -227,13 +216,13 @@ def _end_row(
             if end.setting is setting and end.label == run.entry.label and end.measure == measure
         )
         row.append(
-            End(
-                float(values.mean()),
-                float(values.min()),
-                float(values.max()),
-                len(values),
-                next(found, None),
-            )
+            {
+                "ours": float(values.mean()),
+                "least": float(values.min()),
+                "greatest": float(values.max()),
+                "seeds": len(values),
+                "point": next(found, None),
+            }
         )
     return run.entry.label, row
 

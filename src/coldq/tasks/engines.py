@@ -68,10 +68,10 @@ class Dask:
     def __call__(self, work: Work, tasks: Iterable[Any], done: Done) -> None:
         distributed = needed("distributed", "dask", "a Dask cluster")
         given: dict[str, Any] = {"address": self.address}
-        if self.address != LOCAL:
-            require_answer(self.address, "Dask scheduler")
         if self.address == LOCAL:
             given = {"n_workers": cores(), "threads_per_worker": 1, "dashboard_address": None}
+        else:
+            require_answer(self.address, "Dask scheduler")
         try:
             client = distributed.Client(**given, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
