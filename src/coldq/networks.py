@@ -23,7 +23,7 @@ from coldq._values import (
     whole_number,
 )
 from coldq.constraints import Affine, Kind
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, installed
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Quadratic, Smooth
 
@@ -92,13 +92,10 @@ def from_networkx(graph: Any) -> np.ndarray:
     >>> bool((networks.from_networkx(networkx.cycle_graph(5)) == networks.ring(5)).all())
     True
     """
-    try:
-        import networkx
-    except ImportError:
-        raise InvalidInput("from_networkx needs NetworkX: pip install networkx") from None
+    networkx = installed("networkx", "from_networkx needs NetworkX: pip install networkx")
     if not isinstance(graph, networkx.Graph) or graph.is_directed():
         raise InvalidInput(f"graph must be an undirected NetworkX graph, but is {graph!r}")
-    adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0  # type: ignore[arg-type]
+    adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0
     np.fill_diagonal(adjacent, False)
     return _graph(adjacent)
 
