@@ -16,6 +16,7 @@ import coldq
 from coldq.errors import IgnoredFile, warn
 from coldq.files import is_unfinished, whole_file
 from coldq.report import numbers
+from coldq.report.pictures import SUFFIXES
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
 
@@ -71,6 +72,14 @@ def join(part: Part, path: Path) -> None:
         temporary.write_text(json.dumps(asdict(part), allow_nan=False), encoding="utf-8")
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def join_picture(
+    name: str, title: str, lead: str, path: Path, template: str, data: Any = None, **context: Any
+) -> None:
+    """Join a part to the page that is one section, about the picture of this name beside it."""
+    html = render(template, name=name, title=title, suffixes=SUFFIXES, **context)
+    join(Part(name, title, lead, [(name, title)], html, data or {}), path)
 
 
 def _read(file: Path) -> Part | None:
