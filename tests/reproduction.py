@@ -10,7 +10,7 @@ from coldq.experiments.claims import check_claims
 from coldq.experiments.figures import Entry, Setting, find
 from coldq.experiments.published import end_points
 from coldq.experiments.reproduce import Reproduction
-from coldq.experiments.runs import Stepping, run_figure
+from coldq.experiments.runs import Stepping, run_figures
 from coldq.learners import OGD
 from coldq.problems import OnlineLinear, OnlineQuadratic, TimeVarying
 
@@ -48,7 +48,7 @@ def small_reproduction() -> Reproduction:
             entries=(*find("linear").entries, Entry(AWKWARD, OGD)),
         ),
     )
-    runs = tuple(run_figure(figure, SEEDS) for figure in figures)
+    runs = run_figures(figures, SEEDS)
     return Reproduction(
         figures=runs,
         verdicts=tuple(verdict for each in runs for verdict in check_claims(each)),

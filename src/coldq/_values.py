@@ -229,7 +229,9 @@ def quiet(function: Callable[P, T]) -> Callable[P, T]:
         except ValueError as error:
             if isinstance(error, wrong) or "broadcast" not in str(error):
                 raise
-            raise wrong(f"the arguments of {name} do not fit together: {error}") from None
+            made = args[0].__name__ if args and isinstance(args[0], type) else None  # inherited
+            own = name if made is None else f"{made}.{name.rpartition('.')[2]}"
+            raise wrong(f"the arguments of {own} do not fit together: {error}") from None
 
     home = function.__globals__  # type: ignore[attr-defined]
     own = FunctionType(inner.__code__, home, function.__name__, None, inner.__closure__)

@@ -13,7 +13,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Convex
-from coldq.errors import InvalidInput
+from coldq.errors import installed
 
 
 def from_jax(
@@ -28,7 +28,7 @@ def from_jax(
     >>> coldq.adapters.from_jax  # doctest: +ELLIPSIS
     <function from_jax at ...>
     """
-    jax: Any = _library("jax", "from_jax")
+    jax = installed("jax", "from_jax needs jax, which is not installed")
     jnp: Any = import_module("jax.numpy")
 
     def rows(x: Any) -> Any:
@@ -59,7 +59,7 @@ def from_torch(
     >>> coldq.adapters.from_torch  # doctest: +ELLIPSIS
     <function from_torch at ...>
     """
-    torch: Any = _library("torch", "from_torch")
+    torch = installed("torch", "from_torch needs torch, which is not installed")
 
     def rows(x: Any) -> Any:
         return torch.reshape(function(x), (-1,))
@@ -81,10 +81,3 @@ def from_torch(
         return torch.stack(each).numpy()
 
     return Convex(value, jacobian, second if hessian else None, n_constraints)
-
-
-def _library(name: str, needed_by: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InvalidInput(f"{needed_by} needs {name}, which is not installed") from None

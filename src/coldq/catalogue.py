@@ -22,21 +22,16 @@ def rows() -> list[tuple[str, ...]]:
     >>> rows()[0][:5]
     ('SelfTuning', 'convex, fixed', 'O(T^(1/2))', 'O(T^(1/2+Vx/2))', 'O(1)')
     """
-    found = []
-    for learner in CATALOGUE:
-        card = learner.card
-        for claim in card.claims:
-            found.append(
-                (
-                    learner.__name__,
-                    f"{claim.losses}, {claim.constraints}",
-                    *_bounds(claim),
-                    ", ".join(sorted(card.needs)),
-                    _terms(card),
-                    card.certainty,
-                )
-            )
-    return found
+    return [
+        (
+            learner.__name__,
+            f"{claim.losses}, {claim.constraints}",
+            *_bounds(claim),
+            *_terms(learner.card),
+        )
+        for learner in CATALOGUE
+        for claim in learner.card.claims
+    ]
 
 
 def _bounds(claim: Claim) -> tuple[str, str, str]:
@@ -45,10 +40,11 @@ def _bounds(claim: Claim) -> tuple[str, str, str]:
     return static, dynamic, f"{violation} soft" if claim.measure == "soft" else violation
 
 
-def _terms(card: Card) -> str:
-    """What it assumes, and what it costs beyond time."""
+def _terms(card: Card) -> tuple[str, str, str]:
+    """What it needs, what it assumes and what it costs beyond time, and how sure our reading is."""
     more = {"memory grows": card.memory == "grows", "takes no played=": card.played != "taken"}
-    return "; ".join([*card.assumes, *(words for words, true in more.items() if true)]) or "-"
+    words = [*card.assumes, *(words for words, true in more.items() if true)]
+    return ", ".join(sorted(card.needs)), "; ".join(words) or "-", card.certainty
 
 
 def print_catalogue() -> None:
@@ -69,9 +65,7 @@ def print_catalogue() -> None:
         previous = name
     terms = table("What it takes", ("learner", "needs", "assumes", "our reading"))
     for learner in CATALOGUE:
-        card = learner.card
-        needs = ", ".join(sorted(card.needs))
-        terms.add_row(learner.__name__, needs, _terms(card), card.certainty)
+        terms.add_row(learner.__name__, *_terms(learner.card))
     shown = console()
     for part in (claims, CAPTION, "", terms, ""):
         shown.print(part)

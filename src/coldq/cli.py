@@ -103,39 +103,28 @@ def compare(
     a problem of your own all learners stand beside that, at 5% if no rate is given.
     """
     from coldq.commands.compare import run_compare, run_own
+    from coldq.commands.targets import run_targets
     from coldq.experiments.named import is_own
-    from coldq.report.terminal import print_comparison, print_league
+    from coldq.experiments.targets import keys_of, rates_of
+    from coldq.report.terminal import print_comparison, print_league, print_target
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
-    if is_own(problem):
-        from coldq.experiments.targets import rates_of
-
-        with stoppable(AGAIN):
-            run_own(
-                problem, names, rates_of(rate or "0.05"), None if seeds is None else
-                _first_seeds(seeds), out, horizon=horizon, last=last, show=print_comparison,
-            )  # fmt: skip
-        typer.echo(f"The report: {out / 'index.html'}")
-        return
-    seeds = 20 if seeds is None else seeds
-    if rate:
-        from coldq.commands.targets import run_targets
-        from coldq.experiments.targets import keys_of, rates_of
-        from coldq.report.terminal import print_target
-
-        if names:
-            raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
-        with stoppable(AGAIN):
-            run_targets(
-                keys_of(problem), rates_of(rate), _first_seeds(seeds), out, horizon, last,
-                print_target,
-            )  # fmt: skip
-        typer.echo(f"The report: {out / 'index.html'}")
-        return
-    if last is not None:
+    own = is_own(problem)
+    if rate and names and not own:
+        raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
+    if last is not None and not rate and not own:
         raise coldq.InvalidInput("--last says which slots are scored at a --rate, and needs one")
+    chosen = _first_seeds(20 if seeds is None else seeds)
     with stoppable(AGAIN):
-        print_league(run_compare(problem, names, _first_seeds(seeds), out, horizon))
+        if own:
+            run_own(
+                problem, names, rates_of(rate or "0.05"), None if seeds is None else chosen, out,
+                horizon=horizon, last=last, show=print_comparison,
+            )  # fmt: skip
+        elif rate:
+            run_targets(keys_of(problem), rates_of(rate), chosen, out, horizon, last, print_target)
+        else:
+            print_league(run_compare(problem, names, chosen, out, horizon))
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -235,14 +224,10 @@ def cite(
     name: Annotated[str, typer.Argument(help="A learner, as `coldq list` prints it.")],
 ) -> None:
     """Print the BibTeX entry of a learner's paper."""
-    from coldq.learners import CATALOGUE
+    from coldq.experiments.named import learners_of
 
-    for learner in CATALOGUE:
-        if learner.__name__.lower() == name.lower():
-            typer.echo(coldq.citation(learner))
-            return
-    known = ", ".join(learner.__name__ for learner in CATALOGUE)
-    raise coldq.InvalidInput(f"there is no learner {name!r}; there are {known}")
+    (learner,) = learners_of([name])
+    typer.echo(coldq.citation(learner))
 
 
 live = typer.Typer(help="Agents that live in a file, see docs/live-use.md.", no_args_is_help=True)

@@ -38,7 +38,6 @@ from coldq.solver.constants import ORIGIN_SIZE
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 NAMED = 5  # seeds, and slots of each, that a warning names
 CACHE_BYTES = 500_000_000
-NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

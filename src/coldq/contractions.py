@@ -43,9 +43,7 @@ class Contraction:
             shapes = tuple([array.shape for array in arrays])
             out = empty(self.shapes[shapes])
             self.kernel(*arrays, out)
-        except AttributeError:  # numbers of Python's have no shape
-            return self(*[a if hasattr(a, "shape") else np.asarray(a) for a in arrays])
-        except (KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             out = self._slowly(arrays)
         return out if out.ndim else out[()]
 
@@ -104,19 +102,4 @@ hedge = Contraction(
 )
 weighted_mean = Contraction(
     "weighted_mean", "The mean of points (m, p) under weights given by their logarithms (m)."
-)
-
-ALL = (
-    dot,
-    matvec,
-    vecmat,
-    affine_value,
-    least_squares_gradient,
-    log_capacity,
-    bounded_queue,
-    implied,
-    mix,
-    into_ball,
-    hedge,
-    weighted_mean,
 )

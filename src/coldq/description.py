@@ -68,21 +68,13 @@ BEYOND = (
 @cache
 def constructors() -> dict[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
-    from coldq import problems
-    from coldq.learners import (
-        CATALOGUE,
-        Decentralised,
-        Forecasting,
-        OnePoint,
-        SafetyMargin,
-        TwoPoint,
-    )
-    from coldq.networks import Alternating, Dropped, Noisy, Quantised
+    from coldq import learners, networks, problems
 
     # Around other learners, and what they learn on.
     around = (
-        Decentralised, Alternating, Quantised, Noisy, Dropped, Forecasting, SafetyMargin,
-        OnePoint, TwoPoint,
+        learners.Decentralised, networks.Alternating, networks.Quantised, networks.Noisy,
+        networks.Dropped, learners.Forecasting, learners.SafetyMargin, learners.OnePoint,
+        learners.TwoPoint,
     )  # fmt: skip
     played = (
         problems.TimeVarying,
@@ -96,7 +88,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
         problems.Adversary,
         problems.LowerBound,
     )
-    by_name = {kind.__name__: kind for kind in (*CATALOGUE, *around, *played, *OURS)}
+    by_name = {kind.__name__: kind for kind in (*learners.CATALOGUE, *around, *played, *OURS)}
     return by_name | {
         "Affine.from_measurement": constraints.Affine.from_measurement,
         **{name: kind for kind, name in FORMS.items()},
@@ -166,14 +158,9 @@ def _name_of(value: Any, words: str) -> str:
 
 
 def _exact(array: np.ndarray, path: str) -> Any:
-    """An array with all its digits, so that they can be read if they are few."""
+    """An array with all its digits, so that they can be read if they are few, or as its bytes."""
     if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= WRITTEN_OUT):
         return array.tolist() if np.isfinite(array).all() else number(array.tolist())
-    return as_bytes(array, path)
-
-
-def as_bytes(array: np.ndarray, path: str) -> dict[str, Any]:
-    """An array as its bytes: exact, and written in a fraction of the time of its digits."""
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "dtype": plain.dtype.str,

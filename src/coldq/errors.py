@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -216,6 +217,14 @@ class Infeasible(StepFailed):
     ...
     coldq.errors.Infeasible: the hard rows have no common point in the domain
     """
+
+
+def installed(module: str, sentence: str) -> Any:
+    """A library that only some need; `sentence` says so where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InvalidInput(sentence) from None
 
 
 def warn(message: str, category: type[Warning]) -> None:

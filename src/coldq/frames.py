@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.errors import installed
 
 
 class Tabular:
@@ -53,7 +52,4 @@ def numbered(name: str, values: Array) -> dict[str, Array]:
 
 def library(name: str) -> Any:
     """A library that only tables and pictures need; raise if it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InvalidInput(f"this table needs {name}: install it with pip install {name}") from None
+    return installed(name, f"this table needs {name}: install it with pip install {name}")

@@ -23,7 +23,7 @@ from coldq._values import (
     whole_number,
 )
 from coldq.constraints import Affine, Kind
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, installed
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Quadratic, Smooth
 
@@ -92,13 +92,10 @@ def from_networkx(graph: Any) -> np.ndarray:
     >>> bool((networks.from_networkx(networkx.cycle_graph(5)) == networks.ring(5)).all())
     True
     """
-    try:
-        import networkx
-    except ImportError:
-        raise InvalidInput("from_networkx needs NetworkX: pip install networkx") from None
+    networkx = installed("networkx", "from_networkx needs NetworkX: pip install networkx")
     if not isinstance(graph, networkx.Graph) or graph.is_directed():
         raise InvalidInput(f"graph must be an undirected NetworkX graph, but is {graph!r}")
-    adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0  # type: ignore[arg-type]
+    adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0
     np.fill_diagonal(adjacent, False)
     return _graph(adjacent)
 
@@ -239,7 +236,8 @@ class Noisy:
     def sent(self, x: Array, t: np.ndarray) -> Array:
         """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
         size = x.shape[-2:]
-        return x + self.deviation * _by_slot(t, lambda slot: _draws(self, slot, size))
+        noise = _by_slot(t, lambda slot: _generator(self, slot).standard_normal(size))
+        return x + self.deviation * noise
 
     def kept(self, W: Array, t: np.ndarray) -> Array:
         """The weights with which they are heard."""
@@ -279,7 +277,7 @@ class Dropped:
         n = W.shape[-1]
 
         def works(slot: int) -> Array:
-            above = np.triu(_uniform(self, slot, (n, n)) >= self.probability, 1)
+            above = np.triu(_generator(self, slot).random((n, n)) >= self.probability, 1)
             return (above | above.T).astype(float)
 
         links = _by_slot(t, works)
@@ -292,14 +290,6 @@ class Dropped:
 def _generator(link: Any, slot: int) -> np.random.Generator:
     """Random numbers of a slot, whatever was drawn before it."""
     return np.random.Generator(np.random.Philox(key=link.seed, counter=[0, 0, 0, slot]))
-
-
-def _draws(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
-    return _generator(link, slot).standard_normal(shape)
-
-
-def _uniform(link: Any, slot: int, shape: tuple[int, ...]) -> Array:
-    return _generator(link, slot).random(shape)
 
 
 def _by_slot(t: np.ndarray, draw: Any) -> Array:

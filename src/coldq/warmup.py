@@ -36,12 +36,12 @@ def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: Non
 
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
-    from coldq import _tuning_kernels, contractions
+    from coldq import _contraction_kernels, _tuning_kernels
     from coldq.solver import kernels as solver
 
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
-    found = [contraction.build for contraction in contractions.ALL]
+    found = [k for k in vars(_contraction_kernels).values() if isinstance(k, Kernel)]
     found += [step["affine"].affine_step, step["side_by_side"].affine_steps]
     found += [step["queued"].queued_step, step["capacity"].capacity_step]
     if everything:

@@ -16,7 +16,7 @@ from coldq import files
 from coldq.cli import app
 from coldq.commands.reproduce import reproduce
 from coldq.experiments.figures import FIGURES, find
-from coldq.experiments.runs import run_figure
+from coldq.experiments.runs import run_figures
 from coldq.problems import JobScheduling, OnlineLinear, TimeVarying
 from coldq.report.terminal import print_results
 from tests.processes import end, started, wait_for
@@ -75,7 +75,8 @@ def test_the_claims_file_holds_the_verdicts(report):
 
 
 def test_one_seed_is_enough_where_nothing_is_random():
-    runs = run_figure(shortened("jobs", settings=3), (0, 1, 2), alphas=(1.0,)).runs
+    (figure,) = run_figures([shortened("jobs", settings=3)], (0, 1, 2), alphas=(1.0,))
+    runs = figure.runs
     counts = {run.setting.key: len(run.trace.seeds) for run in runs}
     assert counts == {"mwh": 3, "kwh": 3, "requests": 1}
 

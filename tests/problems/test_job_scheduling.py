@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import pickle
+from collections.abc import Iterable
 from datetime import datetime
 from importlib.resources import files
 
@@ -72,18 +73,22 @@ def test_zones_unit_and_centres_are_parameters() -> None:
     assert (may_2017().only(["NORTH"]).values < -2000.0).any()  # negative prices are kept
 
 
+def demand_of(problem: JobScheduling, seeds: Iterable[int]) -> np.ndarray:
+    return problem.start(seeds).constraint.demand
+
+
 def test_the_constraint_is_arrivals_less_capacity() -> None:
     stream, rng = JobScheduling(20).start([3, 4]), np.random.default_rng(0)
     x = rng.uniform(0.0, 1000.0, (2, 100))
     for t in range(1, 21):
-        expected = stream.demand[t - 1] - (4.0 * np.log(1.0 + 4.0 * x)).sum(axis=1)
+        expected = stream.constraint.demand[t - 1] - (4.0 * np.log(1.0 + 4.0 * x)).sum(axis=1)
         np.testing.assert_allclose(stream.reveal(t, x).constraint.value(x)[:, 0], expected)
     at_zero = [stream.reveal(t, x).constraint.value(np.zeros((2, 100)))[:, 0] for t in (1, 2)]
-    np.testing.assert_array_equal(at_zero, stream.demand[:2])  # nothing is carried over
+    np.testing.assert_array_equal(at_zero, stream.constraint.demand[:2])  # nothing is carried over
 
 
 def test_arrivals_are_poisson_and_independent() -> None:
-    demand = JobScheduling().start(range(40)).demand
+    demand = demand_of(JobScheduling(), range(40))
     assert demand.shape == (2880, 40)
     np.testing.assert_array_equal(demand, np.floor(demand))
     size = demand.size
@@ -92,27 +97,27 @@ def test_arrivals_are_poisson_and_independent() -> None:
     assert abs(demand.var() - 2500.0) < 6.0 * 2500.0 * np.sqrt(2.0 / size)
     correlation = np.corrcoef(np.stack([demand[:-1, 0], demand[1:, 0], demand[:-1, 1]]))
     assert np.abs(correlation - np.eye(3)).max() < 0.1
-    few = JobScheduling(500, mean_arrivals=7.0).start([0]).demand
+    few = demand_of(JobScheduling(500, mean_arrivals=7.0), [0])
     assert abs(few.mean() - 7.0) < 6.0 * np.sqrt(7.0 / 500)
 
 
 def test_a_seed_s_arrivals_are_the_same_beside_others_and_with_fewer_slots() -> None:
-    together = JobScheduling().start([5, 6, 7]).demand
-    np.testing.assert_array_equal(together[:, 1], JobScheduling().start([6]).demand[:, 0])
-    np.testing.assert_array_equal(together[:33], JobScheduling(33).start([5, 6, 7]).demand)
+    together = demand_of(JobScheduling(), [5, 6, 7])
+    np.testing.assert_array_equal(together[:, 1], demand_of(JobScheduling(), [6])[:, 0])
+    np.testing.assert_array_equal(together[:33], demand_of(JobScheduling(33), [5, 6, 7]))
     assert (together[:, 0] != together[:, 1]).mean() > 0.9
 
 
 def test_requests_are_the_trace_scaled_to_the_mean_for_every_seed() -> None:
     assert len(REQUESTS) == 2880
     np.testing.assert_array_equal(request_trace(), REQUESTS)
-    demand = JobScheduling(arrivals="requests").start([0, 1]).demand
+    demand = demand_of(JobScheduling(arrivals="requests"), [0, 1])
     np.testing.assert_allclose(demand[:, 0], np.array(REQUESTS) * 2500.0 * 2880 / sum(REQUESTS))
     np.testing.assert_array_equal(demand[:, 0], demand[:, 1])
     np.testing.assert_allclose(demand.mean(), 2500.0)
     # The scale is that of the whole trace, however many slots are used.
     np.testing.assert_array_equal(
-        JobScheduling(100, arrivals="requests").start([0]).demand, demand[:100, :1]
+        demand_of(JobScheduling(100, arrivals="requests"), [0]), demand[:100, :1]
     )
     assert (demand[:, 0] > GREATEST).sum() == 686
 
@@ -205,7 +210,7 @@ def test_runs_agree_with_a_transcription_that_shares_no_code(unit) -> None:
     problem, seeds = JobScheduling(300, price_unit=unit), [0, 1]
     scale = 1.0 if unit == "$/MWh" else 1000.0
     prices = np.array([[float(r[z]) / scale for z in TEN for _ in range(10)] for r in PRICES[:300]])
-    demand = problem.start(seeds).demand
+    demand = demand_of(problem, seeds)
     for name, learner in (
         ("COLDQ", coldq.COLDQ.for_problem(problem, epsilon=0.5)),
         ("RECOO", coldq.RECOO(problem.domain, epsilon=0.01, alpha=Power(0.5, 0.7))),
@@ -249,10 +254,11 @@ def test_the_best_decisions_are_those_of_water_filling() -> None:
     problem = JobScheduling(10)
     best, stream = coldq.dynamic_comparator(problem, seeds=[0]), problem.start([0])
     assert best.feasible.all()
-    expected = [water_filling(c, d) for c, d in zip(stream.costs, stream.demand[:, 0], strict=True)]
+    costs, demand = stream.loss.c, stream.constraint.demand
+    expected = [water_filling(c, d) for c, d in zip(costs, demand[:, 0], strict=True)]
     np.testing.assert_allclose(best.loss[0], expected, rtol=1e-9)
     fixed = coldq.static_comparator(problem, seeds=[0])
-    total = water_filling(stream.costs.sum(axis=0), stream.demand.max())
+    total = water_filling(costs.sum(axis=0), demand.max())
     np.testing.assert_allclose(fixed.loss.sum(), total, rtol=1e-9)
 
 
@@ -260,7 +266,7 @@ def test_the_constraint_varies_as_the_arrivals_do() -> None:
     problem = JobScheduling(300)
     variation = coldq.constraint_variation(problem, [0, 1])
     assert variation.exact
-    steps = np.abs(np.diff(problem.start([0, 1]).demand, axis=0)).sum(axis=0)
+    steps = np.abs(np.diff(demand_of(problem, [0, 1]), axis=0)).sum(axis=0)
     np.testing.assert_allclose(variation.total, steps)
 
 

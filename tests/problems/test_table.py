@@ -85,7 +85,8 @@ def jobs(folder: Path, seed: int) -> coldq.problems.FromTable:
     """The data centres with the arrivals of one seed, as arrays."""
     ours = JobScheduling()
     columns = {zone: ours.prices.values[:, k] for k, zone in enumerate(ours.prices.zones)}
-    np.savez(folder / "jobs.npz", jobs=ours.start([seed]).demand[:, 0], **columns)  # type: ignore[arg-type]
+    arrivals = ours.start([seed]).constraint.demand[:, 0]
+    np.savez(folder / "jobs.npz", jobs=arrivals, **columns)  # type: ignore[arg-type]
     (folder / "jobs.toml").write_text(JOBS.format(zones=list(ours.prices.zones)))
     return from_table(folder / "jobs.npz")
 

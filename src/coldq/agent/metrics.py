@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.errors import InvalidInput
+from coldq.errors import installed
 
 LAST = {
     "loss": "The loss of the last settled round, at the decision played.",
@@ -39,12 +39,10 @@ class Collector:
     """
 
     def __init__(self, agents: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
-        try:
-            import prometheus_client  # noqa: F401
-        except ImportError:
-            raise InvalidInput(
-                "metrics need prometheus-client: install it with pip install 'coldq[metrics]'"
-            ) from None
+        installed(
+            "prometheus_client",
+            "metrics need prometheus-client: install it with pip install 'coldq[metrics]'",
+        )
         self._agents = agents if callable(agents) else lambda: agents
 
     def describe(self) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from coldq.agent.agent import Agent
 from coldq.agent.packing import unpacked
-from coldq.agent.store import FORMAT, HELD, OURS, TABLES, Row
+from coldq.agent.store import HELD, OURS, Row, make_tables
 from coldq.errors import Error, InvalidInput, NotReadable
 from coldq.files import whole_file
 
@@ -137,10 +137,7 @@ def _whole(row: Row) -> bool:
 def _written(path: Path, meta: Any, state: Any, rows: list[Row]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN")
-        for command in TABLES.split(";"):
-            db.execute(command)
-        db.execute(f"PRAGMA application_id={OURS}")
-        db.execute(f"PRAGMA user_version={FORMAT}")
+        make_tables(db.execute)
         db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
         db.executemany("INSERT INTO state VALUES (?, ?)", state)
         db.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", rows)

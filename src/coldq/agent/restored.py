@@ -60,5 +60,5 @@ def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: st
     state = found.state
     for turn, decision, row in sorted(again, key=lambda each: each[0]):
         state = applied(learner, late, state, decision, store.feedback(row), None).state
-        store.applied_again(turn)
+        store.turn = turn  # though the snapshot is older
     return found._replace(state=state, latest=latest)

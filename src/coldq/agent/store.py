@@ -16,7 +16,7 @@ import io
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,10 +142,7 @@ class Store:
             description = None
         meta = {"learner": description, "fingerprint": fingerprint(state), **options}
         with self._transaction() as run:
-            for command in TABLES.split(";"):
-                run(command)
-            run(f"PRAGMA application_id={OURS}")
-            run(f"PRAGMA user_version={FORMAT}")
+            make_tables(run)
             self._note(meta)
             self._write(state, 0)
 
@@ -205,10 +202,6 @@ class Store:
             raise self._errors.damaged(
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
-
-    def applied_again(self, turn: int) -> None:
-        """Feedback up to this turn was applied, though the snapshot is older."""
-        self.turn = turn
 
     def opened(self, round: int, x: Array) -> None:
         """A new round, which is written with what comes next.
@@ -352,6 +345,14 @@ class InOurWords:
         return NotReadable(
             f"{self.path} is damaged ({short}): `coldq agent recover` saves what is readable"
         )
+
+
+def make_tables(run: Callable[[str], Any]) -> None:
+    """The tables of a new file, and whose it is."""
+    for command in TABLES.split(";"):
+        run(command)
+    run(f"PRAGMA application_id={OURS}")
+    run(f"PRAGMA user_version={FORMAT}")
 
 
 def fingerprint(state: Any) -> str:

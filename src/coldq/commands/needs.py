@@ -6,13 +6,16 @@ from importlib.util import find_spec
 
 from coldq.errors import InvalidInput
 
-REPORT_NEEDS = ("jinja2", "matplotlib", "plotly", "pyarrow")
-
 
 def require_report() -> None:
     """Raise unless what the report needs is installed."""
-    missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
+    require("the report", "report", "jinja2", "matplotlib", "plotly", "pyarrow")
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Raise unless what a command needs is installed."""
+    missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise InvalidInput(
-            f"the report needs {', '.join(missing)}: install them with pip install 'coldq[report]'"
+            f"{what} needs {', '.join(missing)}: install them with pip install 'coldq[{extra}]'"
         )

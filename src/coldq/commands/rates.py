@@ -9,7 +9,7 @@ from coldq._tables import console
 from coldq._values import whole_number
 from coldq.commands.needs import require_report
 from coldq.experiments.rates.store import run_missing, tasks
-from coldq.experiments.rates.tables import Cell, cells, difference_lines
+from coldq.experiments.rates.tables import Cell, cells, differences, queue_matters
 from coldq.files import require_writable
 from coldq.report.files import write_rates
 from coldq.report.terminal import rate_tables
@@ -57,9 +57,9 @@ def measure_tables(
     from coldq.report import write_rates_page
 
     found = cells(out, horizons, n_seeds)
-    differences = difference_lines(found, out, horizons, n_seeds)
-    for line in rate_tables(found, differences):
+    lines = [*differences(found), *queue_matters(out, horizons, n_seeds)]
+    for line in rate_tables(found, lines):
         shown.print(line)
     write_rates(found, out)
-    write_rates_page(found, differences, out / "index.html")
+    write_rates_page(found, lines, out / "index.html")
     return found

@@ -8,12 +8,11 @@ import os
 import secrets
 import signal
 import socket
-from importlib.util import find_spec
 from pathlib import Path
 
+from coldq.commands.needs import require
 from coldq.errors import InvalidInput
 
-NEEDS = ("fastapi", "uvicorn", "prometheus_client")
 BACKLOG = 2048  # connections that may wait, as many as uvicorn lets
 PATIENCE = 10  # seconds for requests that are still being answered when a signal comes
 
@@ -30,11 +29,7 @@ def serve(
     rate: float | None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that came before are answered."""
-    missing = [name for name in NEEDS if find_spec(name) is None]
-    if missing:
-        raise InvalidInput(
-            f"serving needs {', '.join(missing)}: install them with pip install 'coldq[serve]'"
-        )
+    require("serving", "serve", "fastapi", "uvicorn", "prometheus_client")
     if no_token and token:
         raise InvalidInput("--no-token and a token contradict each other: give one of them")
     if no_token and not is_loopback(host):

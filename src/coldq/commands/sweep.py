@@ -12,6 +12,7 @@ from coldq.commands.needs import require_report
 from coldq.errors import InvalidInput
 from coldq.files import require_writable
 from coldq.report.numbers import duration, percentage
+from coldq.report.terminal import progress
 from coldq.sweeps.answers import Answers, with_interval
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
@@ -150,20 +151,12 @@ def _tables(one: Answers) -> Iterator[Any]:
 @contextmanager
 def _bar(plan: Plan) -> Iterator[Callable[[Task, str | None], None]]:
     """One bar for all runs, with the failed tasks counted; silent where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    watched, failed = Console(stderr=True), 0
-    columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
-    shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
-    with shown as bar:
-        runs = bar.add_task("runs", total=plan.runs)
+    failed = 0
+    with progress(plan.runs, "runs") as done:
 
         def heard(task: Task, error: str | None) -> None:
             nonlocal failed
             failed += error is not None
-            words = f"runs, {failed} tasks failed" if failed else "runs"
-            bar.update(runs, advance=len(task.seeds), description=words)
+            done(f"runs, {failed} tasks failed" if failed else "runs", len(task.seeds))
 
         yield heard

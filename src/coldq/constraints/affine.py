@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
@@ -24,9 +24,7 @@ from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value, matvec
 from coldq.errors import InvalidInput
 from coldq.losses import require_measured_at
-
-if TYPE_CHECKING:
-    from coldq.domains import Domain
+from coldq.protocols import Region
 
 VERTEX_LIMIT = 12  # up to 2^12 vertices are tried for the exact maximum of a convex function
 
@@ -214,7 +212,7 @@ class Affine(Kind, Value):
             tight._set(measured_at=self.measured_at, measured=self.measured + rows)
         return tight
 
-    def max_difference(self, other: Affine, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: Affine, domain: Region) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2`` and whether it is exact or an upper bound.
 
         Exact on a simplex, and on any domain but a polytope for one row. On a box also by vertices,
@@ -241,13 +239,13 @@ class Affine(Kind, Value):
             np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), bound
         ), box is domain
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
         rows, exact = largest_rows(self.A, self.b, domain)
         return rows.max(axis=-1, initial=0.0), exact
 
 
-def largest_rows(A: Array, b: Array, domain: Domain) -> tuple[Array, bool]:
+def largest_rows(A: Array, b: Array, domain: Region) -> tuple[Array, bool]:
     """``max over the domain of |A x - b|``, row by row, and whether that is exact."""
     least, greatest, exact = domain.ends(A)
     return np.maximum(np.abs(least - b), np.abs(greatest - b)), exact

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, as_array, is_ours, joint_batch, real_array
 from coldq.errors import InvalidInput
+from coldq.protocols import Domain
 
 if TYPE_CHECKING:
     from coldq.constraints.affine import Affine
-    from coldq.protocols import Domain
 
 
 class Kind:

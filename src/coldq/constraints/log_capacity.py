@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,7 @@ from coldq._values import Array, Value, first_index, joint_batch, point, real_ar
 from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import log_capacity
 from coldq.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from coldq.domains import Domain
+from coldq.protocols import Region
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -90,7 +88,7 @@ class LogCapacity(Kind, Value):
         curve = self.scale * slope * slope
         return (curve[..., None] * np.eye(self.dim))[..., None, :, :]
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """``max over the domain of |g|``; exact on a box, as g falls in every coordinate."""
         box = domain.around
         ends = np.abs([self.value(box.lower)[..., 0], self.value(box.upper)[..., 0]])
@@ -126,7 +124,7 @@ class LogCapacity(Kind, Value):
                 return None
         return cls(np.maximum.reduce([g.demand for g in several]), scale, rate)
 
-    def max_difference(self, other: LogCapacity, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: LogCapacity, domain: Region) -> tuple[Array, bool]:
         """``max over the box around a domain of |g - other|``, and whether that is exact."""
         box = domain.around
         # The difference of two capacities has at most one stationary point a coordinate.

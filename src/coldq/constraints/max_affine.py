@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,7 @@ from coldq._values import Array, Value, joint_batch, point, real_array
 from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import affine_value
 from coldq.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from coldq.domains import Domain
+from coldq.protocols import Region
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -83,7 +81,7 @@ class MaxAffine(Kind, Value):
         rows = row_margins(margin, self.n_constraints, self.batch)
         return MaxAffine(self.A, self.b - rows[..., None])
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound where g may be far below zero."""
         least, greatest, exact = _ends(self.A, self.b, domain)
         # The greatest value is that of a piece; the least is at least that of every piece.
@@ -91,7 +89,7 @@ class MaxAffine(Kind, Value):
         exact = exact and bool((top >= bottom).all())
         return np.maximum(top, bottom).max(axis=-1, initial=0.0), exact
 
-    def max_difference(self, other: MaxAffine, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: MaxAffine, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain of |g - other|_2``: that of the pieces, one by one."""
         if self.n_pieces != other.n_pieces:
             raise InvalidInput(
@@ -102,7 +100,7 @@ class MaxAffine(Kind, Value):
         return np.sqrt(np.square(rows).sum(axis=-1)), False
 
 
-def _ends(A: Array, b: Array, domain: Domain) -> tuple[Array, Array, bool]:
+def _ends(A: Array, b: Array, domain: Region) -> tuple[Array, Array, bool]:
     """The least and the greatest ``<a_nk, x> - b_nk``, and whether both are exact."""
     pieces = A.shape[-3:-1]
     least, greatest, exact = domain.ends(A.reshape(*A.shape[:-3], -1, A.shape[-1]))

@@ -7,7 +7,7 @@ written, so that nothing need be looked at, and a step takes passes over their a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +16,8 @@ from coldq._values import Array, Value, _content, first_index, joint_batch, poin
 from coldq.constraints.constraint import Kind, row_margins
 from coldq.contractions import dot, matvec, vecmat
 from coldq.errors import InvalidInput
+from coldq.protocols import Region
 from coldq.solver.problem import Thin
-
-if TYPE_CHECKING:
-    from coldq.domains import Domain
-
 
 DENSE = 4096  # coordinates up to which rows are made into matrices where that is needed
 
@@ -150,12 +147,12 @@ class QuadraticConstraint(Kind, Value):
         rows = row_margins(margin, self.n_constraints, self.batch)
         return self.unchecked(self.P, self.q, self.r - rows)
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain and the rows of |g|``, and whether it is exact."""
         rows, exact = _largest_rows(self.P, self.q, self.r, domain)
         return rows.max(axis=-1, initial=0.0), exact
 
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: QuadraticConstraint, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
         rows, exact = _largest_rows(self.P - other.P, self.q - other.q, self.r - other.r, domain)
         return np.sqrt(np.square(rows).sum(axis=-1)), exact and rows.shape[-1] == 1
@@ -188,12 +185,12 @@ class ThinQuadratic(QuadraticConstraint):
 class Separable(ThinQuadratic):
     """Rows that are sums over the coordinates: their extremes are those of each coordinate."""
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; exact on a box."""
         rows, exact = _largest_sums(self.d, self.q, self.r, domain)
         return rows.max(axis=-1, initial=0.0), exact
 
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: QuadraticConstraint, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
         if not isinstance(other, Separable):
             return super().max_difference(other, domain)
@@ -384,17 +381,17 @@ class LowRankQuadratic(ThinQuadratic):
         rows = row_margins(margin, self.n_constraints, self.batch)
         return LowRankQuadratic(self.d, self.F, self.q, self.r - rows)
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain and the rows of |g|``, and whether it is exact."""
         rows, exact = _largest_sums(self.d, self.q, self.r, domain)
         return (rows + self._bend(domain)).max(axis=-1, initial=0.0), exact and not self.F.any()
 
-    def _bend(self, domain: Domain) -> Array:
+    def _bend(self, domain: Region) -> Array:
         """At least ``max over the domain of |F_n'x|^2 / 2``."""
         least, greatest, _ = domain.ends(np.swapaxes(self.F, -1, -2))
         return 0.5 * np.square(np.maximum(np.abs(least), np.abs(greatest))).sum(axis=-1)
 
-    def max_difference(self, other: QuadraticConstraint, domain: Domain) -> tuple[Array, bool]:
+    def max_difference(self, other: QuadraticConstraint, domain: Region) -> tuple[Array, bool]:
         """At least ``max over the domain of |g - other|_2``, and whether it is exact."""
         if not isinstance(other, LowRankQuadratic):
             return super().max_difference(other, domain)
@@ -418,7 +415,7 @@ def _require_diagonal(d: Array, q: Array, r: Array) -> None:
         )
 
 
-def _largest_sums(d: Array, q: Array, r: Array, domain: Domain) -> tuple[Array, bool]:
+def _largest_sums(d: Array, q: Array, r: Array, domain: Region) -> tuple[Array, bool]:
     """``max of |sum_i d_i x_i^2 / 2 + q_i x_i - r|`` over the box around a domain, row by row."""
     box = domain.around
     low, high = box.lower[..., None, :], box.upper[..., None, :]
@@ -451,7 +448,7 @@ def require_semidefinite(P: Array, room: Array) -> None:
             ) from None
 
 
-def _largest_rows(P: Array, q: Array, r: Array, domain: Domain) -> tuple[Array, bool]:
+def _largest_rows(P: Array, q: Array, r: Array, domain: Region) -> tuple[Array, bool]:
     """At least ``max over the domain of |x'P x / 2 + <q, x> - r|``, row by row; P any symmetric.
 
     Around the centre c of the box around the domain, x = c + d, the slope P c + q has its ends over

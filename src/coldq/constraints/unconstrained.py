@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array
 from coldq.constraints.affine import Affine
 from coldq.constraints.constraint import Kind, row_margins
-
-if TYPE_CHECKING:
-    from coldq.domains import Domain
+from coldq.protocols import Region
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Unconstrained(Kind):
         """No rows."""
         return Affine(np.zeros((0, dim)), np.zeros(0))
 
-    def largest(self, domain: Domain) -> tuple[Array, bool]:
+    def largest(self, domain: Region) -> tuple[Array, bool]:
         """Zero."""
         return np.zeros(()), True
 

@@ -8,7 +8,7 @@ hold. The intervals are 95% bootstrap intervals over seeds, learners compared on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ class Quantity:
         """Whether the whole interval says the same as the measured value; None without one."""
         if self.interval is None:
             return None
-        ends = (replace_value(self, end).holds for end in self.interval)
+        ends = (replace(self, value=end).holds for end in self.interval)
         return all(end == self.holds for end in ends)
 
     def __str__(self) -> str:
@@ -68,11 +68,6 @@ class Quantity:
             low, high = (_number(end, self.unit) for end in self.interval)
             text += f" [{low}, {high}]"
         return f"{text}, needs {bound}{_number(self.limit, self.unit)}"
-
-
-def replace_value(quantity: Quantity, value: float) -> Quantity:
-    """The same quantity had it been measured otherwise."""
-    return Quantity(quantity.what, value, None, quantity.sign, quantity.limit, quantity.unit)
 
 
 def _number(value: float, unit: str) -> str:

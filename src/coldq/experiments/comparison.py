@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,11 @@ class Comparison(Tabular):
     left_out: Mapping[str, str]
     tuned: Headroom | None = None
 
+    headings: ClassVar[tuple[str, ...]] = (
+        "learner", "cost a slot", "slots violated", "violation", "cost, difference",
+        "violated, difference",
+    )  # fmt: skip
+
     def __len__(self) -> int:
         return len(self.results)
 
@@ -139,12 +144,6 @@ class Comparison(Tabular):
             f"Differences are those from {self.reference}, slot by slot; * is p < 0.05, Holm's "
             f"correction for all {2 * (len(self) - 1)} of them."
         )
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """Those of `cells`."""
-        return ("learner", "cost a slot", "slots violated", "violation", "cost, difference",
-                "violated, difference")  # fmt: skip
 
     def cells(self) -> list[tuple[str, ...]]:
         """The table as it is read: a row of texts for each learner."""
@@ -357,18 +356,14 @@ def _listed(learners: Any) -> Any:
 def _chosen(problem: Any, pairs: Any, rate: float) -> Iterator[tuple[str, Any]]:
     """Learners by name, or a sentence on why one does not play."""
     for name, one in pairs or [(kind.__name__, kind) for kind in CATALOGUE]:
+        told = {"violation_rate": rate} if one is SelfTuning else {}
         made = isinstance(one, type)
-        yield name, _made(one, problem, rate, named=bool(pairs)) if made else one
+        yield name, make(one, problem, named=bool(pairs), **told) if made else one
     if pairs is None:
         try:
             yield "SafetyMargin(COLDQ)", SafetyMargin(COLDQ.for_problem(problem), rate)
         except (InvalidInput, TypeError) as error:
             yield "SafetyMargin(COLDQ)", str(error)
-
-
-def _made(kind: Any, problem: Any, rate: float, *, named: bool) -> Any:
-    told = {"violation_rate": rate} if kind is SelfTuning else {}
-    return make(kind, problem, named=named, **told)
 
 
 def _results(scores: list[Score]) -> Iterator[Result]:

@@ -69,7 +69,6 @@ class Outcome:
     violation: float
     share: float
     skipped: float
-    repeated: float
 
 
 def play(
@@ -140,7 +139,6 @@ def disturb(
                         float(over.sum(axis=(1, 2)).mean()),
                         float((over > 0.0).any(axis=2).mean()),
                         float(np.mean([run[2] for run in runs])),
-                        float(np.mean([run[3] for run in runs])),
                     )
                 )
                 done(f"{type(problem).__name__}, {kind.__name__}: {disturbance.words}")

@@ -79,23 +79,9 @@ class FigureRuns:
 
 
 def count_runs(figure: Figure) -> int:
-    """How often `run_figure` will report that something is done."""
+    """How often `run_figures` will report that something is done."""
     tuned = sum(setting.claimed for setting in figure.settings) if figure.tuned else 0
     return (len(figure.settings) + 1) * len(figure.entries) + tuned
-
-
-def run_figure(
-    figure: Figure,
-    seeds: tuple[int, ...],
-    done: Callable[[str], None] = lambda what: None,
-    alphas: tuple[float, ...] = ALPHAS,
-) -> FigureRuns:
-    """Every learner in every setting; `done` hears of each finished run.
-
-    `alphas` are those from which RECOO's is chosen where the figure tunes it.
-    """
-    (runs,) = run_figures((figure,), seeds, done, alphas)
-    return runs
 
 
 def run_figures(
@@ -105,7 +91,11 @@ def run_figures(
     alphas: tuple[float, ...] = ALPHAS,
     processes: int = 1,
 ) -> tuple[FigureRuns, ...]:
-    """The same of several figures, whose runs are shared among processes."""
+    """Every learner in every setting of each figure; `done` hears of each finished run.
+
+    `alphas` are those from which RECOO's is chosen where a figure tunes it. Runs are shared among
+    `processes`.
+    """
     plans = [(figure, list(_plan(figure, seeds, alphas))) for figure in figures]
     found = iter(_all_played([task for _, plan in plans for task in plan], processes, done))
     return tuple(_collected(figure, plan, found) for figure, plan in plans)

@@ -15,6 +15,7 @@ import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput, WeakPrice
+from coldq.experiments.named import problem_of
 from coldq.headroom import (
     HEADROOMS,
     Headroom,
@@ -24,16 +25,10 @@ from coldq.headroom import (
 )
 from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
-from coldq.problems import Autoscale, Dispatch, JobScheduling, TimeVarying
 from coldq.protocols import Learner, Problem
 from coldq.simulate import replay, seed_tuple, simulate
 
-PROBLEMS: Mapping[str, Callable[..., Any]] = {
-    "autoscale": Autoscale,
-    "dispatch": Dispatch,
-    "jobs": JobScheduling,
-    "time-varying": TimeVarying,
-}
+PROBLEMS = ("autoscale", "dispatch", "jobs", "time-varying")
 OURS = "SelfTuning"
 SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
@@ -91,7 +86,7 @@ def target_problem(key: str, horizon: int | None = None) -> Any:
         raise InvalidInput(
             f"there is no problem {key!r} to compare at a rate; there are {', '.join(PROBLEMS)}"
         )
-    return PROBLEMS[key]() if horizon is None else PROBLEMS[key](horizon=horizon)
+    return problem_of(key, horizon)
 
 
 def keys_of(names: str) -> tuple[str, ...]:
@@ -102,7 +97,7 @@ def keys_of(names: str) -> tuple[str, ...]:
     (('jobs', 'autoscale'), 4)
     """
     if names.strip() == "all":
-        return tuple(PROBLEMS)
+        return PROBLEMS
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
+from coldq._values import Array, one_real, positive
 from coldq.domains import diameter_of
-from coldq.errors import InvalidInput
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Constant
 
 
@@ -64,26 +62,14 @@ class Ader(ExpertLearner):
     gradient_bound: Array
     kappa: Array
     gradient: str
+    _from_problem = ("gradient_bound",)
 
     def __init__(self, domain: Domain, horizon: int, *, gradient_bound: ArrayLike) -> None:
-        D = positive("gradient_bound", gradient_bound)
-        if D.ndim:
-            raise InvalidInput(f"gradient_bound must be one number, but has shape {D.shape}")
+        D = positive("gradient_bound", one_real("gradient_bound", gradient_bound))
         self._set_common(domain, horizon, None, "shared")
         R = diameter_of(domain, "Ader's steps need")
         kappa = positive("kappa", np.sqrt(2.0 / horizon) / (D * R))
         self._set(gradient_bound=D, kappa=kappa)
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Ader:
-        """With the problem's own gradient bound.
-
-        >>> import coldq
-        >>> coldq.Ader.for_problem(coldq.problems.OnlineLinear(horizon=100)).n_experts
-        4
-        """
-        known = ConstantsOf(problem, parameters)
-        return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
     @property
     def n_experts(self) -> int:

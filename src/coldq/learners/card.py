@@ -168,12 +168,10 @@ class Card:
         unknown = set(self.needs) - set(NEEDS)
         if unknown:
             raise InvalidInput(f"needs may name {NEEDS}, but has {sorted(unknown)}")
-        if self.certainty not in CERTAINTY:
-            raise InvalidInput(f"certainty must be one of {list(CERTAINTY)}, not {self.certainty}")
-        if self.memory not in MEMORY:
-            raise InvalidInput(f"memory must be one of {list(MEMORY)}, not {self.memory}")
-        if self.played not in PLAYED:
-            raise InvalidInput(f"played must be one of {list(PLAYED)}, not {self.played}")
+        for name, known in (("certainty", CERTAINTY), ("memory", MEMORY), ("played", PLAYED)):
+            word = getattr(self, name)
+            if word not in known:
+                raise InvalidInput(f"{name} must be one of {list(known)}, not {word}")
 
 
 @cache

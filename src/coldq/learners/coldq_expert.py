@@ -11,7 +11,7 @@ from coldq._values import Array, one_real, positive
 from coldq.learners.card import GRADIENT_ELSEWHERE, WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Power
 from coldq.theory.guarantees import expert_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -79,16 +79,6 @@ class COLDQExpert(ExpertLearner):
     ) -> None:
         self._set_common(domain, horizon, kappa, gradient)
         self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)))
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> COLDQExpert:
-        """For a problem's domain and horizon.
-
-        >>> import coldq
-        >>> coldq.COLDQExpert.for_problem(coldq.problems.OnlineLinear(horizon=10)).n_experts
-        2
-        """
-        return cls._of(problem, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
         """The corollary on expert tracking for these parameters and what is known of a run.

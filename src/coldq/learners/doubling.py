@@ -15,16 +15,16 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
 from coldq.learners.fused import Rule, at_once
-from coldq.learners.learner import ONE, Learner, any_of
+from coldq.learners.learner import ONE, Algorithm, any_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Schedule
 from coldq.solver.kernels.queued import BEFORE
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class COLDQDoubling(Learner):
+class COLDQDoubling(Algorithm):
     """COLDQ that starts anew in the slots 1, 2, 4, 8, ..., each time for twice as many slots.
 
     The epoch that starts in slot T = 2^k has T slots and is Algorithm 1 for the horizon T. The
@@ -86,17 +86,6 @@ class COLDQDoubling(Learner):
     def _arguments(self) -> dict[str, Any]:
         exponent = self.alpha.exponent  # type: ignore[attr-defined]
         return super()._arguments() | {"path_exponent": 1.0 - 2.0 * exponent}
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> COLDQDoubling:
-        """For a problem's domain; its horizon is not looked at.
-
-        >>> import coldq
-        >>> problem = coldq.problems.OnlineLinear(horizon=10)
-        >>> coldq.COLDQDoubling.for_problem(problem).horizon is None
-        True
-        """
-        return cls._of(problem, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.fused import experts_at_once
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Algorithm, horizon_of
 from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
 from coldq.protocols import Domain
@@ -47,17 +47,7 @@ def _experts_last(array: Array, core: int) -> Array:
     return array if array.ndim == core else np.moveaxis(array, 0, -core)
 
 
-def expert_count(horizon: int) -> int:
-    """``M = floor(log2(1 + T) / 2) + 1``, as many as there are orders of step sizes.
-
-    >>> from coldq.learners.experts import expert_count
-    >>> expert_count(5000)
-    7
-    """
-    return ((1 + horizon).bit_length() - 1) // 2 + 1
-
-
-class ExpertLearner(Learner):
+class ExpertLearner(Algorithm):
     """What the expert variants share: all but the pool of experts.
 
     At the end of slot t, with the surrogate loss ``l_t(x) = <grad f_t(x_t), x - x_t>``:
@@ -88,9 +78,9 @@ class ExpertLearner(Learner):
 
     @property
     def n_experts(self) -> int:
-        """M."""
+        """``M = floor(log2(1 + T) / 2) + 1``, as many as there are orders of step sizes."""
         assert self.horizon is not None
-        return expert_count(self.horizon)
+        return ((1 + self.horizon).bit_length() - 1) // 2 + 1
 
     def _scales(self, axes: int) -> Array:
         """1, 2, 4, ... for the experts."""

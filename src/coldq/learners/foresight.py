@@ -37,6 +37,7 @@ from coldq._tuning_kernels import (
 )
 from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
+from coldq.contractions import dot
 from coldq.errors import InvalidInput
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
 from coldq.learners.state import MORE, State, axes
@@ -132,9 +133,6 @@ class Foresight(Value):
     rows: ClassVar[Any]
     rate: ClassVar[Any]
 
-    def _contents(self) -> tuple[Any, ...]:
-        return self.forecasts, self.violation_rate, self.tolerance
-
     @property
     def count(self) -> int:
         """J, the user's own forecast included."""
@@ -173,7 +171,7 @@ class Foresight(Value):
         the constraint that the chosen one makes of it.
         """
         batch = state.batch
-        seen, norms, data = g, np.sqrt(_row_sums(J)), data_of(constraint)
+        seen, norms, data = g, np.sqrt(dot(J, J)), data_of(constraint)
         if elsewhere:
             g = np.array(np.broadcast_to(with_data(constraint, data).value(state.x), g.shape))
         empty = np.empty
@@ -257,13 +255,6 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
-
-
-def _row_sums(J: Array) -> Array:
-    """Sums of squares over the last axis, in one order whatever the batch."""
-    from coldq.contractions import dot
-
-    return dot(J, J) if J.shape[-1] else np.zeros(J.shape[:-1])
 
 
 def _margins(tally: Array, moments: Array, t: Array) -> Array:

@@ -13,10 +13,9 @@ from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite, worst_row
+from coldq.learners.learner import Algorithm, require_finite, worst_row
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule
 
 
@@ -30,7 +29,7 @@ class Jenatton2016State(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Jenatton2016(Learner):
+class Jenatton2016(Algorithm):
     """A saddle point whose steps and regularisation change with t; no horizon is needed.
 
     With several constraints ``g = max_n g^n``. l_1 = 0; at the end of slot t, both from (x_t, l_t):
@@ -78,6 +77,7 @@ class Jenatton2016(Learner):
     horizon: int | None
     _lipschitz: ClassVar[Any]
     _leading = ("eta", "theta")
+    _from_problem = ("lipschitz",)
 
     def __init__(self, domain: Domain, *, lipschitz: ArrayLike, b: float = 0.5) -> None:
         R, L = diameter_of(domain, "Jenatton2016 needs"), positive("lipschitz", lipschitz)
@@ -87,16 +87,6 @@ class Jenatton2016(Learner):
     def _arguments(self) -> dict[str, Any]:
         b = -self.eta.exponent  # type: ignore[attr-defined]
         return {"domain": self.domain, "lipschitz": self._lipschitz, "b": b}
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Jenatton2016:
-        """L the larger of the problem's two Lipschitz constants.
-
-        >>> import coldq
-        >>> coldq.Jenatton2016.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
-        Box(0.0, 1.0, dim=2)
-        """
-        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: Jenatton2016State, feedback: Feedback, played: ArrayLike | None = None

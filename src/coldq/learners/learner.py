@@ -31,6 +31,7 @@ from coldq.domains import diameter_of, require_domain
 from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import Card
+from coldq.learners.constants import ConstantsOf
 from coldq.learners.maker import KEY, Maker, recognised, warn_unknown
 from coldq.learners.state import MORE, DualState, QueueState, State, builder
 from coldq.protocols import Domain, Problem, require_problem
@@ -321,7 +322,11 @@ class Learner(Value):
         COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
         """
         adopt = flag("adopt", adopt)
-        state = self._restore(recognised(require_mapping(arrays), self._maker, adopt))
+        if not isinstance(arrays, Mapping):
+            raise InvalidInput(
+                f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
+            )
+        state = self._restore(recognised(arrays, self._maker, adopt))
         if KEY not in arrays and not adopt:
             warn_unknown(self._maker)
         return state
@@ -381,13 +386,28 @@ class Learner(Value):
         return found
 
 
-def require_mapping(arrays: Any) -> Mapping[str, np.ndarray]:
-    """Arrays by name, as ``state.to_arrays()`` and ``numpy.load`` give them."""
-    if not isinstance(arrays, Mapping):
-        raise InvalidInput(
-            f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
-        )
-    return arrays
+class Algorithm(Learner):
+    """A learner that a problem is enough for: its domain, its horizon, its constants."""
+
+    _from_problem: ClassVar[tuple[str, ...]] = ()  # parameters that are constants of a problem
+
+    @classmethod
+    def for_problem(cls, problem: Problem, **parameters: Any) -> Self:
+        """For a problem's domain, and for its horizon if the learner has one.
+
+        The constants that its theory needs are the problem's own, unless given.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=8)
+        >>> coldq.MOSP.for_problem(problem).mu, coldq.RECOO.for_problem(problem).horizon
+        (array(0.5), None)
+        >>> coldq.Ader.for_problem(problem, gradient_bound=2.0).gradient_bound
+        array(2.)
+        """
+        if cls._from_problem:
+            needed = {name: name for name in cls._from_problem}
+            parameters = ConstantsOf(problem, parameters).fill(**needed)
+        return cls._of(problem, **parameters)
 
 
 def require_coordinates(name: str, function: Any, x: Array) -> None:

@@ -14,10 +14,9 @@ from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite, worst_violation
+from coldq.learners.learner import Algorithm, require_finite, worst_violation
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,7 +38,7 @@ class OptimisticState(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class LekeufackJordan2024(Learner):
+class LekeufackJordan2024(Algorithm):
     """Optimistic steps on a surrogate loss: what is foreseen rightly costs nothing.
 
     With several constraints ``g_t = max_n g_t^n``. z_1 = x_1, Q(0) = 0, nothing is foreseen of slot
@@ -100,20 +99,11 @@ class LekeufackJordan2024(Learner):
     lipschitz: Array
     horizon: int | None
     _leading = ("lipschitz",)
+    _from_problem = ("lipschitz",)
 
     def __init__(self, domain: Domain, *, lipschitz: ArrayLike) -> None:
         diameter_of(domain, "LekeufackJordan2024 needs")
         self._take(domain, lipschitz=positive("lipschitz", lipschitz))
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> LekeufackJordan2024:
-        """G the larger of the problem's two Lipschitz constants.
-
-        >>> import coldq
-        >>> coldq.LekeufackJordan2024.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
-        Box(0.0, 1.0, dim=2)
-        """
-        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Algorithm, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MOSP(Learner):
+class MOSP(Algorithm):
     """A saddle point that keeps the whole constraint in its primal step.
 
     l_1 = 0. At the end of slot t:
@@ -85,16 +85,6 @@ class MOSP(Learner):
         step = np.cbrt(1.0 / horizon_of(horizon))
         alpha = positive("alpha", step if alpha is None else alpha)
         self._take(domain, horizon, alpha=alpha, mu=positive("mu", step if mu is None else mu))
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> MOSP:
-        """For a problem's domain and horizon; the theory needs no constants.
-
-        >>> import coldq
-        >>> coldq.MOSP.for_problem(coldq.problems.OnlineLinear(horizon=8)).mu
-        array(0.5)
-        """
-        return cls._of(problem, **parameters)
 
     def update(
         self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None

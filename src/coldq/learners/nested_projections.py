@@ -15,10 +15,9 @@ from coldq.domains import Box, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite, step_of
+from coldq.learners.learner import Algorithm, require_finite, step_of
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Schedule
 from coldq.step.projection import project_on_rows
 
@@ -39,7 +38,7 @@ class NestedState(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class NestedProjections(Learner):
+class NestedProjections(Algorithm):
     """Gradient steps, projected onto the set of decisions that all constraints so far allow.
 
     With S_0 = X, at the end of slot t:
@@ -99,6 +98,7 @@ class NestedProjections(Learner):
     eta: Schedule
     horizon: int | None
     _leading = ("eta",)
+    _from_problem = ("lipschitz",)
 
     def __init__(
         self, domain: Domain, *, lipschitz: ArrayLike | None = None, eta: Any = None
@@ -106,16 +106,6 @@ class NestedProjections(Learner):
         require_single(domain, "NestedProjections")
         eta = step_of("NestedProjections", domain, eta, lipschitz=lipschitz)
         self._take(domain, eta=eta)
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> NestedProjections:
-        """G the larger of the problem's two Lipschitz constants.
-
-        >>> import coldq
-        >>> coldq.NestedProjections.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
-        Box(0.0, 1.0, dim=2)
-        """
-        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None

@@ -14,9 +14,9 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import Learner, has_first
+from coldq.learners.learner import Algorithm, has_first
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, number_at
 from coldq.solver.kernels.queued import AFTER, BEFORE
 from coldq.step import solve
@@ -28,7 +28,7 @@ ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class RECOO(Learner):
+class RECOO(Algorithm):
     """A per-slot convex step, weighted by a queue with a growing floor and no ceiling.
 
     Q_1 = 0, so that the first step ignores the constraints. At the end of slot t:
@@ -129,16 +129,6 @@ class RECOO(Learner):
         Power(exponent=1.0, scale=2.0)
         """
         return cls(domain, alpha=Power(1.0, positive("mu", mu)), **parameters)
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> RECOO:
-        """RECOO on a problem's domain; it needs no constants.
-
-        >>> import coldq
-        >>> coldq.RECOO.for_problem(coldq.problems.OnlineLinear(horizon=10)).reading
-        'drift'
-        """
-        return cls._of(problem, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
         """Theorem 1 of COLDQ's paper, which asks nothing of a queue, and a bound by the weights.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from coldq._values import Array, one_real, positive
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.recoo import RECOO
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.schedules import Power
 
 
@@ -66,11 +66,6 @@ class RECOOExpert(ExpertLearner):
         self._set_common(domain, horizon, kappa, gradient)
         self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)), reading=reading)
         self._pool_of(0)  # checks the reading
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> RECOOExpert:
-        """For a problem's domain and horizon."""
-        return cls._of(problem, **parameters)
 
     def _pool_of(self, axes: int) -> RECOO:
         alpha = Power(0.5, 1.0 / self._scales(axes))

@@ -110,7 +110,8 @@ class Forecasting(Learner):
                 f"states are coldq's, but got {learner!r:.200}"
             )
         needs = learner.card.needs | {CONSTRAINT, WHOLE_CONSTRAINT}
-        card = replace(learner.card, needs=needs, claims=(), bibtex=_both(learner.card.bibtex))
+        both = f"{learner.card.bibtex}\n{BIBTEX}"
+        card = replace(learner.card, needs=needs, claims=(), bibtex=both)
         R = learner.domain.diameter
         self._set(
             learner=learner,
@@ -244,7 +245,3 @@ class SafetyMargin(Forecasting):
     def certificate(self, state: AheadState) -> dict[str, Any]:
         """As :meth:`coldq.SelfTuning.certificate`."""
         return certificate_of(state, self.violation_rate)
-
-
-def _both(bibtex: str) -> str:
-    return f"{bibtex}\n{BIBTEX}"

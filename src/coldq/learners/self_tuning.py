@@ -25,6 +25,7 @@ from coldq._tuning_kernels import (
 from coldq._values import Array, least_zero, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
+from coldq.contractions import dot
 from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
@@ -38,9 +39,9 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Algorithm
 from coldq.learners.state import axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
 
@@ -71,7 +72,7 @@ class SelfTuningState(ForesightState):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SelfTuning(Learner):
+class SelfTuning(Algorithm):
     """A learner to pick without thinking: it keeps the violation rate you name, in your units.
 
     No horizon, no bounds on gradients or constraints, no units. At the end of slot t:
@@ -179,17 +180,6 @@ class SelfTuning(Learner):
             _R=np.array(R if R > 0.0 else 1.0),
             _tolerance=np.array(ahead.tolerance),
         )
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> SelfTuning:
-        """For a problem's domain; its horizon and constants are not looked at.
-
-        >>> import coldq
-        >>> problem = coldq.problems.OnlineLinear(horizon=10)
-        >>> coldq.SelfTuning.for_problem(problem, violation_rate=0.1).horizon is None
-        True
-        """
-        return cls._of(problem, **parameters)
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
@@ -308,12 +298,10 @@ class SelfTuning(Learner):
 
     def _slopes(self, state: SelfTuningState, expected: Any, n: int) -> tuple[Array, Array]:
         """rho^n, how steep the expected rows are at x_t, and the steepest that they have been."""
-        from coldq.contractions import dot
-
         J = np.ascontiguousarray(
             np.broadcast_to(expected.jacobian(state.x), (*state.x.shape[:-1], n, state.x.shape[-1]))
         )
-        norms = np.sqrt(dot(J, J)) if n else np.zeros((*state.x.shape[:-1], 0))
+        norms = np.sqrt(dot(J, J))
         steepest = np.maximum(state.slopes, norms)
         rho = np.maximum(norms, FLAT * steepest)
         if not rho.all():

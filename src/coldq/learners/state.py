@@ -89,10 +89,7 @@ class State:
                 arrays |= {f"{name}.{n}": inside[n] for n in inside if n != KEY}
             else:
                 arrays[name] = np.array(part)
-        return arrays | self._signature()
-
-    def _signature(self) -> dict[str, np.ndarray]:
-        return {} if self.made_by is None else {KEY: np.array(self.made_by.text)}
+        return arrays if self.made_by is None else arrays | {KEY: np.array(self.made_by.text)}
 
     @property
     def batch(self) -> tuple[int, ...]:

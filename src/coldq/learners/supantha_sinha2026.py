@@ -15,11 +15,10 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.ader import Ader
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite, worst_violation
+from coldq.learners.learner import Algorithm, require_finite, worst_violation
 from coldq.learners.state import State, parted
 from coldq.losses import Linear
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 from coldq.step import solve
 
 BIBTEX = reference("supantha2026universal")
@@ -42,7 +41,7 @@ class SupanthaSinhaState(ValuesState):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SupanthaSinha2026(Learner):
+class SupanthaSinha2026(Algorithm):
     """Ader on a loss that prices the violation and the distance to where the constraint holds.
 
     With several constraints ``g_t = max_n g_t^n``, and ``X_t = {x in X : g_t(x) <= 0}``. At the end
@@ -101,22 +100,13 @@ class SupanthaSinha2026(Learner):
     horizon: int | None
     lipschitz: float
     _ader: ClassVar[Ader]  # set for each
+    _from_problem = ("lipschitz",)
 
     def __init__(self, domain: Domain, horizon: int, *, lipschitz: float) -> None:
         G = one_real("lipschitz", positive("lipschitz", lipschitz))
         ader = Ader(domain, horizon, gradient_bound=4.0 * G)
         self._take(domain, horizon, lipschitz=G)
         self._set(_ader=ader)
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> SupanthaSinha2026:
-        """G the larger of the problem's two Lipschitz constants.
-
-        >>> import coldq
-        >>> coldq.SupanthaSinha2026.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
-        10
-        """
-        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def init(
         self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()

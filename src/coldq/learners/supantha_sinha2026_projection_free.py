@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil, log, log2
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,10 @@ from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
-from coldq.learners.learner import Learner, horizon_of, require_finite, worst_violation
+from coldq.learners.learner import Algorithm, horizon_of, require_finite, worst_violation
 from coldq.learners.state import State, axes
 from coldq.learners.supantha_sinha2026 import BIBTEX
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 
 ALIKE = 1e-12  # of R |nabla|: a difference of surrogate losses below it is rounding
 
@@ -40,7 +40,7 @@ class ProjectionFreeState(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SupanthaSinha2026ProjectionFree(Learner):
+class SupanthaSinha2026ProjectionFree(Algorithm):
     """Many adaptive step sizes, weighted by AdaHedge, on a loss that prices the violation so far.
 
     With several constraints ``g_t = max_n g_t^n``. Q(0) = 0; at the end of slot t:
@@ -109,17 +109,6 @@ class SupanthaSinha2026ProjectionFree(Learner):
         diameter_of(domain, "SupanthaSinha2026ProjectionFree needs")
         T = horizon_of(horizon)
         self._take(domain, T, V=positive("V", np.sqrt(float(T)) if V is None else V))
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> SupanthaSinha2026ProjectionFree:
-        """With V = sqrt(T) unless given; it needs no constants.
-
-        >>> import coldq
-        >>> problem = coldq.problems.OnlineLinear(horizon=100)
-        >>> coldq.SupanthaSinha2026ProjectionFree.for_problem(problem).n_experts
-        5
-        """
-        return cls._of(problem, **parameters)
 
     @property
     def n_experts(self) -> int:

@@ -13,8 +13,7 @@ from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
-from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Algorithm
 from coldq.learners.nested_projections import (
     BIBTEX,
     NestedProjections,
@@ -23,7 +22,7 @@ from coldq.learners.nested_projections import (
 )
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,7 +39,7 @@ class SwitchState(State):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Switch(Learner):
+class Switch(Algorithm):
     """Nested projections while little is violated, Sinha and Vaze's universal algorithm after.
 
     With several constraints ``g_t = max_n g_t^n``. At the end of slot t:
@@ -99,6 +98,7 @@ class Switch(Learner):
     limit: Array
     domain: Domain
     horizon: int | None
+    _from_problem = ("lipschitz",)
 
     def __init__(
         self,
@@ -120,16 +120,6 @@ class Switch(Learner):
 
     def _arguments(self) -> dict[str, Any]:
         return super()._arguments() | {"lipschitz": self.universal.lipschitz}
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Switch:
-        """G the larger of the problem's two Lipschitz constants.
-
-        >>> import coldq
-        >>> coldq.Switch.for_problem(coldq.problems.OnlineLinear(horizon=10)).horizon
-        10
-        """
-        return cls._of(problem, **ConstantsOf(problem, parameters).fill(lipschitz="lipschitz"))
 
     def update(
         self, state: SwitchState, feedback: Feedback, played: ArrayLike | None = None

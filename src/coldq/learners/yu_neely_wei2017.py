@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +12,13 @@ from coldq._values import Array, positive
 from coldq.contractions import matvec, vecmat
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.learner import Algorithm, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain, Problem
+from coldq.protocols import Domain
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class YuNeelyWei2017(Learner):
+class YuNeelyWei2017(Algorithm):
     """A gradient step on loss and queues, and queues that add the linear model of the constraint.
 
     Q_1 = 0. At the end of slot t, with J the jacobian of g_t at x_t:
@@ -75,11 +75,6 @@ class YuNeelyWei2017(Learner):
         T = float(horizon_of(horizon))
         V = positive("V", np.sqrt(T) if V is None else V)
         self._take(domain, horizon, V=V, alpha=positive("alpha", T if alpha is None else alpha))
-
-    @classmethod
-    def for_problem(cls, problem: Problem, **parameters: Any) -> Any:
-        """For a problem's domain and horizon; the theory needs no constants."""
-        return cls._of(problem, **parameters)
 
     def update(
         self, state: DualState, feedback: Feedback, played: ArrayLike | None = None

@@ -11,10 +11,10 @@ from coldq._values import Array, whole_number
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.problem import Constants, Problem
+from coldq.problems.slots import WholeStream
 
 CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
 UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
@@ -78,9 +78,10 @@ class Autoscale(Problem):
             constraint_lipschitz=float(np.sqrt(np.square(CAPACITY).sum())),
         )
 
-    def start(self, seeds: Iterable[int]) -> AutoscaleStream:
+    def start(self, seeds: Iterable[int]) -> WholeStream:
         """One stream; it is the same for all seeds."""
-        return AutoscaleStream(self)
+        demand = request_trace()[: self.horizon, None]
+        return WholeStream(Linear(self._prices()), Affine(-CAPACITY[None], -demand))
 
     def _prices(self) -> Array:
         """c_t for every slot, (T, 3)."""
@@ -90,18 +91,3 @@ class Autoscale(Problem):
             z[t] = 0.98 * z[t - 1] + 0.12 * noise[t]
         fixed = np.broadcast_to([RESERVED, ON_DEMAND], (self.horizon, 2))
         return np.column_stack([fixed, SPOT * np.exp(0.6 * z)])
-
-
-class AutoscaleStream:
-    """The slots of the trace."""
-
-    def __init__(self, problem: Autoscale) -> None:
-        self.prices, self.demand = problem._prices(), request_trace()
-        self.rows = -CAPACITY[None]
-        for array in (self.prices, self.rows):
-            array.flags.writeable = False
-
-    def reveal(self, t: int, x: Array) -> Feedback:
-        """The prices and requests of slot t, whatever was played."""
-        demand = self.demand[t - 1 : t]
-        return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, -demand), slot=t)

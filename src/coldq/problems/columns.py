@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import InvalidInput, NotReadable
+from coldq.errors import InvalidInput, NotReadable, installed
 
 KINDS = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
 CHUNK = 1 << 16  # rows of a CSV file that are text at one time
@@ -194,13 +194,8 @@ def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
 
 
 def _pyarrow(name: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise InvalidInput(
-            f"{name} is read with pyarrow: install it with pip install 'coldq[tables]'"
-        ) from None
-    return pyarrow
+    words = f"{name} is read with pyarrow: install it with pip install 'coldq[tables]'"
+    return installed("pyarrow", words)
 
 
 def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:

@@ -13,11 +13,11 @@ from coldq._values import Array, whole_number
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
 from coldq.problems.problem import Constants, Problem
+from coldq.problems.slots import WholeStream
 
 ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
 IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
@@ -82,22 +82,9 @@ class Dispatch(Problem):
         """How headroom tightens its rows: every load times 1 + h, the imports as they are."""
         return more_load
 
-    def start(self, seeds: Iterable[int]) -> DispatchStream:
+    def start(self, seeds: Iterable[int]) -> WholeStream:
         """One stream; it is the same for all seeds."""
-        return DispatchStream()
-
-
-class DispatchStream:
-    """The slots of the week."""
-
-    def __init__(self) -> None:
-        self.prices, self.rows, self.limits = october_2016("lbmp"), _rows(), -_demand()
-        for array in (self.rows, self.limits):
-            array.flags.writeable = False
-
-    def reveal(self, t: int, x: Array) -> Feedback:
-        """The prices and loads of slot t, whatever was played."""
-        return Feedback(Linear(self.prices[t - 1]), Affine(self.rows, self.limits[t - 1]), slot=t)
+        return WholeStream(Linear(october_2016("lbmp")), Affine(_rows(), -_demand()))
 
 
 def more_load(rows: Affine, headroom: Array) -> Affine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class FixedConstraints(Problem):
     horizon: int
     domain: Domain
     n_constraints = 3
+    _slope: ClassVar[float]  # of the loss, whose gradient is 2 mu x + slope theta
+    _mu: ClassVar[float]
 
     def __init__(self, horizon: int = 5000, domain: Domain | None = None) -> None:
         domain = Box(0.0, 1.0, dim=2) if domain is None else domain
@@ -45,9 +47,10 @@ class FixedConstraints(Problem):
         """The loss of a slot with parameter theta (S, 2)."""
         raise NotImplementedError
 
-    def _constants(self, slope: float, mu: float) -> Constants:
-        """For a loss whose gradient is ``2 mu x + slope theta``."""
-        box = self.domain.box
+    @property
+    def constants(self) -> Constants:
+        """R exact, D and G suprema over all draws."""
+        box, slope, mu = self.domain.box, self._slope, self._mu
         largest = np.maximum(np.abs(box.lower), np.abs(box.upper))
         theta = self.horizon**0.1 + 2.0
         least, greatest = row_range(self.domain, 0.1, 0.5)
@@ -78,15 +81,12 @@ class OnlineQuadratic(FixedConstraints):
     1.0
     """
 
+    _slope, _mu = 18.0, 1.0
+
     def loss(self, theta: Array) -> Quadratic:
         """``|x|^2 + 18 <theta, x> + |theta|^2``."""
         square = theta[..., 0] * theta[..., 0] + theta[..., 1] * theta[..., 1]
         return Quadratic(2.0 * np.eye(2), 18.0 * theta, square)
-
-    @property
-    def constants(self) -> Constants:
-        """R exact, D and G suprema over all draws."""
-        return self._constants(slope=18.0, mu=1.0)
 
 
 class OnlineLinear(FixedConstraints):
@@ -103,14 +103,11 @@ class OnlineLinear(FixedConstraints):
     (1, 2)
     """
 
+    _slope, _mu = 1.0, 0.0
+
     def loss(self, theta: Array) -> Linear:
         """``<theta, x>``."""
         return Linear(theta)
-
-    @property
-    def constants(self) -> Constants:
-        """R exact, D and G suprema over all draws."""
-        return self._constants(slope=1.0, mu=0.0)
 
 
 class FixedConstraintsStream(WholeStream):

@@ -194,9 +194,15 @@ class JobScheduling(Problem):
             note=note,
         )
 
-    def start(self, seeds: Iterable[int]) -> JobSchedulingStream:
-        """One stream for all seeds."""
-        return JobSchedulingStream(self, tuple(seeds))
+    def start(self, seeds: Iterable[int]) -> WholeStream:
+        """One stream for all seeds; its arrivals, one number a slot and seed, are drawn here."""
+        (arrivals,) = generators(3, seeds, 1)
+        if self.arrivals == "requests":
+            drawn = [self._requests()] * len(arrivals)
+        else:
+            drawn = [rng.poisson(self.mean_arrivals, self.horizon) for rng in arrivals]
+        scale, rate = (np.full(self.domain.dim, level) for level in (SCALE, RATE))
+        return WholeStream(Linear(self._costs()), LogCapacity(np.stack(drawn, axis=1), scale, rate))
 
     def _capacity(self, x: Array) -> float:
         return float((SCALE * np.log1p(RATE * x)).sum())
@@ -210,25 +216,6 @@ class JobScheduling(Problem):
         """lambda_t from the request trace."""
         trace = request_trace()
         return trace[: self.horizon] * (self.mean_arrivals / trace.mean())
-
-
-class JobSchedulingStream(WholeStream):
-    """All arrivals are drawn at the start: they are one number a slot and seed."""
-
-    def __init__(self, problem: JobScheduling, seeds: tuple[int, ...]) -> None:
-        T = problem.horizon
-        self.costs = problem._costs()
-        if problem.arrivals == "requests":
-            self.demand = np.repeat(problem._requests()[:, None], len(seeds), axis=1)
-        else:
-            (arrivals,) = generators(3, seeds, 1)
-            drawn = [rng.poisson(problem.mean_arrivals, T) for rng in arrivals]
-            self.demand = np.stack(drawn, axis=1).astype(np.float64)
-        self.scale = np.full(problem.domain.dim, SCALE)
-        self.rate = np.full(problem.domain.dim, RATE)
-        for array in (self.costs, self.demand, self.scale, self.rate):
-            array.flags.writeable = False
-        super().__init__(Linear(self.costs), LogCapacity(self.demand, self.scale, self.rate))
 
 
 @cache

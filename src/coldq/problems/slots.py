@@ -51,6 +51,7 @@ class WholeStream:
     """The slots of functions that are all known at the start."""
 
     def __init__(self, loss: Any, constraint: Any) -> None:
+        self.loss, self.constraint = loss, constraint
         self._loss, self._constraint = slicer(loss), slicer(constraint)
 
     def reveal(self, t: int, x: Any) -> Feedback:

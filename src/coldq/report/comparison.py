@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from coldq.experiments.comparison import Comparison
 from coldq.report.files import comparison_name
-from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, save
+from coldq.report.parts import join_picture
+from coldq.report.pictures import STYLE, save
 
 
 def write_comparison_page(found: Comparison, path: Path) -> None:
@@ -33,17 +33,10 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
         canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
         save(canvas, path.parent / "figures" / name)
     title = f"{found.title}: learners beside headroom, {100 * found.rate:g}% of slots"
-    html = render(
-        "comparison.html.jinja",
-        name=name,
-        title=title,
-        found=found,
-        alternative=_alternative(found),
-        provenance=tuple(getattr(found.problem, "provenance", ())),
-        suffixes=SUFFIXES,
-    )
     lead = "What each learner would have done, beside headroom as it is tuned by hand."
-    join(Part(name, title, lead, [(name, title)], html, {}), path)
+    shown = {"found": found, "alternative": _alternative(found)}
+    shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
+    join_picture(name, title, lead, path, "comparison.html.jinja", **shown)
 
 
 def _alternative(found: Comparison) -> str:

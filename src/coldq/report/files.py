@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+import coldq
 from coldq.files import whole_file
 
 if TYPE_CHECKING:
@@ -22,22 +23,15 @@ if TYPE_CHECKING:
     from coldq.experiments.targets import Target
 
 
-def claims_document(result: Reproduction) -> dict[str, Any]:
-    """What ``claims.json`` holds."""
-    import coldq
-
-    return {
+def write_claims(result: Reproduction, path: Path) -> None:
+    """The verdicts on the paper's claims."""
+    document = {
         "coldq": coldq.__version__,
         "seeds": list(result.seeds),
         "verdicts": [verdict.to_dict() for verdict in result.verdicts],
     }
-
-
-def write_claims(result: Reproduction, path: Path) -> None:
-    """The verdicts on the paper's claims."""
     with whole_file(path) as temporary:
-        text = json.dumps(claims_document(result), indent=2)
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def write_traces(runs: FigureRuns, path: Path) -> None:

@@ -16,8 +16,8 @@ from coldq.experiments.compare import League
 from coldq.experiments.intervals import mean_interval
 from coldq.report.curves import BLUE, VERMILION
 from coldq.report.numbers import number
-from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
+from coldq.report.parts import join_picture
+from coldq.report.pictures import STYLE, new_canvas, save
 
 FRONT, OTHERS = VERMILION, BLUE
 WIDTH, MARGINS, ROW = 7.0, 0.95, 0.155  # inches: of the picture, above and below, of a learner
@@ -40,18 +40,15 @@ def write_league_page(league: League, path: Path) -> None:
     with matplotlib.rc_context(STYLE):
         save(_draw(league, places), path.parent / "figures" / name)
     title = f"{type(league.problem).__name__}: all learners"
-    html = render(
-        "league.html.jinja",
-        name=name,
-        title=title,
-        league=league,
-        alternative=_alternative(places),
-        logarithmic=None if log_floor(places) is None else spans_magnitudes(places),
-        mean_interval=mean_interval,
-        suffixes=SUFFIXES,
-    )
     lead = "Learners side by side, with the parameters that their own theory gives them."
-    join(Part(name, title, lead, [(name, title)], html, {name: _data(places)}), path)
+    shown = {
+        "league": league,
+        "alternative": _alternative(places),
+        "logarithmic": None if log_floor(places) is None else spans_magnitudes(places),
+        "mean_interval": mean_interval,
+    }
+    data = {name: _data(places)}
+    join_picture(name, title, lead, path, "league.html.jinja", data, **shown)
 
 
 @dataclass(frozen=True)

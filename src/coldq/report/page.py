@@ -6,13 +6,13 @@ import math
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import coldq
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.experiments.figures import Figure, Setting
@@ -57,12 +57,12 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> from dataclasses import replace
     >>> from coldq.experiments.figures import Setting, find
     >>> from coldq.experiments.reproduce import Reproduction
-    >>> from coldq.experiments.runs import run_figure
+    >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
     >>> from coldq.report import write_page
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
-    >>> runs = run_figure(replace(find("linear"), settings=short), seeds=(0, 1))
-    >>> result = Reproduction((runs,), (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
+    >>> runs = run_figures([replace(find("linear"), settings=short)], seeds=(0, 1))
+    >>> result = Reproduction(runs, (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> write_page(result, path)
     >>> "Online linear programming" in path.read_text(encoding="utf-8")
@@ -85,8 +85,6 @@ def write_page(result: Reproduction, path: Path) -> None:
 
 
 def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, Any]:
-    import coldq
-
     return {
         "result": result,
         "outcomes": OUTCOMES,
@@ -205,20 +203,10 @@ def _outside(drawn: Sequence[Curve]) -> str:
     return ", ".join(f"{c.label} (ends at {number(c.mean[-1])})" for c in outside(drawn))
 
 
-@dataclass(frozen=True)
-class End:
-    """Where one learner's curve ends, and where the published one does, if there is one."""
-
-    ours: float
-    least: float
-    greatest: float
-    seeds: int
-    point: EndPoint | None
-
-
 def _end_row(
     run: Run, figure: Figure, setting: Setting, ends: Sequence[EndPoint]
-) -> tuple[str, list[End]]:
+) -> tuple[str, list[dict[str, Any]]]:
+    """Where a learner's curves end, and where the published ones do, if there are any."""
     row = []
     for measure in MEASURES:
         values = run.running(measure, averaged=figure.averaged)[:, -1]
@@ -228,13 +216,13 @@ def _end_row(
             if end.setting is setting and end.label == run.entry.label and end.measure == measure
         )
         row.append(
-            End(
-                float(values.mean()),
-                float(values.min()),
-                float(values.max()),
-                len(values),
-                next(found, None),
-            )
+            {
+                "ours": float(values.mean()),
+                "least": float(values.min()),
+                "greatest": float(values.max()),
+                "seeds": len(values),
+                "point": next(found, None),
+            }
         )
     return run.entry.label, row
 

@@ -12,8 +12,11 @@ import jinja2
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+import coldq
 from coldq.errors import IgnoredFile, warn
 from coldq.files import is_unfinished, whole_file
+from coldq.report import numbers
+from coldq.report.pictures import SUFFIXES
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
 
@@ -63,12 +66,20 @@ def join(part: Part, path: Path) -> None:
         script=Markup(text_of("page.js")),
         parts=[{**asdict(kept[key]), "html": Markup(kept[key].html)} for key in order],
         data=_json({id: drawn for key in order for id, drawn in kept[key].data.items()}),
-        version=_version(),
+        version=coldq.__version__,
     )
     with whole_file(folder / f"{part.key}.json") as temporary:
         temporary.write_text(json.dumps(asdict(part), allow_nan=False), encoding="utf-8")
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def join_picture(
+    name: str, title: str, lead: str, path: Path, template: str, data: Any = None, **context: Any
+) -> None:
+    """Join a part to the page that is one section, about the picture of this name beside it."""
+    html = render(template, name=name, title=title, suffixes=SUFFIXES, **context)
+    join(Part(name, title, lead, [(name, title)], html, data or {}), path)
 
 
 def _read(file: Path) -> Part | None:
@@ -92,8 +103,6 @@ def _refuse(constant: str) -> None:
 
 def render(template: str, **context: Any) -> str:
     """A template of this package, filled in; what is not markup is escaped."""
-    from coldq.report import numbers
-
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(text_of),
         autoescape=True,
@@ -120,9 +129,3 @@ def _json(value: Any) -> Markup:
     """JSON that may stand inside a script element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
-
-
-def _version() -> str:
-    import coldq
-
-    return coldq.__version__

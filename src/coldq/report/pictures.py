@@ -79,12 +79,13 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     >>> import pathlib, tempfile
     >>> from dataclasses import replace
     >>> from coldq.experiments.figures import Setting, find
-    >>> from coldq.experiments.runs import run_figure
+    >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
     >>> from coldq.report import write_pictures
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> write_pictures(run_figure(replace(find("linear"), settings=short), seeds=(0,)), folder)
+    >>> (runs,) = run_figures([replace(find("linear"), settings=short)], seeds=(0,))
+    >>> write_pictures(runs, folder)
     >>> sorted(path.name for path in folder.iterdir())
     ['linear-short.pdf', 'linear-short.png']
     """

@@ -75,8 +75,8 @@ def latex(one: Answers) -> str:
         setting = one.settings[k]
         mark = "$^*$" if k == one.recommended else ""
         cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
-        for samples in (setting.loss, setting.violation):
-            cells.append(with_interval(samples).replace("±", r"$\pm$"))
+        both = setting.loss, setting.violation
+        cells += [with_interval(samples).replace("±", r"$\pm$") for samples in both]
         cells += [f"{rank[0]:.1f} [{rank[1]:.1f}, {rank[2]:.1f}]" for rank in one.ranks[:, k]]
         lines.append(" & ".join(cells) + r" \\")
         if k == ahead[-1] and others:

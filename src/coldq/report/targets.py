@@ -11,8 +11,8 @@ from matplotlib.ticker import PercentFormatter
 from coldq.experiments.targets import Target
 from coldq.report.curves import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from coldq.report.numbers import number
-from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
+from coldq.report.parts import join_picture
+from coldq.report.pictures import STYLE, new_canvas, save
 
 LOOKS = {
     "SelfTuning": VERMILION,
@@ -40,16 +40,9 @@ def write_target_page(target: Target, path: Path) -> None:
     with matplotlib.rc_context(STYLE):
         save(_draw(target), path.parent / "figures" / name)
     title = f"{type(target.problem).__name__}: at most {100 * target.rate:g}% of slots violated"
-    html = render(
-        "target.html.jinja",
-        name=name,
-        title=title,
-        target=target,
-        alternative=_alternative(target),
-        suffixes=SUFFIXES,
-    )
     lead = "What a violation rate costs, by learners that keep one and by hand."
-    join(Part(name, title, lead, [(name, title)], html, {}), path)
+    shown = {"target": target, "alternative": _alternative(target)}
+    join_picture(name, title, lead, path, "target.html.jinja", **shown)
 
 
 def _draw(target: Target) -> Canvas:

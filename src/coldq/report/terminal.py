@@ -30,8 +30,13 @@ STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar of `total` runs that hears what is done; silent where nobody watches."""
+def progress(
+    total: int, begun: str = "compiling, or loading compiled kernels"
+) -> Iterator[Callable[..., None]]:
+    """A bar of `total` runs that hears what is done, and of how many; silent where nobody watches.
+
+    `begun` stands there before anything is.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
@@ -40,8 +45,8 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
     columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
     shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
     with shown as bar:
-        task = bar.add_task("compiling, or loading compiled kernels", total=total)
-        yield lambda what: bar.update(task, advance=1, description=what)
+        task = bar.add_task(begun, total=total)
+        yield lambda what, count=1: bar.update(task, advance=count, description=what)
 
 
 def interval(samples: Array) -> str:

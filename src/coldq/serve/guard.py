@@ -65,11 +65,9 @@ class Guard:
             bearer = b"www-authenticate", b"Bearer"
             await _refuse(send, 401, "this needs the token: Authorization: Bearer ...", bearer)
             return
-        if scope["method"] in ("GET", "HEAD"):
-            await self.app(scope, receive, send)
-            return
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        if length.isdigit() and int(length) <= self.largest_body:  # and the server sees to it
+        small = length.isdigit() and int(length) <= self.largest_body  # and the server sees to it
+        if small or scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
         body = bytearray()

@@ -107,7 +107,7 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
     return Asked(
         title,
         _seeds(where, said.get("seeds", SEEDS)),
-        None if per is None else _count(f"{where}: seeds_a_task", per),
+        None if per is None else whole_number(f"{where}: seeds_a_task", per, 1),
         tuple(problems),
         tuple(learners),
     )
@@ -125,7 +125,7 @@ def _several(where: str, key: str, given: Any) -> list[Any]:
 def _seeds(where: str, given: Any) -> tuple[int, ...]:
     several: Any = given
     if isinstance(given, int) and not isinstance(given, bool):
-        return tuple(range(_count(f"{where}: seeds", given)))
+        return tuple(range(whole_number(f"{where}: seeds", given, 1)))
     if isinstance(given, Mapping):
         require_keys(f"{where}, seeds", given, SEEDS_KEYS)
         first, last = (
@@ -142,10 +142,6 @@ def _seeds(where: str, given: Any) -> tuple[int, ...]:
         ) from None
     _require_different(where, "seeds", seeds)
     return seeds
-
-
-def _count(what: str, given: Any) -> int:
-    return whole_number(what, given, 1)
 
 
 def _require_different(where: str, what: str, names: Iterable[Any]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from coldq._values import is_ours
@@ -61,14 +62,6 @@ class Plan:
         """How many runs there are."""
         return sum(len(task.seeds) for task in self.tasks)
 
-    def players(self) -> list[tuple[Played, Player, list[tuple[int, ...]]]]:
-        """Every problem with every learner, and the seeds of their tasks."""
-        return [
-            (played, player, self.batches(played))
-            for played in self.asked.problems
-            for player in self.asked.learners
-        ]
-
 
 def seeds_a_task(problem: Any) -> int:
     """How many seeds a task has: enough to be worth sending, few enough for its memory.
@@ -91,8 +84,8 @@ def estimate(plan: Plan) -> Mapping[tuple[str, str], float | str]:
     """
     found: dict[tuple[str, str], float | str] = {}
     slots: dict[tuple[str, str], float] = {}
-    for played, player, batches in plan.players():
-        pair = played.title, player.label
+    for played, player in product(plan.asked.problems, plan.asked.learners):
+        pair, batches = (played.title, player.label), plan.batches(played)
         if pair not in found:
             try:
                 slots[pair] = _probe(played.problem, player, batches[0])

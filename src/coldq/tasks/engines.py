@@ -16,12 +16,11 @@ import os
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
 from coldq._values import whole_number
-from coldq.errors import InvalidInput, WorkerLost
+from coldq.errors import InvalidInput, WorkerLost, installed
 from coldq.tasks.workers import share
 
 TRIES = 3
@@ -68,10 +67,10 @@ class Dask:
     def __call__(self, work: Work, tasks: Iterable[Any], done: Done) -> None:
         distributed = needed("distributed", "dask", "a Dask cluster")
         given: dict[str, Any] = {"address": self.address}
-        if self.address != LOCAL:
-            require_answer(self.address, "Dask scheduler")
         if self.address == LOCAL:
             given = {"n_workers": cores(), "threads_per_worker": 1, "dashboard_address": None}
+        else:
+            require_answer(self.address, "Dask scheduler")
         try:
             client = distributed.Client(**given, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -184,12 +183,7 @@ def require_answer(address: str, what: str) -> None:
 
 def needed(module: str, extra: str, what: str) -> Any:
     """A library that only some need; raise if it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InvalidInput(
-            f"{what} needs {module}: install it with pip install 'coldq[{extra}]'"
-        ) from None
+    return installed(module, f"{what} needs {module}: install it with pip install 'coldq[{extra}]'")
 
 
 def cores() -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from coldq._values import least_zero, positive, whole_number
-from coldq.errors import InvalidInput
+from coldq._values import least_zero, one_real, positive, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,5 @@ class Guarantee(NamedTuple):
 
 def one_number(name: str, value: Any, *, zero: bool = True) -> float:
     """One number that is not negative, and positive unless `zero` is allowed."""
-    number = least_zero(name, value) if zero else positive(name, value)
-    if number.ndim:
-        raise InvalidInput(f"{name} must be one number, but has shape {number.shape}")
-    return float(number)
+    number = one_real(name, value)
+    return float(least_zero(name, number) if zero else positive(name, number))

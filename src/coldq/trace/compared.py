@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coldq._looks import PALETTE
-from coldq._values import Array, flag, is_ours, is_several
+from coldq._values import flag, is_ours, is_several
 from coldq.errors import InvalidInput
 from coldq.trace.plots import SUMMED, chosen_panels, draw_line, finish, panel_axes
 from coldq.trace.text import Text
@@ -50,7 +50,7 @@ def plot_compare(
     axes = panel_axes(ax, len(chosen))
     for panel, name in zip(axes, chosen, strict=True):
         for k, (label, trace) in enumerate(named):
-            values = _series(trace, name)
+            values = trace.loss if name == "loss" else trace.violation.sum(axis=-1)
             values = np.add.accumulate(values, axis=1) if cumulative else values
             given = {"color": PALETTE[k % len(PALETTE)].colour, "label": label, **line}
             draw_line(panel, values, given)
@@ -58,10 +58,6 @@ def plot_compare(
     axes[-1].set_xlabel("slot t")
     axes[0].legend(frameon=False, ncols=min(len(named), 4))
     return axes[0] if alone else axes
-
-
-def _series(trace: Trace, name: str) -> Array:
-    return trace.loss if name == "loss" else trace.violation.sum(axis=-1)
 
 
 def _named(traces: Any) -> list[tuple[str, Trace]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coldq._looks import PALETTE
 from coldq._values import Array, flag, is_several
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, installed
 
 PANEL = (7.0, 2.2)  # inches of one panel
 NAMED = 10  # lines up to which a legend names them
@@ -59,7 +59,9 @@ def chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, .
 def panel_axes(ax: Any, count: int) -> np.ndarray:
     """Axes for that many panels, an array: those given, or those of a new figure."""
     if ax is None:
-        figure = _matplotlib().Figure(figsize=(PANEL[0], PANEL[1] * count), layout="constrained")
+        words = "pictures need Matplotlib: install it with pip install 'coldq[report]'"
+        figures = installed("matplotlib.figure", words)
+        figure = figures.Figure(figsize=(PANEL[0], PANEL[1] * count), layout="constrained")
         return figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     axes = np.array(ax, dtype=object).ravel()
     if len(axes) != count or not all(hasattr(each, "fill_between") for each in axes):
@@ -92,13 +94,3 @@ def agents_as_seeds(values: Array) -> Array:
     """(S, T, n, ...) as (S n, T, ...)."""
     moved = np.moveaxis(values, 2, 1)
     return moved.reshape(-1, *moved.shape[2:])
-
-
-def _matplotlib() -> Any:
-    try:
-        from matplotlib import figure
-    except ImportError:
-        raise InvalidInput(
-            "pictures need Matplotlib: install it with pip install 'coldq[report]'"
-        ) from None
-    return figure

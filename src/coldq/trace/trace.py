@@ -185,16 +185,13 @@ class Trace(Tabular):
             columns["saturated"] = self.saturated.ravel()
         return columns
 
-    @property
-    def _agents(self) -> str:
-        agents = getattr(self.problem, "agents", None)
-        return "" if agents is None else f"{agents} agent{'s' if agents != 1 else ''}, "
-
     def __repr__(self) -> str:
+        agents = getattr(self.problem, "agents", None)
+        network = "" if agents is None else f"{agents} agent{'s' if agents != 1 else ''}, "
         seeds, slots, rows = self.constraint.shape
         return (
             f"Trace({_name(self.learner)} on {_name(self.problem)}: "
-            f"{seeds} seed{'s' if seeds != 1 else ''}, {self._agents}{slots} slots, "
+            f"{seeds} seed{'s' if seeds != 1 else ''}, {network}{slots} slots, "
             f"{rows} constraint{'s' if rows != 1 else ''})"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -155,32 +155,12 @@ class Column:
         return Row(cells, n_seeds)
 
 
-def _told(row: Row) -> COLDQ:
-    return COLDQ(SQUARE, row.horizon, path_exponent=row.path_exponent)
-
-
-def _frozen(row: Row) -> COLDQ:
-    return FrozenQueue(SQUARE, row.horizon, path_exponent=row.path_exponent)
+def _told(row: Row, kind: type[COLDQ] = COLDQ) -> COLDQ:
+    return kind(SQUARE, row.horizon, path_exponent=row.path_exponent)
 
 
 def _same_alpha(row: Row) -> RECOO:
     return RECOO(SQUARE, alpha=Power((1.0 - row.path_exponent) / 2.0))
-
-
-def _untold(row: Row) -> COLDQ:
-    return COLDQ(SQUARE, row.horizon)
-
-
-def _mu_t(row: Row) -> COLDQ:
-    return COLDQ.strongly_convex(SQUARE, row.horizon, MU)
-
-
-def _yi2021_mu_t(row: Row) -> Yi2021:
-    return Yi2021.strongly_convex(SQUARE, row.horizon, MU, gamma0=1.0)
-
-
-def _sinha_vaze_strong(row: Row) -> SinhaVaze:
-    return SinhaVaze.for_problem(row, strongly_convex=True)
 
 
 STILL, FIXED, MOVING = (0.0,), (0.0,), GRID[1:]
@@ -197,8 +177,9 @@ def _variants(losses: str) -> Iterable[Column]:
     told = (STATIC, DYNAMIC, VIOLATION) if losses == CONVEX else (DYNAMIC, VIOLATION)
     other: dict[str, Any] = {"measures": (DYNAMIC, VIOLATION), "own": False}
     yield Column("COLDQ told V_x", losses, _told, COLDQ, measures=told)
-    yield Column("COLDQ not told", losses, _untold, COLDQ, MOVING, **other)
-    yield Column("COLDQ, Q frozen", losses, _frozen, COLDQ, measures=told, own=False)
+    yield Column("COLDQ not told", losses, COLDQ.for_problem, COLDQ, MOVING, **other)
+    frozen = partial(_told, kind=FrozenQueue)
+    yield Column("COLDQ, Q frozen", losses, frozen, COLDQ, measures=told, own=False)
     yield Column("RECOO", losses, RECOO.for_problem, RECOO, measures=told)
     yield Column("RECOO, same alpha", losses, _same_alpha, COLDQ, MOVING, **other)
 
@@ -225,11 +206,16 @@ def _rivals() -> Iterable[Column]:
 def _strongly_convex() -> Iterable[Column]:
     """alpha_t = mu t and its like, read for the static column: x* does not move there."""
     for title, build, claimant, variations in (
-        ("COLDQ, mu t", _mu_t, COLDQ, GRID),
+        ("COLDQ, mu t", lambda row: COLDQ.strongly_convex(SQUARE, row.horizon, MU), COLDQ, GRID),
         ("RECOO, mu t", lambda row: RECOO.strongly_convex(SQUARE, MU), RECOO, GRID),
-        ("Yi 2021", _yi2021_mu_t, Yi2021, FIXED),
+        (
+            "Yi 2021",
+            lambda row: Yi2021.strongly_convex(SQUARE, row.horizon, MU, gamma0=1.0),
+            Yi2021,
+            FIXED,
+        ),
         ("Yi 2023", Yi2023.for_problem, Yi2023, GRID),
-        ("Sinha-Vaze", _sinha_vaze_strong, SinhaVaze, GRID),
+        ("Sinha-Vaze", partial(SinhaVaze.for_problem, strongly_convex=True), SinhaVaze, GRID),
     ):
         yield Column(title, STRONG, build, claimant, STILL, variations, (STATIC, VIOLATION))
 

@@ -102,13 +102,6 @@ def _claim(column: Column, constraints: str) -> Claim | None:
     return None
 
 
-def difference_lines(
-    found: list[Cell], out: Path, horizons: Sequence[int], n_seeds: int
-) -> list[str]:
-    """What makes the difference: knowledge, the algorithm, the queue."""
-    return [*differences(found), *queue_matters(out, horizons, n_seeds).splitlines()]
-
-
 def grouped(chosen: list[Cell]) -> Iterator[tuple[str, Column, str, list[Cell]]]:
     """The cells of each kind of loss, column and measure, in the order of the tables."""
     for losses in (CONVEX, STRONG):
@@ -164,7 +157,7 @@ def differences(found: list[Cell]) -> Iterator[str]:
     yield f"  COLDQ told V_x, less the same with its queue frozen: {apart(told, FROZEN)}"
 
 
-def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> str:
+def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> Iterator[str]:
     """The setting with a low floor and interrupted slots, in words."""
     grown = {}
     for name in QUEUE_LEARNERS:
@@ -172,9 +165,9 @@ def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> str:
         totals = np.array([run["violation"][0] for run in runs])
         last = f"{totals[-1].mean():,.1f} at T = {horizons[-1]:,}"
         grown[name] = f"{growth(horizons, totals)}, {last}"
-    return (
+    yield (
         f"Where the queue matters (epsilon = {SMALL:g}, {100 * INTERRUPTED:g}% of slots without a "
-        "feasible decision), the violation of all other slots:\n"
-        f"  COLDQ: {grown['COLDQ']}\n"
-        f"  with its queue frozen: {grown['queue frozen']}"
+        "feasible decision), the violation of all other slots:"
     )
+    yield f"  COLDQ: {grown['COLDQ']}"
+    yield f"  with its queue frozen: {grown['queue frozen']}"
