@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.solver import cascade, large
+from coldq.solver import cascade
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.interior_point import factored, from_inside
 from coldq.solver.large import row_norms
@@ -195,21 +195,10 @@ def test_sparse_rows_in_raw_units_go_the_fast_way(alpha: float, monkeypatch) -> 
     rows = coldq.SparseAffine(sparse.csr_array(one.A), one.b)
     box = coldq.Box(one.lower, one.upper)
     monkeypatch.setattr(cascade, "slow_answers", lambda *given: iter(()))
-    monkeypatch.setattr(large, "newton_in_rows", few_steps(large.newton_in_rows))
     step = coldq.penalised_step(
         one.center, one.gradient, one.alpha, one.weights, rows, box, floor=one.floor
     )
     assert residual_of(one, step.x, step.multipliers) <= TOLERANCE
-
-
-def few_steps(newton):
-    """The method, refused more than a few steps."""
-
-    def called(problem, norms, mu, steps=300, *more):
-        assert steps < 300
-        return newton(problem, norms, mu, steps, *more)
-
-    return called
 
 
 def test_sparse_rows_that_cannot_all_be_met() -> None:

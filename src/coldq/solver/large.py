@@ -55,9 +55,6 @@ SQUARE = 2  # times the coordinates: with more rows the piece is mostly singular
 SETTLED = 1e-11  # the residual of an answer that needs no other method
 
 
-Maximiser = Callable[[Array, Array, Array, Array], Array]
-
-
 def solve(problem: Divided, from_inside: bool) -> tuple[Array, Array, float]:
     """x and mu of an instance, and their residual, in units in which x is not far smaller than 1;
     `from_inside` first, if so."""
@@ -167,7 +164,9 @@ def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
             if n <= ALL * chosen.sum():
                 chosen = ~fixed
                 part = problem.only(chosen, mu)
-            answer = solve_surely(part, norms[chosen], mu[chosen])
+            answer = finish_from_inside(part, norms[chosen])
+        if answer is None:
+            return x, mu  # for others
         x, mu[chosen] = answer
         g = A @ x - b
 
@@ -189,29 +188,16 @@ def finish_from_inside(problem: Divided, norms: Array) -> tuple[Array, Array] | 
     return None
 
 
-class DoesNotEnd(Exception):
-    """Pivoting does not end: rows that cannot all be met leave very many pieces to go through."""
-
-
 def solve_soon(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array] | None:
     """x and mu from piece to piece; None if that does not end soon."""
     if problem.b.size > SQUARE * problem.y.size:
         return None
-    try:
-        x, mu = newton_in_rows(problem, norms, mu, SOON, pivot_or_stop)
-    except DoesNotEnd:
+    answer = newton_in_rows(problem, norms, mu, SOON)
+    if answer is None:
         return None
+    x, mu = answer
     wrong = wrong_rows(problem, norms, x, mu, problem.A @ x - problem.b)
-    return None if wrong.any() else (x, mu)
-
-
-def solve_surely(problem: Divided, norms: Array, mu: Array) -> tuple[Array, Array]:
-    """The same from inside; only if that fails, from piece to piece as long as it takes, unless
-    there are too many rows for that: then x is no answer, which its residual says."""
-    answer = finish_from_inside(problem, norms)
-    if answer is None and problem.b.size <= SQUARE * problem.y.size:
-        answer = newton_in_rows(problem, norms, mu)
-    return answer or (problem.clip(problem.y - mu @ problem.A), mu)
+    return None if wrong.any() else answer
 
 
 def wrong_rows(problem: Divided, norms: Array, x: Array, mu: Array, g: Array) -> np.ndarray:
@@ -234,14 +220,10 @@ def residual(problem: Divided, x: Array, mu: Array) -> float:
 
 
 def newton_in_rows(
-    problem: Divided,
-    norms: Array,
-    mu: Array,
-    steps: int = 300,
-    maximise: Maximiser | None = None,
-) -> tuple[Array, Array]:
-    """Newton's method on the dual: each step maximises a quadratic piece over the bounds."""
-    maximise = maximise or maximise_piece
+    problem: Divided, norms: Array, mu: Array, steps: int
+) -> tuple[Array, Array] | None:
+    """Newton's method on the dual: each step maximises a quadratic piece over the bounds. None if
+    pivoting does not end."""
     y, A, b, lo, hi, lower, upper = problem
     mu, length, turned = mu.copy(), np.sqrt(norms), A.T
     lines = np.zeros((COLUMNS, y.size))  # as the kernel keeps them
@@ -269,7 +251,10 @@ def newton_in_rows(
         d = np.empty(count)
         for own, H in parts:
             diagonal(H)[:] += REGULARISATION * norms[moving[own]]
-            d[own] = maximise(H, gain[own], down[own], up[own])
+            its = pivot(H, gain[own], down[own], up[own])
+            if its is None:
+                return None
+            d[own] = its
         slope, offset, limit = how_far()(d, moving, b, gain, down, up)
         if not slope > 0.0:
             break
@@ -330,34 +315,12 @@ def products(
     return found, combination
 
 
-def maximise_piece(H: Array, gain: Array, down: Array, up: Array) -> Array:
-    """Maximise ``gain'd - d'Hd / 2`` over ``down <= d <= up``.
+def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
+    """Maximise ``gain'd - d'Hd / 2`` over ``down <= d <= up``; None if that does not end soon.
 
     Block principal pivoting guesses which entries are at a bound and corrects all wrong guesses
-    at once: a few rounds are nearly always enough. It is not monotone and may cycle; then a
-    projected Newton method takes over, of which every iterate goes up. Where H is so nearly
-    singular that rounding stops both, some of its diagonal is added: a shorter step, but up.
+    at once: a few rounds are nearly always enough. It is not monotone and may cycle.
     """
-    for more in (0.0, 1e-8, 1e-6, 1e-4, 1e-2):
-        stiff = H if more == 0.0 else H + np.diag(more * np.diag(H))
-        d = pivot(stiff, gain, down, up)
-        if d is None:
-            d = climb(stiff, gain, down, up)
-        if d is not None:
-            return d
-    return np.minimum(np.maximum(gain / np.maximum(np.diag(H), 1e-300), down), up)
-
-
-def pivot_or_stop(H: Array, gain: Array, down: Array, up: Array) -> Array:
-    """The same by pivoting alone; raises if that does not end."""
-    d = pivot(H, gain, down, up)
-    if d is None:
-        raise DoesNotEnd
-    return d
-
-
-def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
-    """Block principal pivoting; None if it does not end soon."""
     reduce, correct = reduced(), corrected()
     side = np.empty(gain.size, np.int64)
     d, right, M = np.empty(gain.size), np.empty(gain.size), np.empty(H.size)
@@ -367,28 +330,6 @@ def pivot(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
         if correct(H, gain, down, up, answer, side, d):
             return d
     return None
-
-
-def climb(H: Array, gain: Array, down: Array, up: Array) -> Array | None:
-    """The projected Newton method from d = 0; None if a step fails to go up."""
-    d, slope = np.zeros_like(gain), gain
-    for _ in range(30):
-        free = ~((d <= down) & (slope < 0.0) | (d >= up) & (slope > 0.0))
-        step = np.zeros_like(d)
-        if free.any():
-            step[free] = solve_definite(H[np.ix_(free, free)], slope[free])
-        for t in 0.5 ** np.arange(12):
-            change = np.minimum(np.maximum(d + t * step, down), up) - d
-            bend = H @ change
-            first = float(slope @ change)
-            if first > 0.0 and first - 0.5 * float(change @ bend) >= 0.1 * first:
-                break
-        else:
-            return None
-        d, slope = d + change, slope - bend
-        if np.abs(change).max() <= 1e-10 * np.abs(d).max():
-            break
-    return np.minimum(np.maximum(d, down), up)
 
 
 def solve_definite(H: Array, right: Array) -> Array:
@@ -416,7 +357,10 @@ def finish(problem: Divided, norms: Array, mu: Array, most: int) -> tuple[Array,
         if not problem.sparse and chosen.sum() <= COMPILED:
             x, mu[chosen], _ = run_on_box(part, mu[chosen])
         else:
-            x, mu[chosen] = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
+            answer = newton_in_rows(part, norms[chosen], mu[chosen], steps=8)
+            if answer is None:
+                return None
+            x, mu[chosen] = answer
         g = A @ x
         g -= b
         wrong = wrong_rows(problem, norms, x, mu, g)
