@@ -156,16 +156,15 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     )
 
 
-def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
-    """Cuts below the rows at every point visited, until the gap is small between the least value
-    seen and the greatest bound from below.
+def cutting_planes(member: Member, known: Known, x: Array) -> tuple[Array, Array, float]:
+    """Cuts below the rows at every point visited, from x on, until the gap is small between the
+    least value seen and the greatest bound from below.
 
     Half-way from the best point to the model's the rows are asked as well: where many cuts meet
     in a kink, the model's own points jump around it. `known` are the pieces of rows that are
     nothing else.
     """
     n, firm = member.high.size, np.isinf(member.high).any()
-    x = np.clip(member.center, member.lower, member.upper)
     A, b, group, all_known = known
     bent = np.flatnonzero(~all_known)
     used, lam = np.full(b.size, CUTS), np.zeros(n)

@@ -359,6 +359,13 @@ def settle(problem: Problem, point: Point) -> Guess:
         full & (total > 0.0), np.where(hard, 1.0, cost) / np.maximum(total, 1e-300), 1.0
     )
     mu = mu * share[group]
+    # A group may weigh so little that no room of it is told by its product: its value decides.
+    g, top = rows_at(problem, x), np.full(cost.size, -np.inf)
+    np.maximum.at(top, group, g)
+    light = ~hard & (total == 0.0) & (top > 1e-11 * most)
+    largest = light[group] & (g >= top[group])
+    count = np.bincount(group, largest, cost.size)
+    mu = np.where(largest, np.where(light, cost / np.maximum(count, 1.0), 0.0)[group], mu)
     near = 1e-13 * np.maximum(at, 1e-300)
     x = np.where((x - lower <= near) & (low > 0.0), lower, x)
     x = np.where((upper - x <= near) & (up > 0.0), upper, x)
