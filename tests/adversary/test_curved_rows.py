@@ -242,7 +242,8 @@ def test_pairs_of_doubles_have_thirty_digits() -> None:
 # zero beside other coordinates, a gap that strong convexity says is small, rounding of a row beside
 # a ball's center, a gap where x is zero, a box that is small beside the prices, a row around x
 # itself that nothing meets, a ball that is small beside the digits of y, weights that no product
-# with a room tells from none, cuts that begin where models ended.
+# with a room tells from none, cuts that begin where models ended, a proof of a clash beside an
+# answer that was none, multipliers of thin rows rounded from more digits, x of 1e18.
 ONCE_MISSED = [
     ("quadratic", "polytope", EXTREME, 11, 50),
     ("quadratic", "product", EXTREME, 12, 14),
@@ -291,6 +292,10 @@ ONCE_MISSED = [
     ("sparse", "product", EXTREME, 33, 1259),
     ("thin stack", "product", EXTREME, 34, 120),
     ("thin stack", "ball", EXTREME, 41, 136),
+    ("thin stack", "box", EXTREME, 51, 219),
+    ("thin stack", "ball product", EXTREME, 43, 164),
+    ("diagonal", "polytope", EXTREME, 33, 1381),
+    ("max-affine", "product", EXTREME, 34, 53),
     ("max-affine", "box", EXTREME, 41, 83),
     ("max-affine", "product", EXTREME, 33, 741),
     ("smooth stack", "polytope", EXTREME, 35, 108),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.cascade import HUGE
 from coldq.solver.constants import TERMS, X_FLOOR
 from coldq.solver.curved import NEAR, SHARP, known_size, residual_of, solve_curved, tangents_clash
@@ -198,8 +199,11 @@ def better(
         there, own = np.clip(origin + moved, one.lower, one.upper), np.empty_like(of_rows)
         own[order] = of_rows
         if np.isfinite(left) and np.isfinite(there).all():
-            left = residual_of(one, there, own, known=one.values(there))
+            known, rounded = one.values(there), bool(left <= CURVED_TOLERANCE)
+            left = residual_of(one, there, own, rounded=rounded, known=known)
             best = (there, own, left) if not best[2] <= left else best
+            if clashing and tangents_clash(one, there, own, *known[:3], one.d):
+                return *best, True
         if best[2] <= SHARP:
             break
     return *best, bool(clashes) and all(clashes)
