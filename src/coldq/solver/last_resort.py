@@ -25,6 +25,7 @@ STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
 CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
 DEPENDENT = 1e-13  # of a row: what is left of it beside the span of others
+LAST_DIGIT = 2.0**-52  # of a number: its rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -406,8 +407,9 @@ def on_quadratic_rows(
         lean = (least * worth)[rows]
         cost = np.where(np.isinf(most), np.inf, (most - least) * worth)[rows]
         count = int(rows.sum())
+        bent = without_dents(P * (u / steep[:k])[:, None, None], (most * worth)[:k])
         problem = Problem(
-            y, P * (u / steep[:k])[:, None, None], (A * sign[:, None])[rows], (b * sign / u)[rows],
+            y, bent, (A * sign[:, None])[rows], (b * sign / u)[rows],
             np.arange(count), lean, cost, np.zeros(count, bool), A[equal] / steep[equal, None],
             b[equal] / steep[equal] / u, lower / u, upper / u,
         )  # fmt: skip
@@ -420,6 +422,20 @@ def on_quadratic_rows(
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
             yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left
+
+
+def without_dents(P: Array, price: Array) -> Array:
+    """The same matrices, convex beyond rounding, where their price is so high that this matters.
+
+    What rounding leaves of an eigenvalue that is zero may be negative, and more than the step's own
+    curvature once it is priced.
+    """
+    own = np.diagonal(P, axis1=1, axis2=2)
+    width = np.sqrt(np.where(own > 0.0, own, 1.0))
+    alike = P / (width[:, :, None] * width[:, None, :])
+    dent = LAST_DIGIT - np.linalg.eigvalsh(alike).min(axis=1, initial=0.0)
+    dear = np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * LAST_DIGIT > 0.1
+    return P + (np.where(dear, dent, 0.0)[:, None] * own)[:, :, None] * np.eye(P.shape[-1])
 
 
 def on_pieces(
