@@ -366,13 +366,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if worst > tolerance:
         return worst
     value, size = objective(problem, x)[0], worth_of(problem, x, at, tolerance)
-    # What rounding makes of a row is no gap, nor what x being off its domain by as much does, which
-    # is relative to several terms of a size like that of x.
-    rounding = 16.0 * EPS * terms
-    owner, S, _ = rows.slopes(x, 0.0, at)
-    np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
-    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
-    value = value - np.where(hard, 0.0, price) @ rounding
+    value = value - rounded_off(problem, x, at, left)
     enough = value - tolerance * size
     _, least, exact = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)
     if not least >= enough and exact is not None:
@@ -382,6 +376,17 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, lam, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
+
+
+def rounded_off(problem: Problem, x: np.ndarray, at: np.ndarray, left: float) -> Any:
+    """What rounding makes of rows, priced: it is no gap, nor what x being off its domain by as much
+    does, which is relative to several terms of a size like that of x."""
+    rows, hard = problem.rows, np.isinf(problem.weights)
+    rounding = 16.0 * EPS * rows.size(x, at)
+    owner, S, _ = rows.slopes(x, 0.0, at)
+    np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
+    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
+    return np.where(hard, 0.0, price) @ rounding
 
 
 def worth_of(problem: Problem, x: np.ndarray, at: np.ndarray, tolerance: float) -> Any:
@@ -396,6 +401,8 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     """The same as far as a search finds: by how much random steps of all lengths get below x.
 
     Where numbers of twenty magnitudes meet, no bound from below that floats prove is close enough.
+    Next to a kink whose slopes are 1e20 times the value, a last digit of x decides: that is no gap
+    here either.
     """
     rng, hard, box = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
 
@@ -415,8 +422,10 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
             there = problem.domain.project(best + length * reach * move)
             if value(there) < here:
                 best, here = there, value(there)
-    size = worth_of(problem, step.x.astype(LONG), at, tolerance)
-    return float((first - here) / size) if size > 0.0 else 0.0
+    x = step.x.astype(LONG)
+    size = worth_of(problem, x, at, tolerance)
+    rounding = rounded_off(problem, x, at, outside(problem, x, at))
+    return float((first - here - rounding) / size) if size > 0.0 else 0.0
 
 
 def least_on_a_line(problem: Problem, x: np.ndarray) -> Any:

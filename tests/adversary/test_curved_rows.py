@@ -307,6 +307,7 @@ ONCE_MISSED = [
     ("kinked stack", "box", EXTREME, 35, 165),
     ("kinked stack", "polytope", EXTREME, 42, 110),
     ("kinked stack", "polytope", EXTREME, 35, 74),
+    ("kinked stack", "box", EXTREME, 44, 17),
 ]
 
 
@@ -321,6 +322,15 @@ def test_steps_that_were_once_missed_are_solved(
     else:
         with pytest.raises(coldq.Infeasible):
             drawn.solve()
+
+
+def test_a_last_digit_of_x_beside_a_steep_kink_is_no_gap() -> None:
+    key = [45, 11, *b"convex without hessian polytope extreme"]
+    drawn = DRAWS["convex without hessian", "polytope"](np.random.default_rng(key), EXTREME)
+    step = drawn.solve()  # slopes of 7e13, and terms of rows 1e13 times the value
+    assert drawn.doubt is not None and drawn.doubt(step) <= drawn.allowed
+    x = drawn.arguments[-1].project(step.x * (1.0 + 1e-9))
+    assert drawn.doubt(step._replace(x=x)) > drawn.allowed
 
 
 def test_a_search_finds_what_no_bound_from_below_proves() -> None:
