@@ -405,15 +405,25 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     here either.
     """
     rng, hard, box = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
+    x = step.x.astype(LONG)
+    at = counted(problem, x)
+    left = outside(problem, x, at)
+
+    def broken(x: np.ndarray) -> np.ndarray:
+        size = problem.rows.size(x, counted(problem, x))[hard]
+        return problem.rows.value(x)[hard] / np.where(size > 0.0, size, 1.0)
+
+    # A hard row may be off by the tolerance at x, and is so at the points that are compared.
+    room = np.maximum(broken(x), 1e-9)
+    if max(left, room.max(initial=0.0)) > tolerance:
+        return INF
 
     def value(x: np.ndarray) -> Any:
-        at, g = x.astype(LONG), problem.rows.value(x.astype(LONG))
-        size = problem.rows.size(at, counted(problem, at))
-        broken = (g[hard] > 1e-9 * size[hard]).any()
-        return LONG(INF) if broken else objective(problem, at)[0]
+        x = x.astype(LONG)
+        return LONG(INF) if (broken(x) > room).any() else objective(problem, x)[0]
 
-    best, here = step.x, value(step.x)
-    first, at = here, counted(problem, step.x.astype(LONG))
+    best, here = step.x, objective(problem, x)[0]
+    first = here
     reach = np.minimum(box.upper - box.lower, np.abs(best).max(initial=0.0))
     reach = np.maximum(np.abs(best), reach)
     for length in np.tile(10.0 ** -np.arange(0.0, 15.0, 0.5), 4):
@@ -422,9 +432,7 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
             there = problem.domain.project(best + length * reach * move)
             if value(there) < here:
                 best, here = there, value(there)
-    x = step.x.astype(LONG)
-    size = worth_of(problem, x, at, tolerance)
-    rounding = rounded_off(problem, x, at, outside(problem, x, at))
+    size, rounding = worth_of(problem, x, at, tolerance), rounded_off(problem, x, at, left)
     return float((first - here - rounding) / size) if size > 0.0 else 0.0
 
 
