@@ -416,9 +416,9 @@ def on_quadratic_rows(
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
         begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
         for (x, mu, nu), left in answers(problem, begun, known, give):
-            lam = np.empty(b.size)
+            lam, full = np.empty(b.size), mu >= (1.0 - 2.0 * LAST_DIGIT) * cost
             lam[rows] = np.where(
-                mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
+                full, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
             yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left
