@@ -431,10 +431,12 @@ def without_dents(P: Array, price: Array) -> Array:
     curvature once it is priced.
     """
     own = np.diagonal(P, axis1=1, axis2=2)
+    dear = np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * LAST_DIGIT > 0.1
+    if not dear.any():
+        return P
     width = np.sqrt(np.where(own > 0.0, own, 1.0))
     alike = P / (width[:, :, None] * width[:, None, :])
     dent = LAST_DIGIT - np.linalg.eigvalsh(alike).min(axis=1, initial=0.0)
-    dear = np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * LAST_DIGIT > 0.1
     return P + (np.where(dear, dent, 0.0)[:, None] * own)[:, :, None] * np.eye(P.shape[-1])
 
 
