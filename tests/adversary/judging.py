@@ -366,13 +366,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if worst > tolerance:
         return worst
     value, size = objective(problem, x)[0], worth_of(problem, x, at, tolerance)
-    # What rounding makes of a row is no gap, nor what x being off its domain by as much does, which
-    # is relative to several terms of a size like that of x.
-    rounding = 16.0 * EPS * terms
-    owner, S, _ = rows.slopes(x, 0.0, at)
-    np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
-    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
-    value = value - np.where(hard, 0.0, price) @ rounding
+    value = value - rounded_off(problem, x, at, left)
     enough = value - tolerance * size
     _, least, exact = unbalanced(problem, x, lam.astype(LONG), at, 1e-4)
     if not least >= enough and exact is not None:
@@ -382,6 +376,17 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if not least >= enough:
         least = max(least, least_by_cuts(problem, x, lam, enough, size))
     return max(worst, float((value - least) / size)) if size > 0.0 else worst
+
+
+def rounded_off(problem: Problem, x: np.ndarray, at: np.ndarray, left: float) -> Any:
+    """What rounding makes of rows, priced: it is no gap, nor what x being off its domain by as much
+    does, which is relative to several terms of a size like that of x."""
+    rows, hard = problem.rows, np.isinf(problem.weights)
+    rounding = 16.0 * EPS * rows.size(x, at)
+    owner, S, _ = rows.slopes(x, 0.0, at)
+    np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
+    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
+    return np.where(hard, 0.0, price) @ rounding
 
 
 def worth_of(problem: Problem, x: np.ndarray, at: np.ndarray, tolerance: float) -> Any:
@@ -396,17 +401,29 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     """The same as far as a search finds: by how much random steps of all lengths get below x.
 
     Where numbers of twenty magnitudes meet, no bound from below that floats prove is close enough.
+    Next to a kink whose slopes are 1e20 times the value, a last digit of x decides: that is no gap
+    here either.
     """
     rng, hard, box = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
+    x = step.x.astype(LONG)
+    at = counted(problem, x)
+    left = outside(problem, x, at)
+
+    def broken(x: np.ndarray) -> np.ndarray:
+        size = problem.rows.size(x, counted(problem, x))[hard]
+        return problem.rows.value(x)[hard] / np.where(size > 0.0, size, 1.0)
+
+    # A hard row may be off by the tolerance at x, and is so at the points that are compared.
+    room = np.maximum(broken(x), 1e-9)
+    if max(left, room.max(initial=0.0)) > tolerance:
+        return INF
 
     def value(x: np.ndarray) -> Any:
-        at, g = x.astype(LONG), problem.rows.value(x.astype(LONG))
-        size = problem.rows.size(at, counted(problem, at))
-        broken = (g[hard] > 1e-9 * size[hard]).any()
-        return LONG(INF) if broken else objective(problem, at)[0]
+        x = x.astype(LONG)
+        return LONG(INF) if (broken(x) > room).any() else objective(problem, x)[0]
 
-    best, here = step.x, value(step.x)
-    first, at = here, counted(problem, step.x.astype(LONG))
+    best, here = step.x, objective(problem, x)[0]
+    first = here
     reach = np.minimum(box.upper - box.lower, np.abs(best).max(initial=0.0))
     reach = np.maximum(np.abs(best), reach)
     for length in np.tile(10.0 ** -np.arange(0.0, 15.0, 0.5), 4):
@@ -415,8 +432,8 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
             there = problem.domain.project(best + length * reach * move)
             if value(there) < here:
                 best, here = there, value(there)
-    size = worth_of(problem, step.x.astype(LONG), at, tolerance)
-    return float((first - here) / size) if size > 0.0 else 0.0
+    size, rounding = worth_of(problem, x, at, tolerance), rounded_off(problem, x, at, left)
+    return float((first - here - rounding) / size) if size > 0.0 else 0.0
 
 
 def least_on_a_line(problem: Problem, x: np.ndarray) -> Any:

@@ -240,7 +240,12 @@ def test_pairs_of_doubles_have_thirty_digits() -> None:
 # What it was that these needed: multipliers rounded from more digits, weights for hard rows that
 # are relative to the rows, hard rows that meet without room, a unit for x where none is known, a
 # zero beside other coordinates, a gap that strong convexity says is small, rounding of a row beside
-# a ball's center, a gap where x is zero, a box that is small beside the prices.
+# a ball's center, a gap where x is zero, a box that is small beside the prices, a row around x
+# itself that nothing meets, a ball that is small beside the digits of y, weights that no product
+# with a room tells from none, cuts that begin where models ended, a proof of a clash beside an
+# answer that was none, multipliers of thin rows rounded from more digits, x of 1e18, matrices that
+# rounding leaves not quite convex, rounding of x in the slope of a domain's ball, a multiplier at
+# its weight but for rounding.
 ONCE_MISSED = [
     ("quadratic", "polytope", EXTREME, 11, 50),
     ("quadratic", "product", EXTREME, 12, 14),
@@ -287,6 +292,24 @@ ONCE_MISSED = [
     ("convex", "ball", EXTREME, 33, 856),
     ("convex without hessian", "box", EXTREME, 33, 1497),
     ("sparse", "product", EXTREME, 33, 1259),
+    ("thin stack", "product", EXTREME, 34, 120),
+    ("thin stack", "ball", EXTREME, 41, 136),
+    ("thin stack", "box", EXTREME, 51, 219),
+    ("thin stack", "ball product", EXTREME, 43, 164),
+    ("diagonal", "polytope", EXTREME, 33, 1381),
+    ("max-affine", "product", EXTREME, 34, 53),
+    ("low rank", "simplex", EXTREME, 42, 138),
+    ("convex", "simplex", EXTREME, 41, 22),
+    ("quadratic stack", "ball", EXTREME, 33, 394),
+    ("quadratic stack", "ball", EXTREME, 47, 15),
+    ("smooth stack", "ball", EXTREME, 33, 242),
+    ("max-affine", "box", EXTREME, 41, 83),
+    ("max-affine", "product", EXTREME, 33, 741),
+    ("smooth stack", "polytope", EXTREME, 35, 108),
+    ("kinked stack", "box", EXTREME, 35, 165),
+    ("kinked stack", "polytope", EXTREME, 42, 110),
+    ("kinked stack", "polytope", EXTREME, 35, 74),
+    ("kinked stack", "box", EXTREME, 44, 17),
 ]
 
 
@@ -301,6 +324,15 @@ def test_steps_that_were_once_missed_are_solved(
     else:
         with pytest.raises(coldq.Infeasible):
             drawn.solve()
+
+
+def test_a_last_digit_of_x_beside_a_steep_kink_is_no_gap() -> None:
+    key = [45, 11, *b"convex without hessian polytope extreme"]
+    drawn = DRAWS["convex without hessian", "polytope"](np.random.default_rng(key), EXTREME)
+    step = drawn.solve()  # slopes of 7e13, and terms of rows 1e13 times the value
+    assert drawn.doubt is not None and drawn.doubt(step) <= drawn.allowed
+    x = drawn.arguments[-1].project(step.x * (1.0 + 1e-9))
+    assert drawn.doubt(step._replace(x=x)) > drawn.allowed
 
 
 def test_a_search_finds_what_no_bound_from_below_proves() -> None:

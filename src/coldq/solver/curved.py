@@ -166,7 +166,7 @@ def from_inside(
     """Answers of the last resort, in units of an answer that is near, or of the bounds."""
     near, ends = worst <= NEAR, np.abs(np.concatenate([one.lower, one.upper, x]))
     units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=TINY))
-    for unit in units if near else units[::-1]:
+    for unit in dict.fromkeys(units if near else units[::-1]):
         yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
 
 

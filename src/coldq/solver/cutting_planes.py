@@ -103,6 +103,12 @@ def value_there(
     return member.softened(0.0).objective(x, g), off
 
 
+def value_of(member: Member, x: Array, problem: Pieces) -> float:
+    """The objective at x, infinite where a hard row is broken."""
+    value, off = value_there(member, x, *values_at(member.rows, x), problem)
+    return value if off <= 0.5 * GAP_TOLERANCE else np.inf
+
+
 def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
     """The least of the Lagrangian over the box: below the objective of every point."""
     total = np.bincount(problem.group, mu, member.high.size)
@@ -156,16 +162,33 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     )
 
 
-def cutting_planes(member: Member, known: Known) -> tuple[Array, Array, float]:
+def cutting_planes(member: Member, known: Known, near: Array) -> tuple[Array, Array, float]:
+    """The answer by cuts, from the center, where rows often have their kinks, or from a point that
+    may be `near`: from the better of the two, and where that leads nowhere from the other.
+
+    `known` are the pieces of rows that are nothing else.
+    """
+    problem = cut_problem(member, *known[:3])
+    center = np.clip(member.center, member.lower, member.upper)
+    starts = [near]
+    if (center != near).any():
+        first = value_of(member, center, problem) < value_of(member, near, problem)
+        starts.insert(0 if first else 1, center)
+    best = cuts_from(member, known, starts[0])
+    if len(starts) > 1 and GAP_TOLERANCE < best[2] < np.inf:
+        other = cuts_from(member, known, starts[1])
+        best = other if other[2] < best[2] else best
+    return best
+
+
+def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, float]:
     """Cuts below the rows at every point visited, until the gap is small between the least value
-    seen and the greatest bound from below.
+    seen and the greatest bound from below; infinite if hard rows have no common point.
 
     Half-way from the best point to the model's the rows are asked as well: where many cuts meet
-    in a kink, the model's own points jump around it. `known` are the pieces of rows that are
-    nothing else.
+    in a kink, the model's own points jump around it.
     """
     n, firm = member.high.size, np.isinf(member.high).any()
-    x = np.clip(member.center, member.lower, member.upper)
     A, b, group, all_known = known
     bent = np.flatnonzero(~all_known)
     used, lam = np.full(b.size, CUTS), np.zeros(n)

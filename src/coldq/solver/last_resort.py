@@ -25,6 +25,7 @@ STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
 CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
 DEPENDENT = 1e-13  # of a row: what is left of it beside the span of others
+LAST_DIGIT = 2.0**-52  # of a number: its rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
@@ -359,6 +360,13 @@ def settle(problem: Problem, point: Point) -> Guess:
         full & (total > 0.0), np.where(hard, 1.0, cost) / np.maximum(total, 1e-300), 1.0
     )
     mu = mu * share[group]
+    # A group may weigh so little that no room of it is told by its product: its value decides.
+    g, top = rows_at(problem, x), np.full(cost.size, -np.inf)
+    np.maximum.at(top, group, g)
+    light = ~hard & (total == 0.0) & (top > 1e-11 * most)
+    largest = light[group] & (g >= top[group])
+    count = np.bincount(group, largest, cost.size)
+    mu = np.where(largest, np.where(light, cost / np.maximum(count, 1.0), 0.0)[group], mu)
     near = 1e-13 * np.maximum(at, 1e-300)
     x = np.where((x - lower <= near) & (low > 0.0), lower, x)
     x = np.where((upper - x <= near) & (up > 0.0), upper, x)
@@ -399,20 +407,37 @@ def on_quadratic_rows(
         lean = (least * worth)[rows]
         cost = np.where(np.isinf(most), np.inf, (most - least) * worth)[rows]
         count = int(rows.sum())
+        bent = without_dents(P * (u / steep[:k])[:, None, None], (most * worth)[:k])
         problem = Problem(
-            y, P * (u / steep[:k])[:, None, None], (A * sign[:, None])[rows], (b * sign / u)[rows],
+            y, bent, (A * sign[:, None])[rows], (b * sign / u)[rows],
             np.arange(count), lean, cost, np.zeros(count, bool), A[equal] / steep[equal, None],
             b[equal] / steep[equal] / u, lower / u, upper / u,
         )  # fmt: skip
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
         begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
         for (x, mu, nu), left in answers(problem, begun, known, give):
-            lam = np.empty(b.size)
+            lam, full = np.empty(b.size), mu >= (1.0 - 2.0 * LAST_DIGIT) * cost
             lam[rows] = np.where(
-                mu >= cost, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
+                full, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
             lam[equal] = nu / worth[equal]
             yield np.clip(x * u, lower, upper), np.clip(lam, low, high), left
+
+
+def without_dents(P: Array, price: Array) -> Array:
+    """The same matrices, convex beyond rounding, where their price is so high that this matters.
+
+    What rounding leaves of an eigenvalue that is zero may be negative, and more than the step's own
+    curvature once it is priced.
+    """
+    own = np.diagonal(P, axis1=1, axis2=2)
+    dear = np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * LAST_DIGIT > 0.1
+    if not dear.any():
+        return P
+    width = np.sqrt(np.where(own > 0.0, own, 1.0))
+    alike = P / (width[:, :, None] * width[:, None, :])
+    dent = LAST_DIGIT - np.linalg.eigvalsh(alike).min(axis=1, initial=0.0)
+    return P + (np.where(dear, dent, 0.0)[:, None] * own)[:, :, None] * np.eye(P.shape[-1])
 
 
 def on_pieces(

@@ -324,19 +324,40 @@ def with_more_digits(
     problem: Pieces, x: Array, mu: Array, nu: Array, worst: float, known: bool = True
 ) -> tuple[Array, Array, Array, float]:
     """The best answer of the last resort, or the one given, which may be known to be near."""
+    from coldq.solver.extended import MANY
     from coldq.solver.last_resort import on_pieces
 
     best = x, mu, nu, worst
     begin = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
     ends = np.abs(np.concatenate([problem.lower, problem.upper, begin[0]]))
     units = size_of(problem, begin[0]), float(ends[np.isfinite(ends)].max(initial=0.0))
-    for unit in units if known else units[::-1]:
+    for unit in dict.fromkeys(units if known else units[::-1]):
         for answer in on_pieces(problem, unit, *begin, known):
             found = residual(problem, *answer)
             best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
             if best[3] <= TOLERANCE:
                 return best
+    if problem.b.size == problem.high.size and min(problem.A.shape) <= MANY:
+        answer = as_affine_rows(problem)
+        found = residual(problem, *answer)
+        best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
     return best
+
+
+def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
+    """x and multipliers where every group has one piece, from face to face in double-double: x may
+    be far beyond the size of all that is given."""
+    from coldq.solver.extended import solve_extended
+
+    y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
+    found = solve_extended(
+        AffineProblem(
+            y, 0.0 * y, HALF, np.concatenate([low[group], lo]), np.concatenate([high[group], hi]),
+            np.zeros(b.size + limit.size), np.concatenate([A, plain]), np.concatenate([b, limit]),
+            lower, upper,
+        )
+    )  # fmt: skip
+    return found.x, found.multipliers[: b.size], found.multipliers[b.size :]
 
 
 def pieces_clash(problem: Pieces) -> bool:

@@ -348,10 +348,11 @@ def smooth_residual(
     Where curvature is great, the last digit of x moves the slopes: its terms count.
     """
     A, b, low, high = tangents_at(member, x, g, J)
-    bends = np.zeros((b.size, x.size))
-    bends[: len(H)] = np.abs(H) @ np.abs(place_of(member.rows, x))
+    bends = [np.abs(H) @ np.abs(place_of(member.rows, x))]
+    for part, _ in member.hard:
+        bends.append(0.0 * part.A if part.P is None else np.abs(part.P) @ np.abs(x))
     one = QuadraticProblem(
         member.center, member.gradient, np.array(member.alpha), low, high,
         np.zeros((0, x.size, x.size)), A, b, member.lower, member.upper,
     )  # fmt: skip
-    return residual_of(one, x, lam, bends, rounded)
+    return residual_of(one, x, lam, np.concatenate(bends), rounded)

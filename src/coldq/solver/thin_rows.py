@@ -12,14 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.cascade import HUGE
-from coldq.solver.constants import DOUBT, TERMS, X_FLOOR
+from coldq.solver.constants import TERMS, X_FLOOR
 from coldq.solver.curved import NEAR, SHARP, known_size, residual_of, solve_curved, tangents_clash
 from coldq.solver.kernels.one_row import one_row_scratch_size, one_row_step
 from coldq.solver.kernels.thin_rows import thin_scratch_size, thin_step
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
 from coldq.solver.threads import run_batch
 
+CERTAIN = 1e-12  # of the size of its terms: by how much a row's least value is surely above zero
 SMALL = 200  # coordinates up to which matrices are made of rows that have none
 
 
@@ -89,14 +91,29 @@ class ThinProblem(NamedTuple):
         )  # fmt: skip
         return problem, order
 
+    def decided(self) -> ThinProblem:
+        """One instance, with the floors of curved rows that no point of the box meets at their
+        weights.
+
+        Next to the center of a row without room its value is rounding, whatever its multiplier.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            far = np.where(self.q > 0.0, self.lower, self.upper)
+            turn = np.where(self.d > 0.0, self.middle - self.q / self.d, far)
+            at = np.clip(turn, self.lower, self.upper)
+            bent = np.where(self.d > 0.0, 0.5 * self.d * np.square(at - self.middle), 0.0)
+            line = np.where(self.q != 0.0, self.q * at, 0.0)
+        least = (bent + line).sum(axis=1) - self.b
+        size = (bent + np.abs(line)).sum(axis=1) + np.abs(self.b)
+        unmet = self.d.any(axis=1) & (least >= CERTAIN * size) & np.isfinite(self.weights)
+        return self._replace(floor=np.where(unmet, self.weights, self.floor))
+
     def values(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """g at x, its jacobian, the sizes of the terms of g, and of those of the jacobian that x
         moves; of one instance, as the kernel has them."""
         away, owner = x - self.middle, self.owner.astype(int)
-        y = self.center - self.gradient * (0.5 / self.alpha)
-        width, sums = self.upper - self.lower, self.F @ x
-        own, near = known_size(self, x), np.minimum(DOUBT * np.abs(y - self.middle), width)
-        unit = np.where(self.d != 0.0, np.maximum(np.abs(away), near), 0.0)
+        own, sums = known_size(self, x), self.F @ x
+        unit = np.where(self.d != 0.0, np.maximum(np.abs(away), own - np.abs(x)), 0.0)
         unit = np.maximum(unit, np.where(self.q != 0.0, own, 0.0)).max(axis=1, initial=0.0)
         np.maximum.at(unit, owner, np.where(self.F != 0.0, own, 0.0).max(axis=1, initial=0.0))
         least = X_FLOOR * unit[:, None]
@@ -159,7 +176,8 @@ def better(
     """
     if not np.isfinite(one.center - one.gradient / one.alpha).all():
         return x, lam, np.nan, False
-    clip = np.clip(one.center, one.lower, one.upper)
+    clip, one = np.clip(one.center, one.lower, one.upper), one.decided()
+    lam = np.maximum(lam, one.floor)
     if not (np.isfinite(x).all() and np.isfinite(lam).all()):
         x, lam, worst = clip, np.clip(0.0, one.floor, one.weights), np.inf
     g, J, size, most = one.values(x)
@@ -181,8 +199,11 @@ def better(
         there, own = np.clip(origin + moved, one.lower, one.upper), np.empty_like(of_rows)
         own[order] = of_rows
         if np.isfinite(left) and np.isfinite(there).all():
-            left = residual_of(one, there, own, known=one.values(there))
+            known, rounded = one.values(there), bool(left <= CURVED_TOLERANCE)
+            left = residual_of(one, there, own, rounded=rounded, known=known)
             best = (there, own, left) if not best[2] <= left else best
+            if clashing and tangents_clash(one, there, own, *known[:3], one.d):
+                return *best, True
         if best[2] <= SHARP:
             break
     return *best, bool(clashes) and all(clashes)

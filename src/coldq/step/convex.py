@@ -89,13 +89,13 @@ def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, A
             "a row beside or without a hessian is a hinge (floor 0) or linear (floor = weights), "
             f"but floor is {member.low} against {member.high}"
         )
-    p = member.center.size
+    p, x = member.center.size, np.clip(member.center, member.lower, member.upper)
     if p <= DIFFERENCES and not isinstance(constraint, MaxAffine):
         x, multipliers, _ = newton(member, exact)
         gap = certificate(member, x)
         if gap <= GAP_TOLERANCE:
             return x, multipliers, gap
-    return cutting_planes(member, known_pieces(constraint, p))
+    return cutting_planes(member, known_pieces(constraint, p), x)
 
 
 def known_pieces(constraint: Any, p: int) -> Known:

@@ -119,7 +119,7 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
     for i in range(p):
         largest = max(largest, abs(x[i]))
     for i in range(p):
-        reach = max(reach, min(max(-lower[i], upper[i]), abs(columns[Y, i]) + abs(center[i])))
+        reach = max(reach, min(max(-lower[i], upper[i]), max(abs(columns[Y, i]), abs(center[i]))))
         z, own = columns[Z, i], abs(columns[Y, i])
         off = abs(x[i] - min(max(z, lower[i]), upper[i]))
         if lower[i] < z and z < upper[i]:

@@ -119,7 +119,7 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
         z[i] = y[i]
         w[i] = abs(y[i])
         largest = max(largest, abs(x[i]))
-        reach = max(reach, min(max(-lower[i], upper[i]), abs(y[i]) + abs(center[i])))
+        reach = max(reach, min(max(-lower[i], upper[i]), max(abs(y[i]), abs(center[i]))))
     add_rows(data, indices, indptr, rows, MU, -1.0, z, w, True)
     worst = 0.0
     judged = 0.0

@@ -464,7 +464,7 @@ def judge(like, n, p, columns, A, rows, singles):
             z, terms = z - term, terms + length(term)
         off = length(x - clipped(z, least, most))
         state = chosen(off <= SURE * (terms + 1.0), state, LEFT)
-        reach = larger(reach, smaller(larger(0.0 - least, most), own + far))
+        reach = larger(reach, smaller(larger(0.0 - least, most), larger(own, far)))
         off = chosen((least < z) & (z < most), fused(NOISE, terms - own, off), off)
         size = larger((own + far) + length(x), LEAST_SIZE * largest)
         worst = larger(worst, off / larger(size, TINY))

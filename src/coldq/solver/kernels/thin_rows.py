@@ -9,7 +9,7 @@ there are factors, which is curved by at least 1 everywhere. So nothing has p by
 import math
 
 from coldq.compiled import batch_kernel, compiled, cube, matrix, vector
-from coldq.solver.constants import DOUBT, REGULARISATION, TERMS, TINY, X_FLOOR
+from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, UP, G, Y, Z, give_multipliers,
@@ -151,12 +151,11 @@ def set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, 
     for k in range(n):
         most = 0.0
         for i in range(p):
+            size = known_size(x[i], columns[Y, i], lower[i], upper[i])
             if d[k, i] != 0.0:
-                away = abs(columns[Y, i] - c[k, i])
-                size = max(abs(x[i] - c[k, i]), min(DOUBT * away, upper[i] - lower[i]))
-                most = max(most, size)
+                most = max(most, max(abs(x[i] - c[k, i]), size - abs(x[i])))
             if q[k, i] != 0.0:
-                most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
+                most = max(most, size)
         rows[UNIT, k] = most
     for j in range(F.shape[0]):
         k = int(owner[j])
