@@ -295,15 +295,18 @@ def serve(
 @app.command()
 def warmup() -> None:
     """Compile all kernels now, so that the first decision does not have to."""
+    import gc
     import time
 
     from coldq.report.terminal import progress
     from coldq.warmup import build, kernels
 
     begun, wanted = time.perf_counter(), kernels()
+    gc.disable()
     with (
         stoppable("the kernels compiled so far are kept, and the same command does the rest"),
         progress(len(wanted)) as done,
     ):
         build(wanted, done)
+    gc.freeze()  # the process ends here: nobody needs the memory that the compiler leaves behind
     typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")

@@ -136,6 +136,32 @@ def rounds(start, stop):
     return found, up, down, leaps
 
 
+@kernel("Vii")
+def wander(v, start, stop):
+    """Variables set once, in one branch, in both, in loops, read after them and a round later."""
+    first, rest = v[0], v[1]
+    before, kept, turns, last = first, 0.0, 0, -1
+    for i in range(start, stop):
+        square = v[i % 3] * v[i % 3]
+        for j in range(i, stop):
+            if j == 4:
+                break
+            step = square + j
+            if step > rest:
+                kept, inner = kept + before, step
+            else:
+                inner = -step
+                if i == 2:
+                    continue
+            kept += inner
+            last = j
+        before, turns = square, turns + 1
+        while turns > 3:
+            turns -= 2
+    late = kept - first if stop > 2 else first
+    return kept, before, late, turns, last
+
+
 @kernel("fffi")
 def extremes(a, b, c, whole):
     """The largest and the smallest of two and of three numbers, whole ones too."""

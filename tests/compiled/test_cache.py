@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import base, ssa, typeinfer
 
 import coldq
 from coldq.compiled import Kernel, cache, calls, compiler
@@ -276,6 +277,24 @@ def test_a_compiler_that_lacks_what_is_needed_compiles_in_memory(folder, monkeyp
         assert (out == 6.0).all()
     assert len(caught) == 1
     assert not list(folder.glob("*"))
+
+
+PRIVATE = [
+    (typeinfer.ConstraintNetwork, "propagate"),
+    (ssa, "_run_block_rewrite"),
+    (base.BaseContext, "refresh"),
+    (base.BaseContext, "pair_first"),
+]
+
+
+@pytest.mark.parametrize(("place", "name"), PRIVATE, ids=[name for _, name in PRIVATE])
+def test_a_compiler_that_lacks_a_private_part_is_left_as_it_was(place, name, monkeypatch) -> None:
+    before = {(p, n): getattr(p, n) for p, n in PRIVATE}
+    with monkeypatch.context() as lacking:
+        lacking.delattr(place, name)
+        with pytest.raises(AttributeError, match=name):
+            compiler.object_code(fresh(small.three))
+    assert {(p, n): getattr(p, n) for p, n in PRIVATE} == before
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["fresh", "left by a killed process"])

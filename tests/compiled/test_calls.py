@@ -42,6 +42,15 @@ def test_loops_go_as_those_of_python_do(start: int, stop: int) -> None:
     assert small.rounds()(start, stop) == small.rounds.function(start, stop)
 
 
+@given(st.integers(0, 6), st.integers(0, 6), st.lists(st.integers(-3, 3), min_size=3, max_size=3))
+def test_variables_hold_what_those_of_python_do(start, stop, values) -> None:
+    v = np.array(values, float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as the one that it was compiled by other means
+        found = small.wander()(v, start, stop)
+    assert found == small.wander.function(v, start, stop)
+
+
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan])
 
 

@@ -15,7 +15,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.core.imputils import RefType, iternext_impl
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
@@ -82,13 +81,13 @@ def _itself(context, builder, sig, args):
 
 
 @lower_builtin("iternext", Count)
-@iternext_impl(RefType.UNTRACKED)
-def _next(context, builder, sig, args, result):
+def _next(context, builder, sig, args):
     place, stop = (builder.extract_value(args[0], k) for k in range(2))
     step, now = sig.args[0].step, builder.load(place)
-    result.set_valid(builder.icmp_signed("<" if step > 0 else ">", now, stop))
-    result.yield_(now)
+    more = builder.icmp_signed("<" if step > 0 else ">", now, stop)
     builder.store(builder.add(now, WORD(step)), place)
+    pair = ir.Constant(context.get_value_type(sig.return_type), ir.Undefined)
+    return builder.insert_value(builder.insert_value(pair, now, 0), more, 1)
 
 
 class _Extreme(AbstractTemplate):

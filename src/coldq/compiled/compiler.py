@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from coldq.compiled import builtin, calls, lanes, machine
 from coldq.compiled.kernel import PART, Kernel, Special, names_of, no_collection
-from coldq.compiled.memory import WORD, address_of, memory_at
+from coldq.compiled.memory import WORD, Memory, address_of, memory_at, packed
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
@@ -44,6 +44,18 @@ define {result} @{entry}({parameters}) {{
 """
 
 
+def roomy(function: Any) -> Any:
+    """Let a function begin a piece of CPython's stack in which all that it calls has room.
+
+    CPython takes memory for frames of calls in pieces of 16 KB, each when a call is the first that
+    does not fit and only until it returns: a loop whose calls do not fit asks the system for
+    memory every time. A frame that needs much gets a piece of 1 MB, of which this leaves a half.
+    """
+    function.__code__ = function.__code__.replace(co_stacksize=2**16)
+    return function
+
+
+@roomy
 def object_code(kernel: Kernel) -> tuple[bytes, str]:
     """A kernel's object code, and the name of its entry."""
     # Only here: a Numba to come that lacks what this needs can still compile in memory.
@@ -101,16 +113,9 @@ class Linker:
         )
 
     def single_entry(self, kernel: Kernel) -> FunctionType:
-        parts = {**SPECIALS, "body": self.resolved(kernel.function)}
-        operands = len(kernel.signature)
-        values = ", ".join(ARGUMENTS[kind].format(o=o) for o, kind in enumerate(kernel.signature))
-        call = njit(**self.options)(defined("call", "table", f"body({values})", parts))
-        return defined(
-            "enter",
-            "table",
-            f"boxed(call(table_at(table, {operands}, {calls.FIELDS})))",
-            {**SPECIALS, "call": call},
-        )
+        body, arguments = self.resolved(kernel.function), _arguments(kernel.signature)
+        parts = {**SPECIALS, "body": body, "arguments": arguments}
+        return defined("enter", "table", "boxed(body(*arguments(table)))", parts)
 
     def linked(self, function: Any, **given: Any) -> FunctionType:
         """The function with what its names stand for in compiled code, and the names `given`."""
@@ -144,17 +149,8 @@ class Linker:
 def defined(name: str, arguments: str, value: str, parts: dict[str, Any]) -> FunctionType:
     """A function of one line."""
     exec(f"def {name}({arguments}): return {value}", parts)
+    parts[name].__qualname__ = PART + name
     return parts[name]
-
-
-# How an argument is made of its line in the table: its address, and where its lengths are.
-ARGUMENTS = {
-    "V": "vector(table[{o}, 0], words(table[{o}, 2], 1)[0])",
-    "M": "matrix(table[{o}, 0], words(table[{o}, 2], 2)[0], words(table[{o}, 2], 2)[1])",
-    "I": "words(table[{o}, 0], words(table[{o}, 2], 1)[0])",
-    "f": "vector(table[{o}, 0], 1)[0]",
-    "i": "words(table[{o}, 0], 1)[0]",
-}
 
 
 # Code and memory by their addresses
@@ -169,6 +165,42 @@ def stack(typingctx):
         return builder.ptrtoint(place, WORD)
 
     return types.intp(), codegen
+
+
+# What the letters of a signature stand for, and how many axes that has.
+ARGUMENTS = {
+    "V": (types.float64, 1), "M": (types.float64, 2), "I": (types.int64, 1),
+    "f": (types.float64, 0), "i": (types.int64, 0),
+}  # fmt: skip
+
+
+def _arguments(signature: str) -> Any:
+    """How the arguments of a call are read from its table: of each the address, and where its
+    lengths are."""
+    kinds = [
+        Memory(number, axes) if axes else number
+        for number, axes in (ARGUMENTS[letter] for letter in signature)
+    ]
+    whole = types.Tuple(kinds)
+
+    def codegen(context, builder, sig, args):
+        def word(address, place):
+            words = builder.inttoptr(address, WORD.as_pointer())
+            return builder.load(builder.gep(words, [WORD(place)]))
+
+        def read(kind, line):
+            number, axes = (kind.number, kind.axes) if isinstance(kind, Memory) else (kind, 0)
+            address = word(args[0], line)
+            data = builder.inttoptr(address, context.get_data_type(number).as_pointer())
+            if not axes:
+                return builder.load(data)
+            lengths = word(args[0], line + 2)
+            return packed(context, builder, kind, data, [word(lengths, k) for k in range(axes)])
+
+        values = [read(kind, o * calls.FIELDS) for o, kind in enumerate(kinds)]
+        return context.make_tuple(builder, whole, values)
+
+    return intrinsic(lambda context, table: (whole(types.intp), codegen))
 
 
 def _code_at(kind: Any, n: int) -> Any:

@@ -27,7 +27,6 @@ from numba.extending import (
     intrinsic,
     lower_builtin,
     lower_getattr,
-    make_attribute_wrapper,
     models,
     register_model,
 )
@@ -52,15 +51,20 @@ class _Model(models.StructModel):
         )
 
 
-make_attribute_wrapper(Memory, "lengths", "shape")
-
-
 @infer_getattr
 class _Attributes(AttributeTemplate):
     key = Memory
 
+    def resolve_shape(self, memory: Memory) -> Any:
+        return types.UniTuple(types.intp, memory.axes)
+
     def resolve_size(self, memory: Memory) -> Any:
         return types.intp
+
+
+@lower_getattr(Memory, "shape")
+def _shape(context, builder, kind, value):
+    return builder.extract_value(value, 1)
 
 
 @lower_getattr(Memory, "size")
@@ -80,6 +84,8 @@ def _is_place(index: Any, axes: int) -> bool:
 
 @infer_global(operator.getitem)
 class _Get(AbstractTemplate):
+    prefer_literal = True
+
     def generic(self, args: Any, kws: Any) -> Any:
         memory, index = args
         if isinstance(memory, Memory):
@@ -92,6 +98,8 @@ class _Get(AbstractTemplate):
 
 @infer_global(operator.setitem)
 class _Set(AbstractTemplate):
+    prefer_literal = True
+
     def generic(self, args: Any, kws: Any) -> Any:
         memory, index, _ = args
         if isinstance(memory, Memory) and _is_place(index, memory.axes):
@@ -133,7 +141,7 @@ def _get(context, builder, sig, args):
     entry = _entry(context, builder, sig, args)
     if isinstance(sig.return_type, Memory):
         length = builder.extract_value(builder.extract_value(args[0], 1), 1)
-        return _pack(context, builder, sig.return_type, entry, [length])
+        return packed(context, builder, sig.return_type, entry, [length])
     return context.unpack_value(builder, sig.return_type, entry)
 
 
@@ -153,7 +161,8 @@ def _set(context, builder, sig, args):
     return context.get_dummy_value()
 
 
-def _pack(context: Any, builder: Any, kind: Memory, data: Any, lengths: Any) -> Any:
+def packed(context: Any, builder: Any, kind: Memory, data: Any, lengths: Any) -> Any:
+    """A pointer and lengths as memory."""
     made = builder.insert_value(ir.Constant(context.get_value_type(kind), ir.Undefined), data, 0)
     for axis, length in enumerate(lengths):
         made = builder.insert_value(made, length, [1, axis])
@@ -166,7 +175,7 @@ def memory_at(number: Any, axes: int) -> Any:
 
     def codegen(context, builder, sig, args):
         data = builder.inttoptr(args[0], context.get_data_type(number).as_pointer())
-        return _pack(context, builder, kind, data, args[1:])
+        return packed(context, builder, kind, data, args[1:])
 
     whole = kind(types.intp, *(types.intp,) * axes)
     if axes == 1:

@@ -9,20 +9,35 @@ memory to count. The passes for these find nothing in them, and each walks the w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from numba.core import base, cgutils, event, transforms, typed_passes, types, untyped_passes
+from llvmlite.ir import IRBuilder
+from numba.core import (
+    base,
+    cgutils,
+    event,
+    ssa,
+    transforms,
+    typed_passes,
+    typeinfer,
+    types,
+    untyped_passes,
+)
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
 from numba.core.cpu import CPUContext
+from numba.core.errors import NumbaError
 from numba.core.interpreter import Interpreter
 from numba.core.postproc import PostProcessor
+from numba.core.registry import cpu_target
 from numba.core.targetconfig import ConfigStack
-from numba.core.typeinfer import CallConstraint
+from numba.core.typeinfer import CallConstraint, ConstraintNetwork
+from numba.core.typing import context as typing
 
+from coldq.compiled import lowering
 from coldq.compiled.kernel import PART
 
 PASSES = (
@@ -33,7 +48,7 @@ PASSES = (
     untyped_passes.ReconstructSSA,
     typed_passes.NopythonTypeInference,
     typed_passes.PreLowerStripPhis,
-    typed_passes.NativeLowering,
+    lowering.Lowered,
     typed_passes.NoPythonBackend,
 )
 
@@ -57,6 +72,9 @@ def text_alone() -> Iterator[None]:
     what they call is optimised again in each of them. The lock of Numba's compiler is held, so
     that nobody else is kept from it.
     """
+    target: Any = cpu_target
+    target.target_context.refresh()
+    noted, rewritten = _where_named(ssa._run_block_analysis, ssa._run_block_rewrite)
     instead: dict[tuple[Any, str], Any] = {
         (CPUCodeLibrary, "_optimize_final_module"): lambda self: None,
         (JITCPUCodegen, "_add_module"): lambda self, module: None,
@@ -69,6 +87,17 @@ def text_alone() -> Iterator[None]:
         # Nobody listens to how long LLVM is kept, a hundred thousand times.
         (event, "start_event"): lambda *details, **more: None,
         (event, "end_event"): lambda *details, **more: None,
+        # Nor is there a user who would want to know where in a kernel an error is.
+        (typeinfer, "new_error_context"): lambda *what, **more: nullcontext(),
+        (ConstraintNetwork, "propagate"): _without_warnings,
+        # All is imported that would register more.
+        (base.BaseContext, "refresh"): _as_registered,
+        (typing.BaseContext, "refresh"): lambda self: None,
+        (ssa, "_run_block_analysis"): noted,
+        (ssa, "_run_block_rewrite"): rewritten,
+        (IRBuilder, "extract_value"): lowering.field_of,
+        (base.BaseContext, "pair_first"): lowering.first_of,
+        (base.BaseContext, "pair_second"): lowering.second_of,
         (base, "user_function"): _never_failing(base.user_function),
         (CallConstraint, "resolve"): _when_new(CallConstraint.resolve),
         (types.BaseFunction, "get_call_type"): _remembered(types.BaseFunction.get_call_type),
@@ -159,20 +188,60 @@ def _when_new(resolve: Any) -> Any:
     return when_new
 
 
+def _as_registered(self: Any) -> None:
+    """Only that counts which typing has just registered: operations of kernels."""
+    for registry in list(self._registries):
+        self.install_registry(registry)
+
+
+def _without_warnings(self: Any, typeinfer: Any) -> list[Any]:
+    """A round of type inference; kernels give no warnings to be listened for at each statement."""
+    errors = []
+    for constraint in self.constraints:
+        try:
+            constraint(typeinfer)
+        except NumbaError as error:
+            errors.append(error)
+    return errors
+
+
+def _where_named(analyse: Any, rewrite: Any) -> tuple[Any, Any]:
+    """A variable that gets new names is looked for in those blocks alone that name it."""
+    found: dict[str, Any] = {}
+
+    def noted(blocks: Any, states: Any, handler: Any) -> None:
+        analyse(blocks, states, handler)
+        found.update(states)
+
+    def rewritten(blocks: Any, states: Any, handler: Any) -> Any:
+        name = states["varname"]
+        places = {label for _, label in found["defs"][name]} | found["uses"][name]
+        concerned = {label: block for label, block in blocks.items() if label in places}
+        return {**blocks, **rewrite(concerned, states, handler)}
+
+    return noted, rewritten
+
+
+_known_calls: dict[Any, Any] = {}
+
+
 def _remembered(get_call_type: Any) -> Any:
-    """What an operation gives for arguments of such types, looked for once in each function: every
-    round of inference asks again, and Numba then tries one by one all that it could mean."""
-    known: dict[Any, Any] = {}
+    """What an operation gives for arguments of such types, looked for once for functions that are
+    compiled alike: every round of inference asks again, and Numba then tries one by one all that
+    it could mean."""
+    ways: dict[int, Any] = {}
 
     def remembered(self: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws:
             return get_call_type(self, context, args, kws)
         flags = ConfigStack.top_or_none()  # of the function that is compiled
-        asked = id(self), id(flags), args
-        if asked not in known:
-            # The objects as well, so that no other gets their ids.
-            known[asked] = get_call_type(self, context, args, kws), self, flags
-        return known[asked][0]
+        if id(flags) not in ways:
+            ways[id(flags)] = repr(flags), flags
+        asked = id(self), ways[id(flags)][0], args
+        if asked not in _known_calls:
+            # The objects as well, here and above, so that no other gets their ids.
+            _known_calls[asked] = get_call_type(self, context, args, kws), self
+        return _known_calls[asked][0]
 
     return remembered
 
