@@ -82,55 +82,6 @@ def clarabel_points(instance: AffineProblem, P: Any = ()) -> Iterator[tuple[Arra
         yield np.clip(x, lower, upper), np.clip(lam, floor, weights)
 
 
-def clarabel_on_pieces(problem: Any) -> tuple[Array, Array, Array, Array] | None:
-    """Clarabel's answer to a :class:`~coldq.solver.max_affine.Pieces`, or None: x, the multipliers
-    of pieces and plain rows, and s."""
-    from scipy import sparse
-
-    clarabel: Any = import_module("clarabel")
-
-    y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
-    p, n, hard = y.size, high.size, np.isinf(high)
-    cost, size = np.where(hard, 0.0, high), 1.0 + np.abs(y).max(initial=0.0)
-    P = sparse.diags_array(np.concatenate([np.full(p, 1.0), np.zeros(n)]) / size, format="csc")
-    q = np.concatenate([-y, cost]) / size
-    eye = sparse.csc_array(sparse.eye_array(p + n))
-    mine = sparse.csc_array((-np.ones(b.size), (np.arange(b.size), group)), (b.size, n))
-    pieces = sparse.hstack([sparse.csc_array(A), mine], format="csc")
-    rows: Any = sparse.hstack(
-        [sparse.csc_array(plain), sparse.csc_array((limit.size, n))], format="csr"
-    )
-    equal = lo == -np.inf
-    bottom = np.concatenate([lower, np.where((low == high) & ~hard & (high > 0.0), -np.inf, 0.0)])
-    top = np.concatenate([upper, np.where(hard, 0.0, np.inf)])
-    below, above = np.flatnonzero(bottom > -np.inf), np.flatnonzero(top < np.inf)
-    parts = [rows[equal], pieces, rows[~equal], -eye[below], eye[above]]
-    h = np.concatenate([limit[equal], b, limit[~equal], -bottom[below], top[above]])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
-        setattr(settings, name, 1e-12)
-    k = int(equal.sum())
-    cones = [clarabel.ZeroConeT(k), clarabel.NonnegativeConeT(h.size - k)]
-    found = clarabel.DefaultSolver(
-        P, q, sparse.vstack(parts, format="csc"), h, cones, settings
-    ).solve()
-    x, z = np.array(found.x), np.array(found.z) * size
-    if not (np.isfinite(x).all() and np.isfinite(z).all()):
-        return None
-    s, x = x[p:], np.clip(x[:p], lower, upper)
-    size = np.abs(plain) @ np.maximum(np.abs(x), 1e-3) + np.abs(limit)
-    near = np.abs(plain @ x - limit) <= 1e-6 * size
-    for _ in range(2):  # a domain's own rows hold to rounding
-        free = (x > lower) & (x < upper)
-        error = plain[near] @ x - limit[near]
-        x[free] -= np.linalg.lstsq(plain[np.ix_(near, free)], error, rcond=1e-13)[0]
-        x = np.clip(x, lower, upper)
-    nu = np.empty(limit.size)
-    nu[equal], nu[~equal] = z[:k], np.maximum(z[k + b.size : b.size + limit.size], 0.0)
-    return x, np.maximum(z[k : k + b.size], 0.0), nu, s
-
-
 def polish(
     instance: AffineProblem, y: Array, x: Array, lam: Array, slack: float
 ) -> Iterator[tuple[Array, Array]]:

@@ -19,11 +19,9 @@ from coldq.solver.max_affine import (
     HALF,
     Pieces,
     capped_sums,
-    in_units,
     pieces_clash,
     plain_rows,
     solve_pieces,
-    units_of,
     with_more_digits,
 )  # fmt: skip
 from coldq.solver.models import Member, broken_by, require_tangent, values_at
@@ -56,18 +54,14 @@ def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, 
     that is asked for.
 
     Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
-    these do not do, Clarabel's answer does, for the gap is proven with any multipliers.
+    these do not do, those of doubles do, for the gap is proven with any multipliers.
     """
-    from coldq.solver.clarabel import clarabel_on_pieces
-
     none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
     there, mu, nu, worst = x, none, plain, np.inf
     if exactly:
         there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
     if not worst <= TOLERANCE:
-        units = units_of(problem)
-        found = in_units(problem, None, units, lambda scaled, _: clarabel_on_pieces(scaled))
-        there, mu, nu, _ = found or solve_pieces(problem)
+        there, mu, nu, _ = solve_pieces(problem)
     return there, mu, nu, worst <= TOLERANCE
 
 

@@ -119,7 +119,7 @@ def solve_pieces(
 
 
 def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> Any:
-    """What a solver makes of the problem with all sizes around 1, which may be nothing."""
+    """What a solver makes of the problem with all sizes around 1."""
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     u, steep, beside = units
     height = steep * u
@@ -130,10 +130,7 @@ def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> 
             hi / u * beside, lower / u, upper / u,
         )  # fmt: skip
         start = None if start is None else start / height
-        answer = solve(scaled, start)
-        if answer is None:
-            return None
-        x, mu, nu, s = answer
+        x, mu, nu, s = solve(scaled, start)
         return x * u, mu * u / steep[group], nu * u / beside, s * height
 
 
