@@ -318,8 +318,8 @@ def solve_by_passes(one: AffineProblem) -> Step:
     )
     multipliers = np.minimum(np.maximum(multipliers, one.floor), one.weights)
     if not found <= TOLERANCE:
-        found = np.inf if np.isnan(found) else found
-        for x_slow, slow in slow_answers(as_dense(one), multipliers):
+        found, dense = np.inf if np.isnan(found) else found, as_dense(one)
+        for x_slow, slow in slow_answers(dense, multipliers if found <= ROUGH else guessed(dense)):
             again = residual(problem, x_slow, slow * (0.5 / float(one.alpha)))
             if again < found:
                 x, multipliers, found = x_slow, slow, again
@@ -328,13 +328,13 @@ def solve_by_passes(one: AffineProblem) -> Step:
     return Step(x, multipliers, found)
 
 
-def slow_answers(one: AffineProblem, found: Array) -> Iterator[tuple[Array, Array]]:
+def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
     """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
     from coldq.solver.clarabel import clarabel_answers
     from coldq.solver.extended import MANY, solve_extended
 
     if min(one.A.shape) <= MANY:
-        yield solve_extended(one, found)[:2]
+        yield solve_extended(one, start)[:2]
     yield from clarabel_answers(one)
 
 
