@@ -23,6 +23,7 @@ from coldq.solver.kernels import last_resort as kernels
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
+CLEARLY = 1e-6  # of the terms of a row: what x breaks it by where that is not what x is off by
 CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
 DEPENDENT = 1e-13  # of a row: what is left of it beside the span of others
 LAST_DIGIT = 2.0**-52  # of a number: its rounding
@@ -363,7 +364,7 @@ def settle(problem: Problem, point: Point) -> Guess:
     # A group may weigh so little that no room of it is told by its product: its value decides.
     g, top = rows_at(problem, x), np.full(cost.size, -np.inf)
     np.maximum.at(top, group, g)
-    light = ~hard & (total == 0.0) & (top > 1e-11 * most)
+    light = ~hard & (total == 0.0) & (top > CLEARLY * most)
     largest = light[group] & (g >= top[group])
     count = np.bincount(group, largest, cost.size)
     mu = np.where(largest, np.where(light, cost / np.maximum(count, 1.0), 0.0)[group], mu)
