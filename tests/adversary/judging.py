@@ -173,9 +173,9 @@ def unbalanced(
     scale = np.abs(x) + pulled + np.abs(S * mu[owner, None]).sum(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     # Of x, in the slopes, and beside a ball's center. A coordinate that is far smaller than others
-    # is known to their last digit.
+    # is known to their last digit, and a heavy row that bends makes much of it.
     rounding = np.full(x.size, EPS * np.abs(x).max(initial=0.0), LONG)
-    known = np.abs(x)
+    known = np.maximum(np.abs(x), rounding / ROUNDINGS)
     for part, _ in problem.domain.hard:
         if not isinstance(part, coldq.Affine):
             # Beside the radius x has twice the digits of a double at most.

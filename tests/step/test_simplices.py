@@ -295,4 +295,4 @@ def test_dense_rows_and_sparse_ones_have_the_same_way_from_inside(N: int) -> Non
             b, X.box.lower, X.box.upper, *X.blocks,
         )  # fmt: skip
         found.append(list(guesses(one))[2])
-    np.testing.assert_allclose(*found, atol=1e-6 * weights[0])
+    np.testing.assert_allclose(*found, atol=1e-5 * weights[0])  # guesses, but for bounds
