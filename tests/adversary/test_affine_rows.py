@@ -61,6 +61,7 @@ def drawn(domain: str, seed: int, k: int, scale: str = MODERATE) -> Drawn:
         ("product with a ball", 25, 554, EXTREME),
         ("product with a ball", 811, 6334, MODERATE),  # no digit left for a ball's tangent
         ("product with a ball", 32, 141, EXTREME),  # rounding of a row moves x out of the ball
+        ("polytope", 72, 16, EXTREME),  # no way in the box is long beside prices of 1e16
         ("box", 35, 195, EXTREME),  # a limit of zero, relative to twice what x can be
         ("capped simplex", 601, 2082, MODERATE),  # a corner where faces went in circles
         ("ball", 601, 5574, MODERATE),  # off its sphere by little beside a center far away

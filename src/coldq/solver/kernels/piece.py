@@ -101,6 +101,24 @@ def affine_residual(x, A, lower, upper, columns, rows):
 
 
 @inlined
+def known_size(x, y, lower, upper):
+    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
+    return max(abs(x), min(DOUBT * abs(y), upper - lower))
+
+
+@inlined
+def width_of(x, z, y, terms, lower, upper):
+    """What ``|x - clip(z)|`` is relative to, so that a coordinate is off by the least of two: its
+    slope x - z relative to the terms of that, or its way to clip(z) relative to its own size.
+
+    In a box that is small beside the terms, no way is long beside them.
+    """
+    way = abs(x - min(max(z, lower), upper))
+    share = way / max(abs(x - z), TINY)
+    return max(max(share * terms, known_size(x, y, lower, upper)), TINY)
+
+
+@inlined
 def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
     """The same residual relative to the instance alone, at any scale: what the answer is worth.
 
@@ -122,9 +140,11 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
         reach = max(reach, min(max(-lower[i], upper[i]), max(abs(columns[Y, i]), abs(center[i]))))
         z, own = columns[Z, i], abs(columns[Y, i])
         off = abs(x[i] - min(max(z, lower[i]), upper[i]))
+        size = max(own + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
         if lower[i] < z and z < upper[i]:
             off += NOISE * (columns[W, i] - own)
-        size = max(own + abs(center[i]) + abs(x[i]), LEAST_SIZE * largest)
+        elif off > 0.0:
+            size = width_of(x[i], z, columns[Y, i], size, lower[i], upper[i])
         worst = max(worst, off / max(size, TINY))
     for k in range(n):
         mu, g = rows[MU, k], rows[G, k]
@@ -140,24 +160,6 @@ def judged(residual, x, A, b, center, lower, upper, columns, rows, apart):
                 size += abs(A[k, i]) * max(abs(x[i]), least)
             worst = max(worst, abs(g) / max(size, TINY))
     return worst
-
-
-@inlined
-def known_size(x, y, lower, upper):
-    """The size of a coordinate: of itself, or if more of the rounding that it may have."""
-    return max(abs(x), min(DOUBT * abs(y), upper - lower))
-
-
-@inlined
-def width_of(x, z, y, terms, lower, upper):
-    """What ``|x - clip(z)|`` is relative to, so that a coordinate is off by the least of two: its
-    slope x - z relative to the terms of that, or its way to clip(z) relative to its own size.
-
-    In a box that is small beside the terms, no way is long beside them.
-    """
-    way = abs(x - min(max(z, lower), upper))
-    share = way / max(abs(x - z), TINY)
-    return max(max(share * terms, known_size(x, y, lower, upper)), TINY)
 
 
 @compiled
