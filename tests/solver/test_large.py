@@ -12,11 +12,13 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import coldq
+from coldq.solver import extended, large
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large, solve_by_passes, solve_large, solve_large_one
+from coldq.solver.extended import solve_extended
 from coldq.solver.large import residual as large_residual
 from coldq.solver.large import solve_definite
-from coldq.solver.problem import Divided
+from coldq.solver.problem import AffineProblem, Divided
 from coldq.solver.sparse import SparseRows
 from coldq.step import solve
 from coldq.step.reference import reference_step
@@ -56,6 +58,28 @@ def test_more_rows_than_coordinates_are_solved_by_passes() -> None:
         instance = make_instance(rng, category, p + int(rng.integers(1, 20)), p)
         x, multipliers, _ = solve_by_passes(instance.problem())
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
+
+
+def test_what_the_fast_methods_miss_starts_where_the_way_from_inside_ended(monkeypatch) -> None:
+    rng, N, p = np.random.default_rng(3), 120, 60
+    lower, upper, weights = np.zeros(p), np.full(p, 5.0), np.full(N, 25.0)
+    A, b, center = rng.standard_normal((N, p)), rng.uniform(-0.5, 1.0, N), np.full(p, 2.5)
+    gradient, zeros = rng.standard_normal(p), np.zeros(N)
+    one = AffineProblem(center, gradient, np.array(1e-3), zeros, weights, zeros, A, b, lower, upper)
+    starts = []
+    monkeypatch.setattr(large, "solve", lambda problem, from_inside: (center, zeros, INF))
+    monkeypatch.setattr(
+        extended,
+        "solve_extended",
+        lambda one, start: starts.append(start) or solve_extended(one, start),
+    )
+    x, _, residual = solve_by_passes(one)
+    g, terms = A @ x - b, np.abs(A) @ x + np.abs(b)
+    above, below = g > 1e-7 * terms, g < -1e-7 * terms
+    assert residual <= TOLERANCE
+    assert above.any() and below.any()
+    np.testing.assert_array_equal(starts[0][above], weights[above])
+    np.testing.assert_array_equal(starts[0][below], 0.0)
 
 
 @pytest.mark.parametrize(("least", "most", "rows"), [(20, 60, 15), (3, 15, 60)])

@@ -43,7 +43,7 @@ from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_w
 from coldq.solver.problem import Divided
 from coldq.solver.simplices import FEWER_STEPS, run_on_box
 
-FLAT, FLAT_STEPS = 1e-8, 10  # the same, of a row without free coordinates, and when that counts
+FLAT, FLAT_STEPS = 1e-8, 10  # of a row that no free coordinate enters, and until when that counts
 SOON = 20  # Newton steps in the rows: later, it is tried from inside
 ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
@@ -166,7 +166,7 @@ def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:
                 part = problem.only(chosen, mu)
             answer = finish_from_inside(part, norms[chosen])
         if answer is None:
-            return x, mu  # for others
+            return x, mu  # no answer, as its residual says: others go on
         x, mu[chosen] = answer
         g = A @ x - b
 

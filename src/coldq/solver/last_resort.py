@@ -23,7 +23,7 @@ from coldq.solver.kernels import last_resort as kernels
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
-CLEARLY = 1e-6  # of the terms of a row: what x breaks it by where that is not what x is off by
+CLEARLY = 1e-6  # of the terms of a row: x breaks it by more than its own rounding could
 CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
 DEPENDENT = 1e-13  # of a row: what is left of it beside the span of others
 LAST_DIGIT = 2.0**-52  # of a number: its rounding
