@@ -1,9 +1,53 @@
-"""Cholesky's factor, and how to solve with it."""
+"""Products of lines of numbers, Cholesky's factor, and how to solve with it.
+
+A sum is taken in eight lanes, of every eighth term each, and the rest after them: its bits follow
+from its length alone.
+"""
 
 import math
 
-from coldq.compiled import compiled
+from coldq.compiled import (
+    address_of, compiled, eight, fourfold, fused, inlined, lane_at, length,
+)  # fmt: skip
 from coldq.solver.constants import TINY
+from coldq.solver.kernels.tiles import products
+
+
+@inlined
+def product(left, right, count):
+    """The sum of the products of so many numbers at two places."""
+    total = 0.0
+    if count >= 8:
+        s = t = eight()
+        for r in range(0, count // 8 - 1, 2):
+            s = fused(lane_at(left, r, s), lane_at(right, r, s), s)
+            t = fused(lane_at(left, r + 1, s), lane_at(right, r + 1, s), t)
+        if count // 8 % 2 == 1:
+            r = count // 8 - 1
+            s = fused(lane_at(left, r, s), lane_at(right, r, s), s)
+        total = fourfold(s + t)
+    for r in range(count // 8 * 8, count):
+        total = fused(lane_at(left, r, total), lane_at(right, r, total), total)
+    return total
+
+
+@inlined
+def product_and_size(line, x, sizes, count):
+    """The product of a line with x, and of the sizes of the line's numbers with those of x."""
+    total = 0.0
+    size = 0.0
+    if count >= 8:
+        s = t = eight()
+        for r in range(count // 8):
+            known = lane_at(line, r, s)
+            s = fused(known, lane_at(x, r, s), s)
+            t = fused(length(known), lane_at(sizes, r, s), t)
+        total, size = fourfold(s), fourfold(t)
+    for r in range(count // 8 * 8, count):
+        known = lane_at(line, r, total)
+        total = fused(known, lane_at(x, r, total), total)
+        size = fused(abs(known), lane_at(sizes, r, total), size)
+    return total, size
 
 
 @compiled
@@ -12,30 +56,41 @@ def cholesky(M, L, order, count, least):
 
     A pivot is at least this share of the diagonal entry.
     """
+    h = L.shape[1]
+    lines = address_of(L, 0)
+    for c in range(count):
+        j = int(order[c])
+        line = address_of(L, c * L.shape[1])
+        pivot = M[j, j]
+        least_pivot = max(least * pivot, TINY)
+        root = math.sqrt(max(pivot - product(line, line, c), least_pivot))
+        L[c, c] = root
+        whole = (count - c - 1) // 4 * 4
+        for a in range(c + 1, c + 1 + whole, 4):
+            s, t, u, v = products(lines, h, a, count, line, 0, c // 8, eight())
+            k, l, m, n = products(lines, h, a, count, line, c // 8 * 8, c, 0.0)
+            L[a, c] = (M[int(order[a]), j] - (fourfold(s) + k)) / root
+            L[a + 1, c] = (M[int(order[a + 1]), j] - (fourfold(t) + l)) / root
+            L[a + 2, c] = (M[int(order[a + 2]), j] - (fourfold(u) + m)) / root
+            L[a + 3, c] = (M[int(order[a + 3]), j] - (fourfold(v) + n)) / root
+        for a in range(c + 1 + whole, count):
+            known = product(address_of(L, a * L.shape[1]), line, c)
+            L[a, c] = (M[int(order[a]), j] - known) / root
+
+
+@compiled
+def go_forward(L, right, count):
+    """The first half of a solution with the factor, in place in the first entries of `right`."""
     for a in range(count):
-        i = int(order[a])
-        for c in range(a):
-            s = M[i, int(order[c])]
-            for e in range(c):
-                s -= L[a, e] * L[c, e]
-            L[a, c] = s / L[c, c]
-        s = M[i, i]
-        least_s = max(least * s, TINY)
-        for e in range(a):
-            s -= L[a, e] * L[a, e]
-        L[a, a] = math.sqrt(max(s, least_s))
+        known = product(address_of(L, a * L.shape[1]), address_of(right, 0), a)
+        right[a] = (right[a] - known) / L[a, a]
 
 
 @compiled
 def cholesky_solve(L, right, count):
     """Solve with the factor, in place in the first entries of `right`."""
-    for a in range(count):
-        s = right[a]
-        for e in range(a):
-            s -= L[a, e] * right[e]
-        right[a] = s / L[a, a]
+    go_forward(L, right, count)
     for a in range(count - 1, -1, -1):
-        s = right[a]
-        for e in range(a + 1, count):
-            s -= L[e, a] * right[e]
-        right[a] = s / L[a, a]
+        right[a] /= L[a, a]
+        for e in range(a):
+            right[e] -= L[a, e] * right[a]

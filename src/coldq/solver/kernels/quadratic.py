@@ -6,17 +6,19 @@ longer quadratic: Newton's method with a line search on the slope.
 
 import math
 
-from coldq.compiled import batch_kernel, compiled, cube, inlined, matrix, vector
+from coldq.compiled import address_of, batch_kernel, compiled, cube, inlined, matrix, vector
 from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
-from coldq.solver.kernels.factors import cholesky, cholesky_solve
+from coldq.solver.kernels.factors import product, product_and_size
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
     give_multipliers, kkt_residual, known_size, list_moving, maximise_one, maximise_piece,
     memory_of, width_of,
 )  # fmt: skip
+from coldq.solver.kernels.tiles import padded, solve_again, solve_tiles
 
 SEARCH = 0.2  # of the slope at the start: a closer search costs more than a Newton step
-C, TRIAL, R, MOVE, LIST, CURVED_COLUMNS = range(4, 10)
+C, TRIAL, R, MOVE, LIST, FACTORED, SIZE, CURVED_COLUMNS = range(4, 12)
+NONE = -1.0  # in place of a coordinate: the list ends
 UNIT = SOFT  # quadratic rows have no compliance
 LEAST_PIVOT = 1e-14  # of a diagonal entry
 JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or it through the factor
@@ -24,7 +26,8 @@ JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or i
 
 def curved_scratch_size(n: int, p: int) -> int:
     """As :func:`scratch_size`, for quadratic rows."""
-    return (CURVED_COLUMNS + 2 * p + 2 * n) * p + (HESSIAN + 2 * n) * n
+    h = padded(p)
+    return (CURVED_COLUMNS + p + h) * h + 2 * n * p + (HESSIAN + 2 * n) * n
 
 
 @compiled
@@ -36,6 +39,29 @@ def list_free(x, lower, upper, columns):
             columns[LIST, count] = i
             count += 1
     return count
+
+
+@compiled
+def solve_listed(B, L, columns, right, count):
+    """Solve with B over the coordinates listed, for what `right` has of them; into MOVE.
+
+    B is factored unless L is its factor over these already. What is half solved is in L, after each
+    of the factor's columns.
+    """
+    p, h = B.shape
+    known = columns[FACTORED, count] == NONE
+    for a in range(count):
+        known = known and columns[FACTORED, a] == columns[LIST, a]
+    move = address_of(columns[MOVE], 0)
+    if known:
+        for a in range(h):
+            columns[TRIAL, a] = right[int(columns[LIST, a])] if a < count else 0.0
+        solve_again(address_of(L, 0), h, count, address_of(columns[TRIAL], 0), move)
+        return
+    solve_tiles(address_of(B, 0), address_of(L, 0), h, columns[LIST], count, p, right, move)
+    for a in range(count):
+        columns[FACTORED, a] = columns[LIST, a]
+    columns[FACTORED, count] = NONE
 
 
 @compiled
@@ -55,6 +81,7 @@ def form_lagrangian(mu, P, A, columns, B):
             for i in range(p):
                 columns[C, i] -= mu[k] * A[k, i]
     if curved:
+        columns[FACTORED, 0] = NONE
         for i in range(p):
             for j in range(p):
                 B[i, j] = 0.0
@@ -78,12 +105,13 @@ def list_to_solve(lower, upper, columns, B, x, careful):
     done = True
     worst = 0.0
     pick = -1
+    h = B.shape[1]
+    sizes = address_of(columns[SIZE], 0)
     for i in range(p):
-        s = 0.0
-        size = abs(columns[C, i])
-        for j in range(p):
-            s += B[i, j] * x[j]
-            size += abs(B[i, j] * x[j])
+        columns[SIZE, i] = abs(x[i])
+    for i in range(p):
+        s, size = product_and_size(address_of(B, i * h), address_of(x, 0), sizes, p)
+        size += abs(columns[C, i])
         r = s - columns[C, i]
         columns[R, i] = r
         wrong = abs(r) > 1e-15 * size
@@ -131,10 +159,9 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
         count = list_to_solve(lower, upper, columns, B, x, careful)
         if count == 0:
             break
-        cholesky(B, L, columns[LIST], count, LEAST_PIVOT)
+        solve_listed(B, L, columns, columns[R], count)
         for a in range(count):
-            columns[MOVE, a] = -columns[R, int(columns[LIST, a])]
-        cholesky_solve(L, columns[MOVE], count)
+            columns[MOVE, a] = -columns[MOVE, a]
         t = 1.0
         if careful:
             for a in range(count):
@@ -198,18 +225,18 @@ def set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks):
         for i in range(p):
             if A[k, i] != 0.0 or (k < m and P[k, i, i] != 0.0):
                 most = max(most, known_size(x[i], columns[Y, i], lower[i], upper[i]))
-        least = X_FLOOR * most
+        for i in range(p):
+            columns[SIZE, i] = max(abs(x[i]), X_FLOOR * most)
         value = 0.0
         size = 0.0
         for i in range(p):
             s = 0.0
             t = 0.0
             if k < m:
-                for j in range(p):
-                    s += P[k, i, j] * x[j]
-                    t += abs(P[k, i, j]) * max(abs(x[j]), least)
+                line = address_of(P, (k * p + i) * p)
+                s, t = product_and_size(line, address_of(x, 0), address_of(columns[SIZE], 0), p)
             value += (0.5 * s + A[k, i]) * x[i]
-            size += (0.5 * t + abs(A[k, i])) * max(abs(x[i]), least)
+            size += (0.5 * t + abs(A[k, i])) * columns[SIZE, i]
             blocks[JAC, k, i] = s + A[k, i]
             blocks[BACK, k, i] = t
         rows[G, k] = value - b[k]
@@ -242,34 +269,29 @@ def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
 
     Whether a row is flat there: nothing that it moves is free.
     """
-    p = x.size
+    n, p = blocks.shape[1], x.size
+    back = matrix(address_of(blocks, BACK * n * p), n, p)
     flat = False
     curved = False
     for k in range(P.shape[0]):
         curved = curved or rows[MU, k] != 0.0
     count = list_free(x, lower, upper, columns)
-    if curved:
-        cholesky(B, L, columns[LIST], count, LEAST_PIVOT)
     for a in range(m):
         k = int(rows[CHOSEN, a])
         norm = 0.0
         for i in range(p):
             norm += blocks[JAC, k, i] * blocks[JAC, k, i] if lower[i] < upper[i] else 0.0
+        if curved:
+            own = vector(address_of(blocks, (JAC * n + k) * p), p)
+            solve_listed(B, L, columns, own, count)
         for c in range(count):
-            s = blocks[JAC, k, int(columns[LIST, c])]
-            if curved:
-                for e in range(c):
-                    s -= L[c, e] * blocks[BACK, k, e]
-                s /= L[c, c]
-            blocks[BACK, k, c] = s
+            back[k, c] = L[c, count] if curved else blocks[JAC, k, int(columns[LIST, c])]
         rows[GAIN, a] = rows[G, k]
         rows[DOWN, a] = rows[LO, k] - rows[MU, k]
         rows[UP, a] = rows[HI, k] - rows[MU, k]
         for c in range(a + 1):
             j = int(rows[CHOSEN, c])
-            s = 0.0
-            for e in range(count):
-                s += blocks[BACK, k, e] * blocks[BACK, j, e]
+            s = product(address_of(back, k * p), address_of(back, j * p), count)
             if j == k:
                 unit = rows[UNIT, k]
                 steep = X_FLOOR * rows[SCALE, k] / (unit if unit > 0.0 else math.inf)
@@ -466,8 +488,12 @@ def curved_step(sizes, at):
     """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
     alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
     p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
-    end = CURVED_COLUMNS * p
-    needed = end + 2 * p * p + 2 * n * p + (HESSIAN + 2 * n) * n
+    h = padded(p)
+    B = CURVED_COLUMNS * h
+    L = B + p * h
+    blocks = L + h * h
+    rows = blocks + 2 * n * p
+    needed = rows + (HESSIAN + 2 * n) * n
     memory = memory_of(at[11], s, at[15], needed)
     if memory == 0:
         return math.nan
@@ -475,9 +501,9 @@ def curved_step(sizes, at):
         vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
         vector(at[4], n), cube(at[5], m, p, p), matrix(at[6], n, p), vector(at[7], n),
         vector(at[8], p), vector(at[9], p), vector(at[10], n),
-        matrix(memory, CURVED_COLUMNS, p), matrix(memory + 8 * end, p, p),
-        matrix(memory + 8 * (end + p * p), p, p), cube(memory + 8 * (end + 2 * p * p), 2, n, p),
-        matrix(memory + 8 * (end + 2 * p * p + 2 * n * p), HESSIAN + 2 * n, n),
+        matrix(memory, CURVED_COLUMNS, h), matrix(memory + 8 * B, p, h),
+        matrix(memory + 8 * L, h, h), cube(memory + 8 * blocks, 2, n, p),
+        matrix(memory + 8 * rows, HESSIAN + 2 * n, n),
         vector(at[12], p), vector(at[13], n),
     )  # fmt: skip
     vector(at[14], 1)[0] = residual

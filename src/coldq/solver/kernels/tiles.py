@@ -131,7 +131,7 @@ def begin_factor(H, L, h, order, count, m, right):
             for r in range(c // 8, last):
                 put_lane(line, r, eight())
         if c < count:
-            i = order[c]
+            i = int(order[c])
             row = H + 8 * i * h
             if count == m:
                 for r in range(c // 8, last):
@@ -140,7 +140,7 @@ def begin_factor(H, L, h, order, count, m, right):
             else:
                 for r in range(c, count):
                     # One by one: processors gather slowly.
-                    put_lane(line, r, lane_at(row, hidden(order[r]), 0.0))
+                    put_lane(line, r, lane_at(row, hidden(int(order[r])), 0.0))
             put_lane(line, count, right[i])
 
 
@@ -149,7 +149,7 @@ def pivot_at(s, H, h, order, c, count):
     """A pivot, bounded from below; 1 where there is no such row."""
     if c >= count:
         return 1.0
-    i = order[c]
+    i = int(order[c])
     return max(s, LEAST_PIVOT * lane_at(H + 8 * (i * h + i), 0, 0.0))
 
 
