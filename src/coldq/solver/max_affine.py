@@ -10,8 +10,8 @@ The kernel needs some curvature in s, so a proximal term ``eps |s - s'|^2 / 2`` 
 moved to the answer until it stays. eps falls until it is small against the curvature that the
 pieces have in s, so that a round gains several digits; where s = 0, one round is exact.
 
-Where all rows are hinges on a box, an interior-point method finds first which pieces decide. If it
-is right, and the residual says so, the answer is that of one linear system.
+Where all rows are hinges on a box, one compiled call comes first: an interior-point method finds
+which pieces decide and, if the residual says that it is right, one linear system the answer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
-from coldq.solver.kernels.max_affine import from_inside, pieces_residual, shapes_inside
+from coldq.solver.kernels.max_affine import hinges_scratch_size, hinges_step, pieces_residual
 from coldq.solver.problem import AffineProblem, Part
+from coldq.solver.threads import run_batch
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
 ROUNDS = 60
@@ -39,7 +40,8 @@ HALF, ONE = np.array(0.5), np.array(1.0)
 
 
 class MaxAffineProblem(NamedTuple):
-    """Rows n of which each is the largest of the pieces ``A[n] x - b[n]``, over a batch."""
+    """Rows of which each is the largest of its pieces ``A x - b``, over a batch; `group` says to
+    which row a piece belongs."""
 
     center: Array
     gradient: Array
@@ -48,10 +50,11 @@ class MaxAffineProblem(NamedTuple):
     weights: Array
     A: Array
     b: Array
+    group: Array
     lower: Array
     upper: Array
 
-    cores = (1, 1, 0, 1, 1, 3, 2, 1, 1)
+    cores = (1, 1, 0, 1, 1, 2, 1, 1, 1, 1)
 
 
 class Pieces(NamedTuple):
@@ -143,16 +146,14 @@ def solve_unit_pieces(
     """
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     n, p, m = high.size, y.size, b.size
-    x = np.minimum(np.maximum(y, lower), upper)
-    hinges = limit.size == 0 and m > n and not low.any() and high.min() > 0.0
-    inside = None
-    if start is None and hinges and high.max() < np.inf and (lower < upper).all():
-        if not (A @ x > b).any():
-            return x, np.zeros(m), limit, np.zeros(n)
-        inside = start_inside(problem)
-        answer = cross_over(problem, *inside)
-        if answer is not None and residual(problem, *answer[:3]) <= CLEAR:
-            return answer
+    x, inside = np.minimum(np.maximum(y, lower), upper), None
+    if start is None and limit.size == 0:
+        which = group.astype(float)
+        one = MaxAffineProblem(y, 0.0 * y, HALF, low, high, A, b, which, lower, upper)
+        there, pull, above, _, worst = solve_hinges(one)
+        if worst <= CLEAR:
+            return there, pull, limit, above
+        inside = there, above, pull, pull > 0.0
     norms = np.einsum("ri,ri->r", A, A)
     largest = np.sqrt(largest_of(norms, group, n))
     hard = np.isinf(high)
@@ -214,44 +215,12 @@ def solve_unit_pieces(
     return x, mu[:m], mu[m:], s
 
 
-def start_inside(problem: Pieces) -> tuple[Array, Array, Array, np.ndarray]:
-    """x, s, multipliers and the pieces that matter, from an interior-point method."""
-    y, A, b, group, _, high, _, _, _, _, lower, upper = problem
-    (m, p), n = A.shape, high.size
-    x, s, mu = np.empty(p), np.empty(n), np.empty(m)
-    memory = [np.empty(shape) for shape in shapes_inside(m, n, p)]
-    places = [np.ascontiguousarray(a) for a in (lower, upper)]
-    from_inside()(
-        y, np.ascontiguousarray(A), b, group, high, *places, *memory, x, s, mu, np.empty(m)
-    )
-    return x, s, mu, mu > 0.0
-
-
-def cross_over(
-    problem: Pieces, x: Array, s: Array, _: Array, chosen: np.ndarray
-) -> tuple[Array, Array, Array, Array] | None:
-    """The answer if exactly the chosen pieces decide, x is free where no bound holds it and s > 0.
-
-    One linear system: the pieces equal s, and where s > 0 their multipliers sum up to the cap.
-    """
-    from scipy.linalg.lapack import dgesv  # type: ignore[attr-defined]
-
-    y, A, b, group, _, high, _, limit, _, _, lower, upper = problem
-    free, paid, which = (lower < x) & (x < upper), np.flatnonzero(s), np.flatnonzero(chosen)
-    c, rows, held = which.size, A[which], np.where(free, y, x)
-    answer = np.concatenate([rows @ held - b[which], high[paid]])
-    rows *= free  # what they are from here on
-    K = np.zeros((c + paid.size, c + paid.size))
-    K[:c, :c] = rows @ rows.T
-    K[:c, c:] = group[which][:, None] == paid
-    K[c:, :c] = K[:c, c:].T
-    if answer.size:  # else no piece reaches zero anywhere near
-        _, _, answer, info = dgesv(K.T, answer)  # symmetric, and in Fortran's order
-        if info != 0 or not answer.min() >= 0.0:
-            return None
-    mu, s = np.zeros(b.size), np.zeros(high.size)
-    mu[which], s[paid] = answer[:c], answer[c:]
-    return np.minimum(np.maximum(held - answer[:c] @ rows, lower), upper), mu, limit, s
+def solve_hinges(problem: MaxAffineProblem) -> tuple[Array, ...]:
+    """What the kernel makes of hinges on boxes: x, the pieces' multipliers over 2 alpha, what rows
+    are above zero, the rows' multipliers, and the residual, above CLEAR where it has no answer."""
+    (m, p), n = problem.A.shape[-2:], problem.weights.shape[-1]
+    shapes, size = ((p,), (m,), (n,), (n,), ()), hinges_scratch_size(m, n, p)
+    return run_batch(hinges_step(), problem, (*problem.cores, 1), shapes, size)
 
 
 def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
@@ -274,7 +243,7 @@ def residual(problem: Pieces, x: Array, mu: Array, nu: Array) -> float:
     its cap must not be positive, one whose multipliers do not vanish not negative.
     """
     shapes = (3, problem.y.size), (2, mu.size), (3, problem.high.size), (2, nu.size)
-    arrays = [np.ascontiguousarray(a) for a in (*problem, x, mu, nu)]
+    arrays = [np.ascontiguousarray(a, float) for a in (*problem, x, mu, nu)]
     return pieces_residual()(*arrays, *(np.empty(shape) for shape in shapes))
 
 

@@ -8,7 +8,7 @@ from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
 from coldq.solver.curved import assemble, solve_curved
-from coldq.solver.problem import QuadraticProblem
+from coldq.solver.problem import HINGE, QuadraticProblem
 from coldq.step.slot import Slot, bounds_of, one_way, part_of
 
 
@@ -21,7 +21,7 @@ def solve_parts(slot: Slot, parts: list[Affine | QuadraticConstraint]) -> Step:
     """The same for a constraint that is a stack of affine and quadratic parts."""
     lower, upper, hard, shift = bounds = bounds_of(slot.domain)
     n, low, begin = slot.constraint.n_constraints, slot.low, 0
-    for part in parts:
+    for part in parts if slot.floor is not HINGE else ():
         own = low[..., begin : begin + part.n_constraints]
         begin += part.n_constraints
         if isinstance(part, QuadraticConstraint) and (own < 0.0).any():
@@ -33,10 +33,11 @@ def solve_parts(slot: Slot, parts: list[Affine | QuadraticConstraint]) -> Step:
         np.asarray(slot.alpha), rows.low, rows.high, rows.P, rows.A, rows.b, lower, upper,
     )  # fmt: skip
     x, found, residual, clash = solve_curved(problem)
-    multipliers = np.empty_like(found)
-    multipliers[..., rows.order] = found
-    own = np.ascontiguousarray(multipliers[..., :n])
-    answer = Step(bounds.from_shift(x, slot.domain), own, residual)
+    if len(parts) > 1 or hard:  # else in order
+        multipliers = np.empty_like(found)
+        multipliers[..., rows.order] = found
+        found = np.ascontiguousarray(multipliers[..., :n])
+    answer = Step(bounds.from_shift(x, slot.domain), found, residual)
     if residual.size and not residual.max() <= CURVED_TOLERANCE:
         raise_if_failed(answer, clash, CURVED_TOLERANCE)
     return answer

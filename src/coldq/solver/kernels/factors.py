@@ -10,7 +10,6 @@ from coldq.compiled import (
     address_of, compiled, eight, fourfold, fused, inlined, lane_at, length,
 )  # fmt: skip
 from coldq.solver.constants import TINY
-from coldq.solver.kernels.tiles import products
 
 
 @inlined
@@ -56,8 +55,6 @@ def cholesky(M, L, order, count, least):
 
     A pivot is at least this share of the diagonal entry.
     """
-    h = L.shape[1]
-    lines = address_of(L, 0)
     for c in range(count):
         j = int(order[c])
         line = address_of(L, c * L.shape[1])
@@ -65,31 +62,17 @@ def cholesky(M, L, order, count, least):
         least_pivot = max(least * pivot, TINY)
         root = math.sqrt(max(pivot - product(line, line, c), least_pivot))
         L[c, c] = root
-        whole = (count - c - 1) // 4 * 4
-        for a in range(c + 1, c + 1 + whole, 4):
-            s, t, u, v = products(lines, h, a, count, line, 0, c // 8, eight())
-            k, l, m, n = products(lines, h, a, count, line, c // 8 * 8, c, 0.0)
-            L[a, c] = (M[int(order[a]), j] - (fourfold(s) + k)) / root
-            L[a + 1, c] = (M[int(order[a + 1]), j] - (fourfold(t) + l)) / root
-            L[a + 2, c] = (M[int(order[a + 2]), j] - (fourfold(u) + m)) / root
-            L[a + 3, c] = (M[int(order[a + 3]), j] - (fourfold(v) + n)) / root
-        for a in range(c + 1 + whole, count):
+        for a in range(c + 1, count):
             known = product(address_of(L, a * L.shape[1]), line, c)
             L[a, c] = (M[int(order[a]), j] - known) / root
 
 
 @compiled
-def go_forward(L, right, count):
-    """The first half of a solution with the factor, in place in the first entries of `right`."""
+def cholesky_solve(L, right, count):
+    """Solve with the factor, in place in the first entries of `right`."""
     for a in range(count):
         known = product(address_of(L, a * L.shape[1]), address_of(right, 0), a)
         right[a] = (right[a] - known) / L[a, a]
-
-
-@compiled
-def cholesky_solve(L, right, count):
-    """Solve with the factor, in place in the first entries of `right`."""
-    go_forward(L, right, count)
     for a in range(count - 1, -1, -1):
         right[a] /= L[a, a]
         for e in range(a):

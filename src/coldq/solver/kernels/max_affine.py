@@ -1,344 +1,179 @@
-"""Max-affine rows, compiled: an interior-point method to start from, and the residual.
+"""Max-affine rows, compiled: hinges on a box, and the residual of all.
 
-    min |x - y|^2 / 2 + <cost, s>  over  <a_r, x> - s_group(r) <= b_r, s >= 0, lower <= x <= upper
-
-An active-set method meets the pieces one by one; where no point satisfies the rows, dozens of them
-hold x. Fifteen Newton steps from inside find which they are, and nearly how much each pulls.
+If just those pieces decide which an interior-point method finds, the answer is that of one linear
+system.
 """
 
 import math
 
-from coldq.compiled import compiled, inlined, kernel
+from coldq.compiled import address_of, batch_kernel, compiled, inlined, kernel, matrix, vector
 from coldq.solver.constants import DOUBT, LEAST_SIZE, TINY, X_FLOOR
-from coldq.solver.kernels.factors import cholesky, cholesky_solve
+from coldq.solver.kernels.factors import product
+from coldq.solver.kernels.piece import memory_of
+from coldq.solver.kernels.pieces_inside import is_by_rows, walk_inside
 
-STEPS = 40
-LEAST, FIRST = 0.003, 0.3  # how much of the complementarity a step aims to leave
-SHORT = 0.99  # of the way to the boundary
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
-ENOUGH = 1e-12  # the complementarity left, relative to the multipliers, at which the set is clear
 
 
 @inlined
-def is_by_rows(m, p):
-    """Whether a step's system is one over m pieces, and not over p coordinates."""
-    return m < p
+def widest(m, n, p):
+    """How large a linear system may be: pieces that do not depend on each other, and rows."""
+    return min(m, p + n) + n
 
 
-def shapes_inside(m: int, n: int, p: int) -> tuple[tuple[int, int], ...]:
-    """The shapes of what :func:`from_inside` works in, for m pieces of n rows."""
-    system = ((m, m), (n, m), (n, n)) if is_by_rows(m, p) else ((p, p), (n, p), (0, 0))
-    return *system, (6, p), (4, m), (4, n)
+@inlined
+def hinges_scratch_size(m, n, p):
+    """How many numbers :func:`hinges_step` works on, for m pieces of n rows."""
+    system = (m + n) * m + n * n if is_by_rows(m, p) else (p + n) * p
+    wide = widest(m, n, p)
+    return system + m * p + wide * (wide + 1) + 13 * p + 9 * m + 12 * n
 
 
-@compiled
-def add_squares(A, weight, M):
-    """Add ``A' weight A`` to the lower half of M, four rows for each time that M is written."""
-    m, p = A.shape
-    whole = m - m % 4
-    for r in range(0, whole, 4):
-        for i in range(p):
-            a, c = weight[r] * A[r, i], weight[r + 1] * A[r + 1, i]
-            d, e = weight[r + 2] * A[r + 2, i], weight[r + 3] * A[r + 3, i]
-            for j in range(i + 1):
-                M[i, j] += a * A[r, j] + c * A[r + 1, j] + d * A[r + 2, j] + e * A[r + 3, j]
-    for r in range(whole, m):
-        for i in range(p):
-            a = weight[r] * A[r, i]
-            for j in range(i + 1):
-                M[i, j] += a * A[r, j]
+@inlined
+def power_above(size):
+    """The power of two above a size, 1 for 0: a division by it is exact."""
+    power = 1.0
+    if 0.0 < size and size < 1e300:
+        while power <= size:
+            power *= 2.0
+        while 0.5 * power > size:
+            power *= 0.5
+    return power
 
 
 @compiled
-def begin_inside(y, A, b, group, cost, lower, upper, lines, groups, x, s, mu, t):
-    """Set a point well inside, and return how many products of a multiplier and its room it has."""
-    m, p = A.shape
-    n = cost.size
-    zl, zu = lines[0], lines[1]
-    nu, S = groups[0], groups[2]
-    for i in range(p):
-        low, high = lower[i], upper[i]
-        if low > -math.inf and high < math.inf:
-            x[i] = min(max(y[i], low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        else:
-            x[i] = min(max(y[i], low + 0.1 * (1.0 + abs(low))), high - 0.1 * (1.0 + abs(high)))
-    for k in range(n):
-        s[k] = 1.0
-        nu[k] = 0.5 * cost[k]
-        S[k] = 0.0
-    for r in range(m):
-        value = -b[r]
-        for i in range(p):
-            value += A[r, i] * x[i]
-        t[r] = value
-        s[group[r]] = max(s[group[r]], 1.0 + value)
-        S[group[r]] += 1.0
-    total = 0.0
-    for r in range(m):
-        t[r] = s[group[r]] - t[r]
-        mu[r] = 0.5 * cost[group[r]] / S[group[r]]
-        total += mu[r] * t[r]
-    for k in range(n):
-        total += nu[k] * s[k]
-    size = m + n
-    tau = total / size
-    for i in range(p):
-        zl[i] = tau / (x[i] - lower[i]) if lower[i] > -math.inf else 0.0
-        zu[i] = tau / (upper[i] - x[i]) if upper[i] < math.inf else 0.0
-        size += (1 if lower[i] > -math.inf else 0) + (1 if upper[i] < math.inf else 0)
-    return size
+def eliminate(K, right, size):
+    """Solve ``K z = right`` in place by Gauss's method; whether there is one answer."""
+    for c in range(size):
+        best = c
+        for a in range(c + 1, size):
+            if abs(K[a, c]) > abs(K[best, c]):
+                best = a
+        if not abs(K[best, c]) > 0.0:
+            return False
+        if best != c:
+            right[c], right[best] = right[best], right[c]
+            for e in range(c, size):
+                K[c, e], K[best, e] = K[best, e], K[c, e]
+        for a in range(c + 1, size):
+            share = K[a, c] / K[c, c]
+            if share != 0.0:
+                right[a] -= share * right[c]
+                for e in range(c + 1, size):
+                    K[a, e] -= share * K[c, e]
+    for c in range(size - 1, -1, -1):
+        right[c] /= K[c, c]
+        for a in range(c):
+            right[a] -= K[a, c] * right[c]
+    return True
 
 
 @compiled
-def gap_inside(lower, upper, lines, groups, x, s, mu, t):
-    """The sum of all products of a multiplier and its room."""
-    zl, zu, nu = lines[0], lines[1], groups[0]
-    gap = 0.0
-    for r in range(mu.size):
-        gap += mu[r] * t[r]
-    for k in range(s.size):
-        gap += nu[k] * s[k]
-    for i in range(x.size):
-        if lower[i] > -math.inf:
-            gap += zl[i] * (x[i] - lower[i])
-        if upper[i] < math.inf:
-            gap += zu[i] * (upper[i] - x[i])
-    return gap
-
-
-@compiled
-def newton_inside(
-    tau, y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t
+def cross_over(
+    y, A, b, group, cost, lower, upper, K, right, which, paid, held, free, x, s, mu
 ):  # fmt: skip
-    """Set the step of x and of s towards products of tau, and what each row is off by."""
-    m, p = A.shape
-    n = cost.size
-    zl, zu, right, stiff = lines[0], lines[1], lines[3], lines[5]
-    weight, pull = rows[0], rows[1]
-    nu, S, push = groups[0], groups[2], groups[3]
-    for k in range(n):
-        S[k] = nu[k] / s[k]
-        push[k] = -cost[k] + tau / s[k]  # minus the residual, and the centring
-    for i in range(p):
-        right[i] = y[i] - x[i]
-        stiff[i] = 1.0
-        if lower[i] > -math.inf:
-            stiff[i] += zl[i] / (x[i] - lower[i])
-            right[i] += tau / (x[i] - lower[i])
-        if upper[i] < math.inf:
-            stiff[i] += zu[i] / (upper[i] - x[i])
-            right[i] -= tau / (upper[i] - x[i])
-    for r in range(m):
-        k = group[r]
-        off = t[r] - s[k] - b[r]
-        for i in range(p):
-            off += A[r, i] * x[i]
-        weight[r] = mu[r] / t[r]
-        pull[r] = tau / t[r] + weight[r] * off
-        push[k] += pull[r]
-        rows[2, r] = off
-        for i in range(p):
-            right[i] -= pull[r] * A[r, i]
-    if is_by_rows(m, p):
-        solve_by_rows(A, group, M, V, T, lines, rows, groups)
-    else:
-        solve_by_columns(A, group, M, V, lines, rows, groups)
+    """Set the answer if exactly the pieces with multipliers decide, x is free where no bound holds
+    it and s > 0: the pieces equal s, and where s > 0 their multipliers sum up to the cost.
 
-
-@compiled
-def solve_by_columns(A, group, M, V, lines, rows, groups):
-    """Solve for dx and ds: ``stiff dx + A' z = right`` and ``S ds - E' z = push``, where
-    ``z = weight (A dx - E ds)`` and E has a row's group. Here z and ds are eliminated."""
-    m, p = A.shape
-    n = V.shape[0]
-    dx, right, order, stiff = lines[2], lines[3], lines[4], lines[5]
-    weight, ds, S, push = rows[0], groups[1], groups[2], groups[3]
-    for i in range(p):
-        for j in range(p):
-            M[i, j] = 0.0
-        M[i, i] = stiff[i]
-        for k in range(n):
-            V[k, i] = 0.0
-    for r in range(m):
-        k = group[r]
-        S[k] += weight[r]
-        for i in range(p):
-            V[k, i] += weight[r] * A[r, i]
-    add_squares(A, weight, M)
-    # Eliminate s: S ds = V dx + push.
-    for k in range(n):
-        for i in range(p):
-            d = V[k, i] / S[k]
-            right[i] += d * push[k]
-            for j in range(i + 1):
-                M[i, j] -= d * V[k, j]
-    for i in range(p):
-        dx[i] = right[i]
-        order[i] = i
-    cholesky(M, M, order, p, 0.0)
-    cholesky_solve(M, dx, p)
-    for k in range(n):
-        move = push[k]
-        for i in range(p):
-            move += V[k, i] * dx[i]
-        ds[k] = move / S[k]
-
-
-@compiled
-def solve_by_rows(A, group, M, V, T, lines, rows, groups):
-    """The same where pieces are fewer than coordinates: dx is eliminated, then z.
-
-    ``M = A A' / stiff + 1 / weight``, V has ``M^-1 E`` and ``T = S + E' M^-1 E``.
+    Whether it is one: else all are as they were.
     """
     m, p = A.shape
-    n = V.shape[0]
-    dx, right, order, stiff = lines[2], lines[3], lines[4], lines[5]
-    weight, z, ds, S, push = rows[0], rows[3], groups[1], groups[2], groups[3]
-    for r in range(m):
-        order[r] = r
-        for i in range(p):
-            dx[i] = A[r, i] / stiff[i]
-        for c in range(r + 1):
-            total = 0.0
-            for i in range(p):
-                total += dx[i] * A[c, i]
-            M[r, c] = total
-        M[r, r] += 1.0 / weight[r]
-        z[r] = 0.0
-        for i in range(p):
-            z[r] += dx[i] * right[i]
-        for k in range(n):
-            V[k, r] = 1.0 if group[r] == k else 0.0
-    cholesky(M, M, order, m, 0.0)
-    cholesky_solve(M, z, m)
-    for k in range(n):
-        cholesky_solve(M, V[k], m)
-        ds[k] = push[k]
-        for c in range(n):
-            T[k, c] = S[k] if c == k else 0.0
-    for r in range(m):
-        ds[group[r]] += z[r]
-        for k in range(n):
-            T[k, group[r]] += V[k, r]
-    cholesky(T, T, order, n, 0.0)
-    cholesky_solve(T, ds, n)
-    for i in range(p):
-        dx[i] = right[i]
-    for r in range(m):
-        for k in range(n):
-            z[r] -= ds[k] * V[k, r]
-        for i in range(p):
-            dx[i] -= z[r] * A[r, i]
-    for i in range(p):
-        dx[i] /= stiff[i]
-
-
-@compiled
-def room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t):
-    """How far all may go; sets the steps of the rows' multipliers and rooms."""
-    m, p = A.shape
-    zl, zu, dx = lines[0], lines[1], lines[2]
-    weight, pull = rows[0], rows[1]
-    nu, ds = groups[0], groups[1]
-    primal = 1.0
-    dual = 1.0
-    for i in range(p):
-        if lower[i] > -math.inf:
-            room = x[i] - lower[i]
-            if dx[i] < 0.0:
-                primal = min(primal, -SHORT * room / dx[i])
-            move = (tau - zl[i] * dx[i]) / room - zl[i]
-            if move < 0.0:
-                dual = min(dual, -SHORT * zl[i] / move)
-        if upper[i] < math.inf:
-            room = upper[i] - x[i]
-            if dx[i] > 0.0:
-                primal = min(primal, SHORT * room / dx[i])
-            move = (tau + zu[i] * dx[i]) / room - zu[i]
-            if move < 0.0:
-                dual = min(dual, -SHORT * zu[i] / move)
-    for k in range(s.size):
-        if ds[k] < 0.0:
-            primal = min(primal, -SHORT * s[k] / ds[k])
-        move = (tau - nu[k] * ds[k]) / s[k] - nu[k]
-        if move < 0.0:
-            dual = min(dual, -SHORT * nu[k] / move)
-    for r in range(m):
-        along = -ds[group[r]]
-        for i in range(p):
-            along += A[r, i] * dx[i]
-        pull[r] = tau / t[r] - mu[r] + weight[r] * (rows[2, r] + along)  # of mu
-        weight[r] = -rows[2, r] - along  # of t
-        if weight[r] < 0.0:
-            primal = min(primal, -SHORT * t[r] / weight[r])
-        if pull[r] < 0.0:
-            dual = min(dual, -SHORT * mu[r] / pull[r])
-    return min(primal, dual)
-
-
-@compiled
-def walk_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t):
-    m, p = A.shape
     n = cost.size
-    zl, zu, dx = lines[0], lines[1], lines[2]
-    weight, pull = rows[0], rows[1]
-    nu, ds = groups[0], groups[1]
-    size = begin_inside(y, A, b, group, cost, lower, upper, lines, groups, x, s, mu, t)
-    expense = 0.0
-    for k in range(n):
-        expense = max(expense, cost[k])
-    aim = FIRST
-    for _ in range(STEPS):
-        gap = gap_inside(lower, upper, lines, groups, x, s, mu, t) / size
-        pulled = 1.0
-        for r in range(m):
-            pulled = max(pulled, mu[r])
-        if gap <= ENOUGH * min(expense, pulled):
-            break
-        # Aim low where the last step could go far.
-        tau = max(LEAST, aim) * gap
-        newton_inside(
-            tau, y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t
-        )
-        length = room_inside(tau, A, group, lower, upper, lines, rows, groups, x, s, mu, t)
-        aim = (1.0 - length) * (1.0 - length)
-        for i in range(p):
-            if lower[i] > -math.inf:
-                zl[i] += length * ((tau - zl[i] * dx[i]) / (x[i] - lower[i]) - zl[i])
-            if upper[i] < math.inf:
-                zu[i] += length * ((tau + zu[i] * dx[i]) / (upper[i] - x[i]) - zu[i])
-            x[i] += length * dx[i]
-        for k in range(n):
-            nu[k] += length * ((tau - nu[k] * ds[k]) / s[k] - nu[k])
-            s[k] += length * ds[k]
-        for r in range(m):
-            mu[r] += length * pull[r]
-            t[r] += length * weight[r]
-    # What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
-    # that both are lengths; a multiplier is small beside those that pull and its cost.
-    pulled = 1.0
+    c = 0
     for r in range(m):
-        pulled = max(pulled, mu[r])
+        if mu[r] > 0.0:
+            if c == p + n:
+                return False  # they depend on each other
+            which[c] = r
+            c += 1
+    size = c
+    for k in range(n):
+        if s[k] > 0.0:
+            paid[size - c] = k
+            size += 1
     for i in range(p):
-        if zl[i] > x[i] - lower[i]:
-            x[i] = lower[i]
-        elif zu[i] > upper[i] - x[i]:
-            x[i] = upper[i]
-    for r in range(m):
-        if not mu[r] > t[r] * min(cost[group[r]], pulled):
-            mu[r] = 0.0
-    for k in range(n):
-        if nu[k] > s[k] * min(cost[k], pulled):
-            s[k] = 0.0
+        held[i] = y[i] if lower[i] < x[i] and x[i] < upper[i] else x[i]
+    for a in range(size):
+        if a >= c:
+            right[a] = cost[int(paid[a - c])]
+            for e in range(c, size):
+                K[a, e] = 0.0
+            continue
+        r = int(which[a])
+        right[a] = product(address_of(A, r * p), address_of(held, 0), p) - b[r]
+        for i in range(p):
+            free[i] = A[r, i] if lower[i] < x[i] and x[i] < upper[i] else 0.0
+        for e in range(a + 1):
+            total = product(address_of(free, 0), address_of(A, int(which[e]) * p), p)
+            K[a, e] = K[e, a] = total
+        for e in range(c, size):
+            K[a, e] = K[e, a] = 1.0 if group[r] == paid[e - c] else 0.0
+    if not eliminate(K, right, size):
+        return False
+    for a in range(size):
+        if not right[a] >= 0.0:
+            return False
+    for i in range(p):
+        if lower[i] < x[i] and x[i] < upper[i]:
+            pull = 0.0
+            for a in range(c):
+                pull += right[a] * A[int(which[a]), i]
+            held[i] -= pull
+        x[i] = min(max(held[i], lower[i]), upper[i])
+    for a in range(c):
+        mu[int(which[a])] = right[a]
+    for a in range(c, size):
+        s[int(paid[a - c])] = right[a]
+    return True
 
 
-@kernel("VMVIVVVMMMMMMVVVV")
-def from_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t):
-    """Set x, s and mu to nearly an answer, and to a bound what is at one.
+@compiled
+def set_hinges(
+    center, gradient, alpha, weights, A, b, group, lower, upper,
+    scaled, limit, steep, cost, y, low, high, x,
+):  # fmt: skip
+    """The problem divided by 2 alpha, in units in which x and slopes are of size 1.
 
-    The others are memory to work in; t gets the room that each row leaves.
+    Powers of two: a group's, of which `steep` is set, and that of x, which is returned.
     """
-    walk_inside(y, A, b, group, cost, lower, upper, M, V, T, lines, rows, groups, x, s, mu, t)
+    m, p = A.shape
+    n = weights.size
+    half = 0.5 / alpha
+    size = 0.0
+    for i in range(p):
+        y[i] = center[i] - gradient[i] * half
+        x[i] = min(max(y[i], lower[i]), upper[i])
+        size = max(size, abs(x[i]), min(DOUBT * abs(y[i]), upper[i] - lower[i]))
+    unit = power_above(size)
+    for k in range(n):
+        steep[k] = 0.0
+    for r in range(m):
+        k = int(group[r])
+        for i in range(p):
+            steep[k] = max(steep[k], abs(A[r, i]))
+    for k in range(n):
+        steep[k] = power_above(steep[k])
+        cost[k] = weights[k] * half / unit * steep[k]
+    for r in range(m):
+        rise = steep[int(group[r])]
+        limit[r] = b[r] / (rise * unit)
+        for i in range(p):
+            scaled[r, i] = A[r, i] / rise
+    for i in range(p):
+        y[i] /= unit
+        x[i] /= unit
+        low[i] = lower[i] / unit
+        high[i] = upper[i] / unit
+    return unit
+
+
+@compiled
+def is_met(A, b, x):
+    """Whether no piece is above zero."""
+    for r in range(b.size):
+        if not product(address_of(A, r * x.size), address_of(x, 0), x.size) <= b[r]:
+            return False
+    return True
 
 
 @compiled
@@ -384,7 +219,7 @@ def judge(
         widest[k] = 0.0
         sums[k] = 0.0
     for r in range(b.size):
-        k = group[r]
+        k = int(group[r])
         top[k] = max(top[k], values[r])
         widest[k] = max(widest[k], scales[r])
         sums[k] += mu[r]
@@ -403,7 +238,7 @@ def judge(
     for r in range(b.size):
         broken += values[r] + 0.0 * mu[r]
         if mu[r] > 0.0:
-            worst = max(worst, (top[group[r]] - values[r]) / widest[group[r]])
+            worst = max(worst, (top[int(group[r])] - values[r]) / widest[int(group[r])])
     for k in range(n):
         total = min(sums[k], high[k])
         if abs(sums[k] - high[k]) <= NEAR * sums[k]:
@@ -421,7 +256,7 @@ def judge(
     return worst if broken - broken == 0.0 else math.nan
 
 
-@kernel("VMVIVVMVVVVVVVVMMMM")
+@kernel("VMVVVVMVVVVVVVVMMMM")
 def pieces_residual(
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
     columns, rows, groups, beside,
@@ -431,3 +266,113 @@ def pieces_residual(
         y, A, b, group, low, high, plain, limit, lo, hi, lower, upper, x, mu, nu,
         columns, rows, groups, beside,
     )  # fmt: skip
+
+
+@compiled
+def solve_hinges(
+    center, gradient, alpha, floor, weights, A, b, group, lower, upper, memory,
+    x, mu, s, multipliers,
+):  # fmt: skip
+    """Set the answer and its residual; an infinite one if these are not rows for this method.
+
+    Where the residual is large, all but the multipliers are nearly the answer, or x is NaN.
+    """
+    m, p = A.shape
+    n = weights.size
+    plain = m > n
+    for k in range(n):
+        plain = plain and floor[k] == 0.0 and 0.0 < weights[k] and weights[k] < math.inf
+        s[k] = multipliers[k] = 0.0
+    for r in range(m):
+        mu[r] = 0.0
+    for i in range(p):
+        plain = plain and lower[i] < upper[i]
+        x[i] = math.nan
+    if not plain:
+        return math.inf
+    by_rows = is_by_rows(m, p)
+    size = m if by_rows else p
+    system = matrix(memory, size, size)
+    memory += 8 * size * size
+    V = matrix(memory, n, size)
+    memory += 8 * n * size
+    T = matrix(memory, n if by_rows else 0, n)
+    memory += 8 * (n * n if by_rows else 0)
+    scaled = matrix(memory, m, p)
+    memory += 8 * m * p
+    wide = widest(m, n, p)
+    right = vector(memory, wide)
+    K_ = memory + 8 * wide
+    memory = K_ + 8 * wide * wide
+    lines = matrix(memory, 6, p)
+    columns = matrix(memory + 48 * p, 7, p)
+    memory += 8 * 13 * p
+    rows = matrix(memory, 4, m)
+    pieces = matrix(memory + 32 * m, 5, m)
+    groups = matrix(memory + 72 * m, 4, n)
+    own = matrix(memory + 72 * m + 32 * n, 8, n)
+    y, low, high, held = columns[3], columns[4], columns[5], columns[6]
+    limit, room, which = pieces[2], pieces[3], pieces[4]
+    steep, cost, paid = own[3], own[4], own[5]
+    unit = set_hinges(
+        center, gradient, alpha, weights, A, b, group, lower, upper,
+        scaled, limit, steep, cost, y, low, high, x,
+    )  # fmt: skip
+    found = is_met(scaled, limit, x)
+    if not found:
+        walk_inside(
+            y, scaled, limit, group, cost, low, high, system, V, T, lines, rows, groups,
+            x, s, mu, room,
+        )  # fmt: skip
+        count = 0
+        for r in range(m):
+            count += 1 if mu[r] > 0.0 else 0
+        for k in range(n):
+            count += 1 if s[k] > 0.0 else 0
+        if count <= wide:
+            found = cross_over(
+                y, scaled, limit, group, cost, low, high, matrix(K_, count, count), right,
+                which, paid, held, lines[0], x, s, mu,
+            )  # fmt: skip
+    half = 0.5 / alpha
+    for i in range(p):
+        y[i] = center[i] - gradient[i] * half
+        x[i] = min(max(x[i] * unit, lower[i]), upper[i])
+    for k in range(n):
+        s[k] *= steep[k] * unit
+        own[6, k] = 0.0
+        own[7, k] = weights[k] * half
+    for r in range(m):
+        k = int(group[r])
+        mu[r] *= unit / steep[k]
+        multipliers[k] += mu[r]
+    for k in range(n):
+        total, cap = multipliers[k], own[7, k]
+        at_cap = abs(total - cap) <= NEAR * total or total >= cap
+        multipliers[k] = weights[k] if at_cap else total / half
+    if not found:
+        return math.inf
+    none, nothing = vector(memory, 0), matrix(memory, 0, p)
+    return judge(
+        y, A, b, group, own[6], own[7], nothing, none, none, none, lower, upper, x, mu, none,
+        columns, pieces, own, matrix(memory, 2, 0),
+    )  # fmt: skip
+
+
+@batch_kernel("(p),(p),(),(n),(n),(m,p),(m),(m),(p),(p),(s)->(p),(m),(n),(n),()")
+def hinges_step(sizes, at):
+    """Rows n that are the largest of the pieces m, on a box: center, gradient, alpha, floor,
+    weights, A, b, the row of each piece, lower, upper, memory; x, the pieces' multipliers over
+    2 alpha, what rows are above zero, the rows' multipliers, residual."""
+    p, n, m, size = sizes[0], sizes[1], sizes[2], sizes[3]
+    memory = memory_of(at[10], size, at[16], hinges_scratch_size(m, n, p))
+    if memory == 0:
+        return math.nan
+    residual = solve_hinges(
+        vector(at[0], p), vector(at[1], p), vector(at[2], 1)[0], vector(at[3], n),
+        vector(at[4], n), matrix(at[5], m, p), vector(at[6], m), vector(at[7], m),
+        vector(at[8], p), vector(at[9], p), memory,
+        vector(at[11], p), vector(at[12], m), vector(at[13], n), vector(at[14], n),
+    )  # fmt: skip
+    vector(at[15], 1)[0] = residual
+    return residual
