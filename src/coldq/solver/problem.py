@@ -232,6 +232,8 @@ def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
 
 def members(problem: Any, wanted: np.ndarray) -> Iterator[tuple[tuple[int, ...], Any]]:
     """The wanted instances of a batch, each with its place."""
+    if not np.any(wanted):
+        return
     for where in np.ndindex(*np.shape(wanted)):
         if wanted[where]:
             yield where, member(problem, where, np.shape(wanted))

@@ -41,7 +41,7 @@ def solve_max_affine(slot: Slot) -> Step:
     else:
         x, multipliers, worst = np.empty(center.shape), np.empty((*batch, n)), np.empty(batch)
         left = np.ones(batch, bool)
-    for where, one in members(problem, left) if left.any() else ():
+    for where, one in members(problem, left):
         half = 0.5 / float(one.alpha)
         own = tuple((part.member(where, batch), least) for part, least in hard)
         pieces = Pieces(
