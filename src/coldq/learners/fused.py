@@ -33,7 +33,7 @@ from coldq.solver.kernels.queued import (
 )
 from coldq.solver.kernels.side_by_side import affine_steps
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
-from coldq.step.residuals import listening
+from coldq.step.residuals import listening, tell
 
 # The parameters of a slot, numbers or arrays: (alpha, gain, eta, floor, price, when). The queue
 # becomes max{(1 - eta) queue + gain [g]_+, floor}, BEFORE the step or, with g at the new x, AFTER
@@ -92,7 +92,6 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         type(feedback) is not Feedback
         or type(state) is not learner.state_type
         or state.made_by is not learner._maker
-        or listening
     ):
         return None
     loss: Any = feedback.loss
@@ -137,6 +136,8 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
         return None
     if residual <= TOLERANCE:
+        if listening:
+            tell(residual)
         return learner._build(t + 1, following, its_queue, multipliers)
     return None
 
@@ -147,7 +148,6 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         type(feedback) is not Feedback
         or type(state) is not learner.state_type
         or state.made_by is not learner._maker
-        or listening
     ):
         return None
     loss: Any = feedback.loss
@@ -189,6 +189,8 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
         return None
     if residual <= TOLERANCE:
+        if listening:
+            tell(residual)
         return learner._build(
             t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
         )

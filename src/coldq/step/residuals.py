@@ -14,8 +14,8 @@ listening: dict[int, list[Any]] = {}  # by thread; empty nearly always, which co
 class Residuals:
     """The residuals of the steps that this thread's learners take within the block.
 
-    A learner's state has no room for them. `heard` has one entry for each step; `worst` is the
-    largest of them, NaN if there was none.
+    A learner's state has no room for them. `heard` has one entry for each step, of a batch an array
+    or the largest; `worst` is the largest of all, NaN if there was none.
 
     >>> import coldq
     >>> from coldq.step import Residuals
