@@ -255,7 +255,7 @@ def test_a_batch_gives_the_bits_of_one_by_one() -> None:
     ("kind", "N", "p"),
     [("budgets", 100, 5000), ("budgets", 5000, 100), ("clashing", 1000, 10), ("clashing", 200, 100),
      ("on a simplex", 200, 100), ("on a simplex", 2, 10_000), ("sparse", 1000, 100_000),
-     ("max-affine", 2, 300)],
+     ("max-affine", 2, 300), ("max-affine", 50, 10)],
 )  # fmt: skip
 def test_a_step_takes_no_more_than_three_times_its_data(kind: str, N: int, p: int) -> None:
     rng = np.random.default_rng(4)

@@ -16,16 +16,16 @@ NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is
 
 
 @inlined
-def widest(m, n, p):
-    """How large a linear system may be: pieces that do not depend on each other, and rows."""
-    return min(m, p + n) + n
+def widest(m, p):
+    """How large the linear system may be: pieces that do not depend on each other."""
+    return min(m, p)
 
 
 @inlined
 def hinges_scratch_size(m, n, p):
     """How many numbers :func:`hinges_step` works on, for m pieces of n rows."""
     system = (m + n) * m + n * n if is_by_rows(m, p) else (p + n) * p
-    wide = widest(m, n, p)
+    wide = widest(m, p)
     return system + m * p + wide * (wide + 1) + 13 * p + 9 * m + 12 * n
 
 
@@ -70,60 +70,79 @@ def eliminate(K, right, size):
 
 @compiled
 def cross_over(
-    y, A, b, group, cost, lower, upper, K, right, which, paid, held, free, x, s, mu
+    y, A, b, group, cost, lower, upper, K, right, which, base, left, height, held, x, s, mu
 ):  # fmt: skip
     """Set the answer if exactly the pieces with multipliers decide, x is free where no bound holds
-    it and s > 0: the pieces equal s, and where s > 0 their multipliers sum up to the cost.
+    it, and rows are above zero where s > 0.
 
-    Whether it is one: else all are as they were.
+    Of such a row the pieces are equal and their multipliers sum up to its cost: one of them, the
+    `base`, has what the others leave, and these are relative to it. Of other rows the pieces are
+    zero. Whether it is the answer: else all but A and b are as they were.
     """
     m, p = A.shape
     n = cost.size
-    c = 0
-    for r in range(m):
-        if mu[r] > 0.0:
-            if c == p + n:
-                return False  # they depend on each other
-            which[c] = r
-            c += 1
-    size = c
     for k in range(n):
-        if s[k] > 0.0:
-            paid[size - c] = k
-            size += 1
+        base[k] = -1.0
+    for r in range(m):
+        k = int(group[r])
+        if s[k] > 0.0 and mu[r] > 0.0 and (base[k] < 0.0 or mu[r] > mu[int(base[k])]):
+            base[k] = r
     for i in range(p):
         held[i] = y[i] if lower[i] < x[i] and x[i] < upper[i] else x[i]
-    for a in range(size):
-        if a >= c:
-            right[a] = cost[int(paid[a - c])]
-            for e in range(c, size):
-                K[a, e] = 0.0
-            continue
-        r = int(which[a])
-        right[a] = product(address_of(A, r * p), address_of(held, 0), p) - b[r]
-        for i in range(p):
-            free[i] = A[r, i] if lower[i] < x[i] and x[i] < upper[i] else 0.0
+    for k in range(n):
+        if s[k] > 0.0:
+            if base[k] < 0.0:
+                return False
+            for i in range(p):
+                if lower[i] < x[i] and x[i] < upper[i]:
+                    held[i] -= cost[k] * A[int(base[k]), i]
+    c = 0
+    for r in range(m):
+        first = int(base[int(group[r])])
+        if mu[r] > 0.0 and first != r:
+            if c == right.size:
+                return False  # they depend on each other
+            if first >= 0:
+                b[r] -= b[first]
+                for i in range(p):
+                    A[r, i] -= A[first, i]
+            which[c] = r
+            right[c] = product(address_of(A, r * p), address_of(held, 0), p) - b[r]
+            for i in range(p):
+                A[r, i] = A[r, i] if lower[i] < x[i] and x[i] < upper[i] else 0.0
+            c += 1
+    for a in range(c):
+        line = address_of(A, int(which[a]) * p)
         for e in range(a + 1):
-            total = product(address_of(free, 0), address_of(A, int(which[e]) * p), p)
-            K[a, e] = K[e, a] = total
-        for e in range(c, size):
-            K[a, e] = K[e, a] = 1.0 if group[r] == paid[e - c] else 0.0
-    if not eliminate(K, right, size):
+            K[a, e] = K[e, a] = product(line, address_of(A, int(which[e]) * p), p)
+    if not eliminate(K, right, c):
         return False
-    for a in range(size):
+    for k in range(n):
+        left[k] = cost[k]
+    for a in range(c):
+        r = int(which[a])
         if not right[a] >= 0.0:
             return False
+        left[int(group[r])] -= right[a]
+        for i in range(p):
+            held[i] -= right[a] * A[r, i]
     for i in range(p):
-        if lower[i] < x[i] and x[i] < upper[i]:
-            pull = 0.0
-            for a in range(c):
-                pull += right[a] * A[int(which[a]), i]
-            held[i] -= pull
-        x[i] = min(max(held[i], lower[i]), upper[i])
+        held[i] = min(max(held[i], lower[i]), upper[i])
+    for k in range(n):
+        height[k] = 0.0
+        if base[k] >= 0.0:
+            first = int(base[k])
+            height[k] = product(address_of(A, first * p), address_of(held, 0), p) - b[first]
+            if not (left[k] >= 0.0 and height[k] >= 0.0):
+                return False
+    for i in range(p):
+        x[i] = held[i]
     for a in range(c):
         mu[int(which[a])] = right[a]
-    for a in range(c, size):
-        s[int(paid[a - c])] = right[a]
+    for k in range(n):
+        s[k] = height[k]
+        if base[k] >= 0.0:
+            mu[int(base[k])] = left[k]
     return True
 
 
@@ -300,10 +319,10 @@ def solve_hinges(
     memory += 8 * (n * n if by_rows else 0)
     scaled = matrix(memory, m, p)
     memory += 8 * m * p
-    wide = widest(m, n, p)
+    wide = widest(m, p)
     right = vector(memory, wide)
-    K_ = memory + 8 * wide
-    memory = K_ + 8 * wide * wide
+    K = matrix(memory + 8 * wide, wide, wide)
+    memory += 8 * wide * (wide + 1)
     lines = matrix(memory, 6, p)
     columns = matrix(memory + 48 * p, 7, p)
     memory += 8 * 13 * p
@@ -313,7 +332,7 @@ def solve_hinges(
     own = matrix(memory + 72 * m + 32 * n, 8, n)
     y, low, high, held = columns[3], columns[4], columns[5], columns[6]
     limit, room, which = pieces[2], pieces[3], pieces[4]
-    steep, cost, paid = own[3], own[4], own[5]
+    steep, cost = own[3], own[4]
     unit = set_hinges(
         center, gradient, alpha, weights, A, b, group, lower, upper,
         scaled, limit, steep, cost, y, low, high, x,
@@ -324,16 +343,10 @@ def solve_hinges(
             y, scaled, limit, group, cost, low, high, system, V, T, lines, rows, groups,
             x, s, mu, room,
         )  # fmt: skip
-        count = 0
-        for r in range(m):
-            count += 1 if mu[r] > 0.0 else 0
-        for k in range(n):
-            count += 1 if s[k] > 0.0 else 0
-        if count <= wide:
-            found = cross_over(
-                y, scaled, limit, group, cost, low, high, matrix(K_, count, count), right,
-                which, paid, held, lines[0], x, s, mu,
-            )  # fmt: skip
+        found = cross_over(
+            y, scaled, limit, group, cost, low, high, K, right, which, own[5], own[6], own[7], held,
+            x, s, mu,
+        )  # fmt: skip
     half = 0.5 / alpha
     for i in range(p):
         y[i] = center[i] - gradient[i] * half
