@@ -206,7 +206,9 @@ def _ordinary(learner: Any, t: Any, slot: Any, size: int) -> bool:
     """Whether a small batch is in slots without anything to say or to do beside the rule."""
     if t.size * size >= 2 * LEAST_WORK:  # enough for threads
         return False
-    past = -1 if learner.horizon is None else learner.horizon + 1
-    return not any((now == 1 and t.ndim) or now == past for now in t.ravel().tolist()) and (
-        slot is None or (np.shape(slot) in ((), t.shape) and bool(np.all(t == slot)))
-    )
+    past, times = -1 if learner.horizon is None else learner.horizon + 1, t.ravel().tolist()
+    if past in times or (t.ndim and 1 in times):
+        return False
+    if slot is None or type(slot) is int:
+        return slot is None or times.count(slot) == t.size
+    return np.shape(slot) in ((), t.shape) and bool(np.all(t == slot))
