@@ -102,6 +102,50 @@ def test_an_update_at_once_has_the_bits_of_the_plain_path(name: str, lead: Any, 
     assert taken == (23 if lead else 24)  # slot 1 of a batch is left to the plain path
 
 
+SUMS = {
+    "simplex": coldq.Simplex(P),
+    "capped simplex": coldq.Simplex(P, total=2.0, cap=0.8),
+    "product": coldq.Product(coldq.Simplex(2, total=3.0), coldq.Box(-1.0, 1.0, dim=2)),
+    "polytope of a budget": coldq.Polytope(np.ones((1, P)), [1.0], lower=0.0, upper=2.0),
+}
+
+
+@pytest.mark.parametrize("kind", ["linear", "least squares", "quadratic", "measured"])
+@pytest.mark.parametrize("n", [0, 1, N, 20])
+@pytest.mark.parametrize("domain", SUMS)
+def test_on_sums_of_blocks_an_update_has_the_bits_of_the_plain_path(
+    domain: str, n: int, kind: str
+) -> None:
+    X, rng, taken = SUMS[domain], np.random.default_rng(n + len(kind)), 0
+    learners = [
+        coldq.COLDQ(X, horizon=50),
+        coldq.COLDQDoubling(X, epsilon=0.1),
+        coldq.Yi2021(X, alpha=coldq.schedules.Power(-0.4), gamma=coldq.schedules.Power(0.3)),
+        coldq.RECOO(X),
+        coldq.RECOO(X, reading="comparison"),
+    ]
+    for learner in learners:
+        state = learner.init(n)
+        for t in range(1, 13):
+            g = coldq.Affine(rng.normal(size=(n, P)), 0.3 * rng.normal(size=n))
+            revealed = coldq.Feedback(drawn(rng, kind, state.x), g, slot=t)
+            taken += at_once(learner, state, revealed) is not None
+            with Residuals() as told:
+                following = learner.update(state, revealed)
+            with plainly(), Residuals() as plain:
+                assert_same(following, learner.update(state, revealed))
+            assert told.worst == plain.worst
+            state = following
+    assert taken > 45
+
+
+def test_a_batch_and_a_ball_are_left_to_the_plain_path() -> None:
+    revealed = coldq.Feedback(coldq.Linear(np.ones(P)), coldq.Affine(np.ones((1, P)), [0.5]))
+    for X, batch in ((coldq.Simplex(P), (2,)), (coldq.Ball(np.zeros(P), 1.0), ())):
+        learner = coldq.COLDQ(X, horizon=50)
+        assert at_once(learner, learner.init(1, batch=batch), revealed) is None
+
+
 EXPERTS = {
     "COLDQExpert": coldq.COLDQExpert(X, horizon=50),
     "COLDQExpert, shared": coldq.COLDQExpert(X, horizon=500, gradient="shared"),

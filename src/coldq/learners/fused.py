@@ -28,10 +28,14 @@ from coldq.solver.kernels.queued import (
     AFTER,
     experts_size,
     experts_step,
+    queued_blocks_size,
+    queued_blocks_step,
     queued_size,
     queued_step,
 )
 from coldq.solver.kernels.side_by_side import affine_steps
+from coldq.solver.kernels.simplices import simplices_step
+from coldq.solver.simplices import steps_for
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
 from coldq.step.residuals import listening, tell
 
@@ -51,8 +55,9 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
 }
 
 # By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
-# the shape of one instance.
+# the shape of one instance; on blocks also by their number, which limits Newton's steps.
 _ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
+_blocks_ready: dict[tuple[int, int, int], tuple[tuple[Any, Array, int, int, int], Array]] = {}
 _experts_ready: dict[tuple[tuple[int, ...], ...], tuple[Any, Array, Array, int, int, int, int]] = {}
 
 
@@ -66,6 +71,22 @@ def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
     make_quickly()  # the feedbacks to come
     _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
     return made
+
+
+def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]:
+    """The same on blocks with sums, and these; None if it is no single decision on such."""
+    blocks = getattr(domain, "blocks", None)
+    if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
+        return None, ()
+    (n, p), k, box = A.shape, len(blocks.start), domain.box
+    if (n, p, k) not in _blocks_ready:
+        if len(_blocks_ready) >= MOST_SHAPES:
+            _blocks_ready.clear()
+        make_quickly()
+        made = queued_blocks_step(), code_of(simplices_step), queued_blocks_size(n, p, k), n, p
+        _blocks_ready[n, p, k] = made, steps_for(n, p, k, False)
+    made, steps = _blocks_ready[n, p, k]
+    return made, (box.lower, box.upper, *blocks, steps)
 
 
 def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
@@ -96,7 +117,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     loss: Any = feedback.loss
     rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
-    if type(rows) is not Affine or type(domain) is not Box:
+    if type(rows) is not Affine:
         return None
     kind, g = type(loss), rows.measured
     if arrays := ARRAYS.get(kind):
@@ -108,7 +129,10 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if g is not None and not _same(rows.measured_at, x):
         return None
     A, queue = rows.A, state.queue
-    prepared = _ready.get(A.shape) or _prepare(A.shape)
+    if type(domain) is Box:
+        prepared, on = _ready.get(A.shape) or _prepare(A.shape), (domain.lower, domain.upper)
+    else:
+        prepared, on = _on_blocks(domain, A, x)
     if prepared is None:
         return None
     kernel, code, size, n, p = prepared
@@ -130,8 +154,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             return None  # not known at the new x
         residual = kernel(
             x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when,
-            domain.lower, domain.upper, code, NONE if size <= STACK else scratch(size), following,
-            its_queue, multipliers,
+            *on, code, NONE if size <= STACK else scratch(size), following, its_queue, multipliers,
         )  # fmt: skip
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
         return None

@@ -1,4 +1,5 @@
-"""A queue and the step that it weighs, on affine rows and a box, for losses that are quadratic.
+"""A queue and the step that it weighs, on affine rows, for losses that are quadratic: on a box, or
+on blocks of coordinates with sums.
 
 What a learner would do in several calls with arrays between them, in one; and what a learner that
 tracks experts would do, theirs side by side. The steps themselves are called by their addresses
@@ -17,9 +18,12 @@ from coldq._contraction_kernels import (
 )
 from coldq.compiled import batch_kernel, exact_inlined, matrix, vector
 from coldq.compiled.calls import run_at, words
-from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
+from coldq.solver.kernels.by_address import (
+    BLOCK_OPERANDS, BLOCK_SIZES, ITS_OPERANDS, ITS_SIZES,
+)  # fmt: skip
 from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
 from coldq.solver.kernels.side_by_side import ALL_SIZES, together_size
+from coldq.solver.kernels.simplices import scratch_size as block_scratch_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, SINGLE
 
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
@@ -28,6 +32,12 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
 def queued_size(n: int, p: int) -> int:
     """How many numbers an instance needs to work in."""
     return ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n + scratch_size(n, p) + SINGLE
+
+
+def queued_blocks_size(n: int, p: int, k: int) -> int:
+    """The same on k blocks."""
+    own = BLOCK_SIZES + BLOCK_OPERANDS + p + 3 * n
+    return own + block_scratch_size(n, p, k, n * p, False)
 
 
 def experts_size(m: int, n: int, p: int) -> int:
@@ -118,6 +128,50 @@ def queued_step(sizes, at):
         g = vector(g_at, n)
         set_affine_value(matrix(at[4], n, p), vector(at[18], p), vector(at[5], n), g)
         set_bounded_queue(vector(at[7], n), g, gain, eta, floor, vector(at[19], n))
+    return residual
+
+
+@batch_kernel(
+    "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),(),(),(s)"
+    "->(p),(n),(n)"
+)
+def queued_blocks_step(sizes, at):
+    """As :func:`queued_step`, on blocks: after lower and upper their first coordinates, totals and
+    kinds, and how many Newton steps there may be."""
+    p, m, n, k, s = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    own = BLOCK_SIZES + BLOCK_OPERANDS + p + 3 * n
+    rest = block_scratch_size(n, p, k, n * p, False)
+    memory = memory_of(at[21], s, at[25], own + rest)
+    if memory == 0:
+        return math.nan
+    its_sizes, its = words(memory, BLOCK_SIZES), words(memory + 8 * BLOCK_SIZES, BLOCK_OPERANDS)
+    slope_at = memory + 8 * (BLOCK_SIZES + BLOCK_OPERANDS)
+    zeros_at = slope_at + 8 * p
+    weights_at = zeros_at + 8 * n
+    g_at = weights_at + 8 * n
+    gain, eta, floor = vector(at[9], 1)[0], vector(at[10], 1)[0], vector(at[11], 1)[0]
+    price, when = vector(at[12], 1)[0], vector(at[13], 1)[0]
+    for r in range(n):
+        vector(zeros_at, n)[r] = 0.0
+    slope_at = gradient_at(p, m, at[0], at[1], at[2], at[3], slope_at)
+    set_weights(
+        n, p, at[0], at[4], at[5], at[6], at[7], gain, eta, floor, price, when, zeros_at, g_at,
+        weights_at, at[23],
+    )  # fmt: skip
+
+    its_sizes[0], its_sizes[1], its_sizes[2], its_sizes[3] = p, n, n * p, 0
+    its_sizes[4], its_sizes[5], its_sizes[6] = 0, k, rest
+    its[0], its[1], its[2] = at[0], slope_at, at[8]
+    its[3], its[4], its[5] = zeros_at, weights_at, zeros_at
+    its[6], its[7], its[8], its[9] = at[4], 0, 0, at[5]
+    its[10], its[11], its[12], its[13], its[14] = at[14], at[15], at[16], at[17], at[18]
+    its[15], its[16] = at[19], memory + 8 * own
+    its[17], its[18], its[19], its[20] = at[22], at[24], 0, 0
+    residual = run_at(words(at[20], 1)[0], memory, memory + 8 * BLOCK_SIZES)
+    if when == AFTER:
+        g = vector(g_at, n)
+        set_affine_value(matrix(at[4], n, p), vector(at[22], p), vector(at[5], n), g)
+        set_bounded_queue(vector(at[7], n), g, gain, eta, floor, vector(at[23], n))
     return residual
 
 
