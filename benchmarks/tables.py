@@ -108,13 +108,15 @@ def whole_run_table(result: WholeRun) -> Table:
         f"{1e6 * result.update_cvxpy:.1f} us",
         f"{result.update_cvxpy / result.update:.1f}",
     )
-    for what, seconds in (
-        ("the same with its Feedback from arrays, checked", result.with_feedback),
-        ("the same by Feedback.from_arrays", result.from_arrays),
+    simplices = result.update_on_simplices, result.step_on_simplices
+    for what, seconds, step in (
+        ("the same with its Feedback from arrays, checked", result.with_feedback, result.step),
+        ("the same by Feedback.from_arrays", result.from_arrays, result.step),
+        ("one COLDQ.update on 3 simplices of 3, 2 rows", *simplices),
     ):
         table.add_row(
-            what, f"{1e6 * seconds:.1f} us", f"bare step {1e6 * result.step:.1f} us",
-            f"1 / {seconds / result.step:.2f}",
+            what, f"{1e6 * seconds:.1f} us", f"bare step {1e6 * step:.1f} us",
+            f"1 / {seconds / step:.2f}",
         )  # fmt: skip
     table.add_row(
         f"simulate, T = {HORIZON} (CVXPY extrapolated from {result.slots} slots)",

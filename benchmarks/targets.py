@@ -56,6 +56,12 @@ def judge(
             "x",
         ),
         _within("the same by Feedback.from_arrays", whole.from_arrays / whole.step, 2.5, "x"),
+        _within(
+            "an update on simplices, against the step",
+            whole.update_on_simplices / whole.step_on_simplices,
+            2.5,
+            "x",
+        ),
         _within("a step in a batch, one core, against the bare loop", batch.times_loop, 5, "x"),
         *(
             _within(f"an update of {cost.name}, against COLDQ", cost.times_coldq, cost.target, "x")

@@ -25,6 +25,8 @@ class WholeRun:
     update_cvxpy: float
     with_feedback: float  # an update, and its feedback from a user's arrays
     from_arrays: float  # the same by Feedback.from_arrays
+    step_on_simplices: float
+    update_on_simplices: float
     rounds: int
     run: float
     run_cvxpy: float
@@ -78,8 +80,28 @@ def measure(family: Family, updates: int, slots: int, rounds: int) -> WholeRun:
     run_ours, run_part = map(float, np.median(totals, axis=0))
     run_theirs = run_part * HORIZON / slots
     return WholeRun(
-        updates, step, ours, theirs, built, arrays, rounds, run_ours, run_theirs, slots
+        updates, step, ours, theirs, built, arrays, *on_simplices(updates), rounds, run_ours,
+        run_theirs, slots,
     )  # fmt: skip
+
+
+def on_simplices(updates: int) -> tuple[float, float]:
+    """A step and an update on a product of three simplices of three, with two rows."""
+    rng, domain = np.random.default_rng(0), coldq.Product(*[coldq.Simplex(3)] * 3)
+    learner, p = coldq.COLDQ(domain, horizon=HORIZON), domain.dim
+    state, moments = learner.init(2), []
+    for t in range(1, updates + 1):
+        rows = coldq.Affine(rng.random((2, p)), rng.uniform(0.8, 1.4, 2))
+        feedback = coldq.Feedback(coldq.Linear(rng.normal(size=p)), rows, t)
+        following = learner.update(state, feedback)
+        slot = (state.x, feedback.loss.c, learner.alpha(state.t), following.queue, rows, domain)
+        moments.append((state, feedback, slot))
+        state = following
+    methods = [lambda moment: solve(*moment[2]), lambda moment: learner.update(*moment[:2])]
+    step, update = (
+        float(np.median([seconds for seconds, _ in runs])) for runs in in_turns(methods, moments)
+    )
+    return step, update
 
 
 def _arrays(feedback: Any) -> tuple[Any, ...]:
