@@ -260,3 +260,11 @@ def test_a_factor_model_s_largest_value_is_a_bound() -> None:
                 assert np.abs(g.value(x)).max() <= bound * (1.0 + 1e-12)
                 apart = np.linalg.norm(g.value(x) - other[kind].value(x))
                 assert apart <= differs * (1.0 + 1e-12)
+
+
+def test_multipliers_that_run_away_prove_that_a_hard_row_is_not_met() -> None:
+    ball = coldq.QuadraticConstraint.ball([[-129.0]], [132.5])
+    hard = coldq.QuadraticConstraint.low_rank([[2.4]], [[[20.0]]], [[3.6]], [-5.5e-6])
+    rows, point = coldq.Stacked(ball, hard), coldq.Box(0.0, [0.0])
+    with pytest.raises(coldq.Infeasible):
+        coldq.penalised_step([0.0], [0.2], 0.0167, [1.0, np.inf], rows, point)

@@ -139,6 +139,8 @@ def better(
     else:
         begin = np.clip(one.center, one.lower, one.upper)
         best = begin, np.clip(0.0, one.floor, one.weights), np.inf
+        if np.isfinite(lam).all() and clash_is_proven(one, begin, lam):  # they ran away
+            return *best, True
     for k, (x, lam, left) in enumerate(from_inside(one, *best)):
         answer = x, lam, residual_of(one, x, lam, rounded=left <= CERTAIN)
         if (answer[2] <= NEAR or left <= CERTAIN) and not is_sharp(one, *answer):
@@ -200,6 +202,7 @@ def tangents_clash(
     mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
     if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):
         return False
+    mu = mu / np.abs(mu).max()  # lest the next line overflows
     mu = mu / np.abs(mu * size).max()
     slope = mu @ J
     slope = np.where(np.abs(slope) <= 1e-14 * (np.abs(mu) @ np.abs(J)), 0.0, slope)

@@ -179,7 +179,9 @@ def better(
     clip, one = np.clip(one.center, one.lower, one.upper), one.decided()
     lam = np.maximum(lam, one.floor)
     if not (np.isfinite(x).all() and np.isfinite(lam).all()):
-        x, lam, worst = clip, np.clip(0.0, one.floor, one.weights), np.inf
+        # Multipliers that ran away until x was lost may still prove that hard rows clash.
+        x, worst = clip, np.inf
+        lam = lam if np.isfinite(lam).all() else np.clip(0.0, one.floor, one.weights)
     g, J, size, most = one.values(x)
     if np.isfinite(worst):
         worst = residual_of(one, x, lam, known=(g, J, size, most))
