@@ -426,3 +426,16 @@ def test_compiled_ways_to_values_leave_nothing_behind() -> None:
     plain = coldq.Affine(np.zeros((0, 2)), np.zeros(0))
     held = [[sys.getrefcount(a) for a in (each.A, each.b)] for each in (value, plain)]
     assert held[0] == held[1] and sys.getrefcount(copied(sound)) == sys.getrefcount(sound.copy())
+
+
+def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    monkeypatch.setattr(
+        "coldq.learners.coldq.at_once", lambda *given: taken.append(at_once(*given)) or taken[-1]
+    )
+    agent = coldq.Agent(coldq.COLDQ(X, horizon=50), N)
+    for _ in range(10):
+        rows = coldq.Affine(RNG.normal(size=(N, P)), RNG.normal(size=N))
+        agent.observe(agent.decide().round, coldq.Linear(RNG.normal(size=P)), rows)
+    assert len(taken) == 10 and None not in taken
+    assert (agent.history().columns["residual"] <= 1e-9).all()
