@@ -310,6 +310,8 @@ ONCE_MISSED = [
     ("kinked stack", "polytope", EXTREME, 42, 110),
     ("kinked stack", "polytope", EXTREME, 35, 74),
     ("kinked stack", "box", EXTREME, 44, 17),
+    ("thin stack", "polytope", MODERATE, 9701, 701),
+    ("convex without hessian", "polytope", MODERATE, 9701, 1047),
     ("quadratic", "product", EXTREME, 71, 30),  # 0 in place of 1e-14, beside 1e7
 ]
 

@@ -8,7 +8,9 @@ leads; or with Newton's method on their multipliers where tangents do not lead t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ from coldq.solver.threads import run_batch
 
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
+FIRST_GUESSES = 2  # from inside, before a search that takes longer
 LATE = 12  # steps of Newton's method, after which tangents are tried from there
 MOST = 1e40  # as a multiplier nothing
 FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
@@ -49,21 +52,24 @@ LONG = 1e5  # times y: multipliers that cost x five digits
 class InBall(NamedTuple):
     """A ball that holds some of the coordinates of one instance."""
 
-    first: int
-    inside: np.ndarray
+    inside: slice
     center: Array
     radius: float
 
     @classmethod
-    def at(cls, first: int, center: Array, radius: Array, p: int) -> InBall:
-        """That of the coordinates from `first` on, of p."""
-        place = np.arange(p) - first
-        return cls(first, (place >= 0) & (place < center.size), center, float(radius))
+    def at(cls, first: int, center: Array, radius: Array) -> InBall:
+        """That of the coordinates from `first` on."""
+        return cls(slice(first, first + center.size), center, float(radius))
+
+    @property
+    def first(self) -> int:
+        return self.inside.start
 
     def reach(self, x: Array) -> float:
         away = x[self.inside] - self.center
         size = float(np.abs(away).max(initial=0.0))
-        return size * float(np.linalg.norm(away / size)) if size > 0.0 else 0.0
+        away = away / size if size > 0.0 else away
+        return size * math.sqrt(away @ away)
 
     @property
     def size(self) -> float:
@@ -79,7 +85,7 @@ def run_ball(problem: BallProblem) -> Step:
     x, multipliers, residual = (np.array(a) for a in answer)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         *first, middle, radius = one
-        ball = InBall.at(0, middle, radius, middle.size)
+        ball = InBall.at(0, middle, radius)
         bounds = np.full(middle.size, np.inf)
         again = solve_in_balls(AffineProblem._make((*first, -bounds, bounds)), [ball])
         x[where] = np.minimum(np.maximum(again.x, middle - radius), middle + radius)
@@ -103,7 +109,7 @@ def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
         held = []
         for ball in balls:
             middle, radius, _ = member(ball, where, residual.shape)
-            held.append(InBall.at(ball.first, middle, radius, x.shape[-1]))
+            held.append(InBall.at(ball.first, middle, radius))
         guess = None
         if residual[where] <= ROUGH:
             radius = np.array([ball.radius for ball in held])
@@ -214,9 +220,10 @@ def solve_in_balls(
     if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
         return free._replace(residual=np.inf, clash=True)  # cheaper to know than to search in vain
     guesses = from_inside(boxed, balls, free)
-    answer = along_tangents(instance, balls, *next(guesses))
-    if answer.residual <= CLOSE:
-        return answer
+    for guess in islice(guesses, FIRST_GUESSES):
+        answer = along_tangents(instance, balls, *guess)
+        if answer.residual <= CLOSE:
+            return answer
     answer = Search(instance, balls).run(none, free.multipliers)
     while not answer.clash and not answer.residual <= CLOSE:
         guess = next(guesses, None)
@@ -272,16 +279,20 @@ def along_tangents(
     for ball in balls:
         middle[ball.inside], rest[ball.inside] = ball.center, False
 
-    def judged(x: Array, multipliers: Array, nu: Array) -> Answer:
-        own = np.ones(p)
-        for ball, more in zip(balls, nu, strict=True):
-            own[ball.inside] = 1.0 / (1.0 + more)
-        off = np.array([ball.reach(x) - ball.radius for ball in balls])
-        off = np.where(nu > 0.0, np.abs(off), off) / np.array([ball.size for ball in balls])
-        residual = residual_of(instance, x, multipliers, own, middle)
-        return Answer(x, multipliers, max(residual, float(off.max())), False)
+    sizes, own = [ball.size for ball in balls], np.ones(p)
 
-    given, best = judged(x, multipliers, nu), Answer(x, multipliers, np.inf, False)
+    def judged(x: Array, multipliers: Array, nu: Array, reach: list[float]) -> Answer:
+        off = 0.0
+        for ball, far, size, more in zip(balls, reach, sizes, nu.tolist(), strict=True):
+            own[ball.inside] = 1.0 / (1.0 + more)
+            away = far - ball.radius
+            off = max(off, (abs(away) if more > 0.0 else away) / size)
+        return Answer(
+            x, multipliers, max(residual_of(instance, x, multipliers, own, middle), off), False
+        )
+
+    reach = [ball.reach(x) for ball in balls]
+    given, best = judged(x, multipliers, nu, reach), Answer(x, multipliers, np.inf, False)
     start, last = np.append(multipliers, double * nu * radius), 0
     for count in range(30):
         # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
@@ -290,8 +301,7 @@ def along_tangents(
         there[rest], share[rest] = x[rest], 1.0 / (1.0 + more)
         for k, ball in enumerate(balls):
             away = x[ball.inside] - ball.center
-            far = ball.reach(x)
-            away = away / far if far > 0.0 else away
+            away = away / reach[k] if reach[k] > 0.0 else away
             A[n + k, ball.inside], b[n + k] = away, away @ ball.center + ball.radius
             part = more / (nu[k] + more) if more > 0.0 else 0.0
             tangent = ball.center + ball.radius * away
@@ -305,7 +315,8 @@ def along_tangents(
             break
         x, start = answer.x, answer.multipliers
         nu = start[n:] / (double * radius)
-        found = judged(x, start[:n], nu)
+        reach = [ball.reach(x) for ball in balls]
+        found = judged(x, start[:n], nu, reach)
         if found.residual < best.residual:
             last = count if found.residual < 0.5 * best.residual else last
             best = found
@@ -469,7 +480,7 @@ def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Arr
         size += weight * ball.size * max(ball.reach(found.x), ball.radius)
     outside = np.ones(aim.size, bool)
     for ball in balls:
-        outside &= ~ball.inside
+        outside[ball.inside] = False
     terms = np.abs(hard.A) @ np.abs(found.x) + np.abs(hard.b)
     gives = 2.0 * CLOSE * float(np.abs(found.multipliers) @ terms)  # if rows do, as answers may
     most = 2.0 * CLOSE * size + np.square(moved[outside]).sum() + gives

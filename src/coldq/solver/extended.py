@@ -59,14 +59,15 @@ def solve_extended(
     starts = [np.zeros(n)]
     if start is not None and np.isfinite(start).all():
         starts.insert(0, start)
-    best = Answer(np.clip(center, lower, upper), np.clip(0.0, floor, weights), np.inf, False)
+    least = np.minimum(np.maximum(0.0, floor), weights)
+    best = Answer(np.minimum(np.maximum(center, lower), upper), least, np.inf, False)
     if not np.isfinite(center - gradient / alpha).all():
         return best._replace(residual=np.nan)
     for begin in starts:
         # A guess that leads nowhere soon is a bad one.
         steps = 100 + (20 if begin is starts[-1] else 2) * (n + p)
         for tolerance in LOOSER:
-            x, multipliers = np.empty(p), np.clip(begin, floor, weights)
+            x, multipliers = np.empty(p), np.minimum(np.maximum(begin, floor), weights)
             rise = solve(
                 center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share,
                 middle, tolerance, steps, most, memory, x, multipliers,

@@ -257,6 +257,8 @@ def models(
         start = np.zeros(rows.order.size)
         start[:n] = lam
         there, found, inner = solve_one(problem, start[rows.order], thorough=exact)
+        if not np.isfinite(there).all():
+            break
         both = np.empty(found.size)
         both[rows.order] = found
         lam = both[:n]

@@ -96,7 +96,7 @@ def form_lagrangian(mu, P, A, columns, B):
 
 @compiled
 def list_to_solve(lower, upper, columns, B, x, careful):
-    """List the coordinates to be solved for next, with their slopes in R: none, if x is it.
+    """List the coordinates to be solved for next, in order, with slopes in R: none, if x is it.
 
     Those that a bound does not hold back; if careful, of those at a bound one at a time.
     """
@@ -131,7 +131,11 @@ def list_to_solve(lower, upper, columns, B, x, careful):
         done = done and not wrong
     if done and pick >= 0:
         columns[FREE, pick] = 1.0
-        columns[LIST, count] = pick
+        place = count
+        while place > 0 and columns[LIST, place - 1] > pick:
+            columns[LIST, place] = columns[LIST, place - 1]
+            place -= 1
+        columns[LIST, place] = pick
         return count + 1
     return 0 if done else count
 
