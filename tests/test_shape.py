@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import iter_modules
 
 import coldq
+import coldq.compiled
+import coldq.solver.kernels
 
 SOURCE = Path(coldq.__file__).parent
 MOST, MOST_IN_KERNELS = 100, 120
@@ -52,3 +56,9 @@ def test_lines_of_functions_within_a_function_count_for_themselves() -> None:
     (outer,) = ast.parse(text).body
     assert own_lines(outer) == 3
     assert [own_lines(node) for node in statements(outer) if isinstance(node, FUNCTIONS)] == [2]
+
+
+def test_packages_of_one_idea_a_file_name_every_file() -> None:
+    for package in (coldq.compiled, coldq.solver.kernels):
+        files = {name for _, name, _ in iter_modules(package.__path__)}
+        assert files - set(re.findall(r"([a-z_]+)`", package.__doc__ or "")) == set()

@@ -11,6 +11,7 @@ until one is first called and no object code of it is found in the cache.
 - :mod:`~coldq.compiled.builtin`: Python's `range`, `max` and `min` there
 - :mod:`~coldq.compiled.lanes`: several numbers side by side in the processor's lanes
 - :mod:`~coldq.compiled.passes`: what of Numba's compiler kernels need
+- :mod:`~coldq.compiled.lowering`: how they become text for LLVM, in fewer instructions
 - :mod:`~coldq.compiled.compiler`: from marked functions to object code, by Numba
 """
 
