@@ -70,9 +70,10 @@ def judge(
             error = 0.0
             for k in range(n):
                 surprise = abs(g[k] - predicted[j, k])
-                counted = surprise
-                if t - 2.0 >= CLIP_FROM:
-                    counted = min(surprise, before * moments[j, k])
+                counted, most = surprise, before * moments[j, k]
+                # What nobody would call a violation is no measure: a row may have stood still.
+                if t - 2.0 >= CLIP_FROM and most > width * norms[k]:
+                    counted = min(surprise, most)
                 new[j, k] += SPREAD * (counted - moments[j, k])
                 # Where the last constraint is never wrong, any surprise counts as a usual one.
                 if surprise > 0.0:

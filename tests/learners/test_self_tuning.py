@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,6 +232,30 @@ def test_the_rate_is_met_where_volatility_changes(q) -> None:
     assert saturated < 0.05
     share = (violated / slots).mean()
     assert 0.8 * q <= share <= 1.2 * q
+
+
+@pytest.mark.parametrize("still", [11, 60])
+@pytest.mark.parametrize("kind", ["SelfTuning", "SafetyMargin"])
+def test_a_row_that_stood_still_at_first_has_a_margin_once_it_moves(kind: str, still: int) -> None:
+    rng, X, cap = np.random.default_rng(0), coldq.Box(0.0, [20.0, 60.0, 100.0]), [8.0, 10.0, 12.0]
+    learner: Any = coldq.SelfTuning(X, 0.05)
+    if kind == "SafetyMargin":
+        learner = coldq.SafetyMargin(coldq.COLDQ(X, horizon=1000), 0.05)
+    state, violated = learner.init(1), 0
+    for t in range(1000):
+        moved = 0.0 if t < still else 50.0 * np.sin(t / 40) + 10.0 * rng.standard_normal()
+        g = coldq.Affine([np.negative(cap)], [-300.0 - moved])
+        violated += bool(g.value(state.x)[0] > 1e-6)
+        state = learner.update(state, coldq.Feedback(coldq.Linear([6.0, 12.0, 14.0]), g))
+    assert violated <= 60 and state.margin[0] > 5.0
+
+
+def test_coordinates_of_unlike_units_are_warned_about() -> None:
+    with pytest.warns(coldq.UnlikelyUnits, match="coordinate 0 is 6e.08 wide and coordinate 1 0.6"):
+        coldq.SelfTuning(coldq.Box(0.0, [6e8, 0.6]), 0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        coldq.SelfTuning(coldq.Box(0.0, [600.0, 0.6, 0.0]), 0.05)
 
 
 def test_a_fixed_constraint_is_kept_from_slot_3_on_without_a_margin() -> None:

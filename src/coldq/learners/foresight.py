@@ -2,7 +2,8 @@
 
 At the end of slot t, with g_t revealed, forecasts made a slot before are judged at x_t. The
 surprise of row n is ``s^n = |g_t^n(x_t) - forecast^n(x_t)|``; sigma^n is its moving average, in
-which a surprise counts up to four times the average. The forecast of least error, in units of the
+which a surprise counts up to four times the average, unless that is no violation (a row may have
+stood still). The forecast of least error, in units of the
 last constraint's surprises, is taken, and changed for a gain of 2% or more.
 
 The margin of row n is ``lambda sigma^n``, with one factor for all rows, which is adaptive conformal

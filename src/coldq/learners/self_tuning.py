@@ -27,7 +27,7 @@ from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.contractions import dot
 from coldq.domains import diameter_of, require_single
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, UnlikelyUnits, warn
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
@@ -48,6 +48,7 @@ from coldq.step import solve
 POOL = tuple(4.0**-k for k in range(-1, 7))
 BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1)  # core axes of inputs
 AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
+UNLIKE = 1e4  # times as wide as another: its own size is all that a step of a coordinate sees
 FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
 
 
@@ -166,6 +167,7 @@ class SelfTuning(Algorithm):
     ) -> None:
         require_single(domain, "SelfTuning")
         R = diameter_of(domain, "SelfTuning needs")
+        _doubt_widths(domain)
         sizes = real_array("pool", pool, 1)
         if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
             raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")
@@ -364,3 +366,19 @@ def _weights(n: int) -> Array:
     weights = np.full(n, WEIGHT)
     weights.flags.writeable = False
     return weights
+
+
+def _doubt_widths(domain: Domain) -> None:
+    """Warn where coordinates have units so unlike that the narrow ones hardly count."""
+    width = np.ravel(domain.box.upper - domain.box.lower)
+    moving = np.flatnonzero(width > 0.0)
+    if not moving.size:
+        return
+    widest, narrowest = (moving[pick(width[moving])] for pick in (np.argmax, np.argmin))
+    if width[widest] >= UNLIKE * width[narrowest]:
+        warn(
+            f"SelfTuning goes as far in one coordinate as in another, but coordinate {widest} is "
+            f"{width[widest]:.3g} wide and coordinate {narrowest} {width[narrowest]:.3g}: choose "
+            "units in which they are alike, or the narrow one's violations may not be noticed",
+            UnlikelyUnits,
+        )
