@@ -370,7 +370,8 @@ def _weights(n: int) -> Array:
 
 def _doubt_widths(domain: Domain) -> None:
     """Warn where coordinates have units so unlike that the narrow ones hardly count."""
-    width = np.ravel(domain.box.upper - domain.box.lower)
+    box: Any = getattr(domain, "box", None)
+    width = np.zeros(0) if box is None else np.ravel(box.upper - box.lower)
     moving = np.flatnonzero(width > 0.0)
     if not moving.size:
         return
