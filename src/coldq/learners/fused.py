@@ -79,14 +79,14 @@ def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]
     if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
         return None, ()
     (n, p), k, box = A.shape, len(blocks.start), domain.box
-    if (n, p, k) not in _blocks_ready:
+    found = _blocks_ready.get((n, p, k))
+    if found is None:
         if len(_blocks_ready) >= MOST_SHAPES:
             _blocks_ready.clear()
         make_quickly()
         made = queued_blocks_step(), code_of(simplices_step), queued_blocks_size(n, p, k), n, p
-        _blocks_ready[n, p, k] = made, steps_for(n, p, k, False)
-    made, steps = _blocks_ready[n, p, k]
-    return made, (box.lower, box.upper, *blocks, steps)
+        _blocks_ready[n, p, k] = found = made, steps_for(n, p, k, False)
+    return found[0], (box.lower, box.upper, *blocks, found[1])
 
 
 def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
@@ -98,9 +98,9 @@ def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
         _experts_ready.clear()
     make_quickly()
     size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
-    made = experts_step(), code_of(affine_step), code_of(affine_steps), size
-    _experts_ready[points, rows] = *made, e, n, p
-    return _experts_ready[points, rows]
+    made = experts_step(), code_of(affine_step), code_of(affine_steps), size, e, n, p
+    _experts_ready[points, rows] = made
+    return made
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
