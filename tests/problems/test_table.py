@@ -264,6 +264,28 @@ def test_gaps_are_refused_filled_or_skipped_as_said() -> None:
     assert from_table(close, keys, gaps="skip").horizon == 4
 
 
+def test_a_masked_entry_is_a_missing_value() -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
+    masks = [False, True, False]
+    for numbers in (
+        np.ma.array([1.0, 999.0, 3.0], mask=masks),
+        np.ma.array([1, 999, 3], mask=masks),
+        np.ma.array([1.0, "x", 3.0], mask=masks, dtype=object),
+        [1.0, np.ma.masked, 3.0],
+    ):
+        table = {"price": numbers, "load": [1, 2, 3]}
+        with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 2"):
+            from_table(table, keys)
+        assert from_table(table, keys, gaps="fill").loss.c.ravel().tolist() == [1.0, 1.0, 3.0]
+        assert from_table(table, keys, gaps="skip").loss.c.ravel().tolist() == [1.0, 3.0]
+    whole = {"price": np.ma.array([1.0, 2.0, 3.0])}
+    assert from_table(whole, keys).loss.c.ravel().tolist() == [1.0, 2.0, 3.0]
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[D]")
+    for when in (np.ma.array(days, mask=masks), [days[0], np.ma.masked, days[2]], [1, None, 3]):
+        with pytest.raises(coldq.InvalidInput, match="'when' has no time in row 2"):
+            from_table(whole | {"when": when}, keys, time="when")
+
+
 def test_times_may_be_written_in_many_ways() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
     prices = [1.0, 2.0, 3.0]

@@ -139,12 +139,23 @@ def _of_arrow(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
 def _listed(name: str, column: str, values: Any) -> Raw:
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    if isinstance(values, np.ma.MaskedArray):
+        values = _unmasked(values)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name}: column {column!r} must be several values, but is {values!r}")
     found = values if isinstance(values, np.ndarray) else list(values)
-    if np.ndim(found) != 1 and isinstance(found, np.ndarray):
+    if isinstance(found, np.ndarray) and found.ndim != 1:
         raise InvalidInput(f"{name}: column {column!r} must have one axis, not {found.shape}")
     return found
+
+
+def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
+    """An array whose masked entries are missing values, whatever number lies below the mask."""
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64).filled(np.nan)
+    return np.where(np.ma.getmaskarray(values), None, values.data)
 
 
 # From files
@@ -289,8 +300,12 @@ def _numbers(name: str, column: str, values: Raw) -> Array:
     return found
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _number(name: str, column: str, k: int, value: Any) -> float:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if _is_missing(value):
         return np.nan
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
@@ -328,11 +343,17 @@ def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.n
             found = np.array(stamps, "datetime64[us]")
     odd = ~np.isfinite(found) if found.dtype.kind == "f" else np.isnat(found)
     if odd.any():
-        raise InvalidInput(f"{name}: time column {column!r} has no time {at(int(np.argmax(odd)))}")
+        raise _no_time(name, column, int(np.argmax(odd)))
     return found
 
 
+def _no_time(name: str, column: str, k: int) -> InvalidInput:
+    return InvalidInput(f"{name}: time column {column!r} has no time {at(k)}")
+
+
 def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> Any:
+    if _is_missing(value):
+        raise _no_time(name, column, k)
     try:
         if isinstance(value, str | float | int | np.integer) and time_format is not None:
             text = value if isinstance(value, str) else f"{value:.0f}"
