@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import matplotlib
 import numpy as np
@@ -19,6 +21,7 @@ import pytest
 
 import coldq
 from coldq.problems import Autoscale, Dispatch, JobScheduling, from_table
+from coldq.problems.columns import read_table
 from coldq.problems.dispatch import october_2016
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.nyiso import ZONES
@@ -307,6 +310,40 @@ def test_times_may_be_written_in_many_ways() -> None:
     assert from_table(days, keys, time_format="%Y%m%d").horizon == 3
     with pytest.raises(coldq.InvalidInput, match=r"is 'Jan 1 2000' in row 1"):
         from_table(written, keys)
+
+
+@pytest.mark.parametrize("first", ["2024-03-30", "2024-10-26"])
+def test_hours_with_a_zone_rise_across_a_change_of_clocks_in_whatever_they_are_kept(first) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    hours = pd.date_range(first, periods=72, freq="h", tz="Europe/Berlin")
+    price = np.arange(72.0)
+    berlin = ZoneInfo("Europe/Berlin")
+    utc = hours.tz_convert("UTC").tz_localize(None).to_numpy()
+    for when in (
+        hours,
+        pd.Series(hours),
+        list(hours),
+        hours.to_numpy(),
+        [datetime.fromtimestamp(hour.timestamp(), berlin) for hour in hours],
+        [hour.isoformat() for hour in hours],
+    ):
+        read = read_table({"when": when, "price": price}, ["price"], "when")
+        assert read.times is not None and np.array_equal(read.times, utc)
+    objects = pd.DataFrame({"when": pd.Series(list(hours), dtype=object), "price": price})
+    assert from_table(objects, keys).horizon == 72
+
+
+def test_times_with_and_without_a_zone_in_one_column_are_refused_and_both_are_named() -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    naive, aware = "2024-01-31T00:00", "2024-01-31T01:00Z"
+    words = f"with a time zone, as '{aware}' in row 2, and times without, as '{naive}' in row 1"
+    for when in ([naive, aware], [np.datetime64(naive), pd.Timestamp(aware)]):
+        with pytest.raises(coldq.InvalidInput, match="mixes times with a time zone, as .* without"):
+            from_table({"when": when, "price": [1.0, 2.0]}, keys)
+    with pytest.raises(coldq.InvalidInput, match=words):
+        from_table({"when": [naive, aware], "price": [1.0, 2.0]}, keys)
+    zones = ["2024-01-31T01:00+01:00", "2024-01-31T01:00Z"]
+    assert from_table({"when": zones, "price": [1.0, 2.0]}, keys).horizon == 2
 
 
 WRONG = [

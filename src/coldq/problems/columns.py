@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -334,12 +334,14 @@ def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.n
     elif time_format is None and given is not None and given.dtype.kind in "fiu":
         found = given.astype(np.float64)
     else:
-        stamps = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
+        read = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
+        stamps, zoned = [stamp for stamp, _ in read], [zone for _, zone in read]
         if all(isinstance(stamp, float) for stamp in stamps):
             found = np.array(stamps)
         elif any(isinstance(stamp, float) for stamp in stamps):
             raise InvalidInput(f"{name}: time column {column!r} mixes numbers and dates")
         else:
+            _require_one_clock(name, column, values, zoned)
             found = np.array(stamps, "datetime64[us]")
     odd = ~np.isfinite(found) if found.dtype.kind == "f" else np.isnat(found)
     if odd.any():
@@ -351,7 +353,19 @@ def _no_time(name: str, column: str, k: int) -> InvalidInput:
     return InvalidInput(f"{name}: time column {column!r} has no time {at(k)}")
 
 
-def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> Any:
+def _require_one_clock(name: str, column: str, values: Raw, zoned: list[bool]) -> None:
+    """Raise if some times have a zone and some none: how far apart those are is not known."""
+    if any(zoned) and not all(zoned):
+        one, other = zoned.index(True), zoned.index(False)
+        raise InvalidInput(
+            f"{name}: time column {column!r} mixes times with a time zone, as "
+            f"{str(values[one])!r:.80} {at(one)}, and times without, as "
+            f"{str(values[other])!r:.80} {at(other)}"
+        )
+
+
+def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> tuple[Any, bool]:
+    """A number or a time in UTC, and whether a time zone was given with it."""
     if _is_missing(value):
         raise _no_time(name, column, k)
     try:
@@ -360,18 +374,19 @@ def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -
             stamp = datetime.strptime(text.strip(), time_format)
         elif isinstance(value, str):
             try:
-                return float(value)
+                return float(value), False
             except ValueError:
                 stamp = datetime.fromisoformat(value.strip())
         elif isinstance(value, date):
             stamp = value if isinstance(value, datetime) else datetime(*value.timetuple()[:3])
         elif isinstance(value, np.datetime64):
-            return value.astype("datetime64[us]")
+            return value.astype("datetime64[us]"), False
         else:
-            return float(value)
-        if stamp.tzinfo is not None:
-            stamp = (stamp - stamp.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
-        return np.datetime64(stamp, "us")
+            return float(value), False
+        zoned = stamp.utcoffset() is not None
+        if zoned:  # not less its offset: pandas would subtract that across a change of clocks
+            stamp = stamp.astimezone(UTC)
+        return np.datetime64(stamp.replace(tzinfo=None), "us"), zoned
     except (TypeError, ValueError, OverflowError):
         how = (
             "as 2024-01-31 or 2024-01-31 23:55, or as a number; time_format says otherwise"
