@@ -182,6 +182,17 @@ def test_keys_given_as_arguments_go_before_those_of_the_file(tmp_path) -> None:
     assert from_table(tmp_path / "b.toml").loss.c.ravel().tolist() == SMALL["load"]
 
 
+def test_a_problem_is_called_as_the_file_that_was_named_for_it(tmp_path) -> None:
+    write_csv(tmp_path / "A.CSV", SMALL)  # type: ignore[arg-type]
+    (tmp_path / "A.toml").write_text('decide = {grid = [0, 9]}\ncost = "price"\n')
+    for name in ("b", "c.d"):
+        toml = 'table = "A.CSV"\ndecide = {grid = [0, 9]}\ncost = "load"\n'
+        (tmp_path / f"{name}.toml").write_text(toml)
+        assert from_table(tmp_path / f"{name}.toml").title == name
+    assert from_table(tmp_path / "A.CSV").title == "A"  # and its TOML was found
+    assert from_table(SMALL, tmp_path / "A.toml").title == "the table"
+
+
 def test_least_squares_gains_and_both_are_what_they_say() -> None:
     squares = {"sum": {"grid": 2.0, "diesel": "price"}, "to": "load"}
     decide = {"grid": [0, 9], "diesel": [0, 9]}

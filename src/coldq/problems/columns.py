@@ -45,6 +45,16 @@ def suffix_of(path: Path) -> str:
     return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
 
 
+def stem_of(path: Path) -> str:
+    """A file's name without its kind, however that is written.
+
+    >>> from coldq.problems.columns import stem_of
+    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV"))
+    ('load', 'LOAD')
+    """
+    return path.name[: len(path.name) - len(suffix_of(path))]
+
+
 def read_table(
     table: Any, wanted: Iterable[str], time: str | None = None, time_format: str | None = None
 ) -> Table:
