@@ -422,6 +422,49 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
         from_table(7, decide={"grid": [0, 9]}, cost="price")
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "separator"),
+    [
+        ("a.csv", "price;load;note, x", ";"),
+        ("a.csv", 'price;load;"note, x"', ";"),
+        ("a.csv", '"price";"load";note, x, y, z', ";"),
+        ("a.csv", "# a comment, and more\nprice;load;note, x", ";"),
+        ("a.csv", '"note,\nx";load;price', ";"),
+        ("a.csv", "price,load,a;b;c;d;e", ","),
+        ("a.csv", "price\tload\tnote; x, y", "\t"),
+        ("a.tsv", "price\tload\tnote, x", "\t"),
+        ("a.tsv", "price,load,note", ","),
+    ],
+)
+def test_the_separator_is_the_one_that_yields_the_columns(
+    name, header, separator, tmp_path
+) -> None:
+    rows = [separator.join(row) for row in (("3.0", "5.0", "3.0"), ("2.0", "7.0", "2.0"))]
+    (tmp_path / name).write_text("\n".join([header, *rows]))
+    read = read_table(tmp_path / name, ["load", "price"])
+    assert read.numbers["price"].tolist() == [3.0, 2.0]
+    assert read.numbers["load"].tolist() == [5.0, 7.0]
+
+
+def test_a_header_without_the_columns_is_shown_as_its_names(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("time, UTC;load;note\n1;2;3\n")
+    with pytest.raises(coldq.InvalidInput, match="it has 'time, UTC', 'load', 'note'"):
+        read_table(tmp_path / "a.csv", ["price"])
+    (tmp_path / "a.tsv").write_text("time, UTC\tload, kW\n1\t2\n")
+    with pytest.raises(coldq.InvalidInput, match="it has 'time, UTC', 'load, kW'"):
+        read_table(tmp_path / "a.tsv", ["price"])
+
+
+def test_commas_in_numbers_get_a_hint(tmp_path) -> None:
+    for cell in ("1,5", "-1,5", "1.234,5", "1,000"):
+        (tmp_path / "a.csv").write_text(f"price;load\n{cell};2\n2;3\n")
+        with pytest.raises(coldq.InvalidInput, match=rf"is '{cell}' in row 1; a decimal comma"):
+            read_table(tmp_path / "a.csv", ["price"])
+    (tmp_path / "a.csv").write_text("price;load\na,b;2\n2;3\n")
+    with pytest.raises(coldq.InvalidInput, match="is 'a,b' in row 1$"):
+        read_table(tmp_path / "a.csv", ["price"])
+
+
 def test_units_that_look_wrong_get_a_sentence() -> None:
     loads = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7.0, 6.0]}
     watts = {"price": [3.0, 2.0, 4.0], "load": [5e9, 7e9, 6e9]}

@@ -224,7 +224,7 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
     opener: Any = gzip.open if suffix_of(path).endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         try:
-            rows = _csv_rows(path, file)
+            rows = _csv_rows(path, file, asked)
             header = next(rows, None)
             if header is None:
                 raise InvalidInput(f"{path}: the file is empty; its first line names the columns")
@@ -240,7 +240,7 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
     return {c: _chunks_joined([one[k] for one in chunks]) for k, c in enumerate(asked)}
 
 
-def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
+def _csv_rows(path: Path, file: Any, asked: list[str]) -> Iterator[list[str]]:
     """The header and the rows, each as long as the header; blank lines are passed over.
 
     So are lines before the header that begin with #.
@@ -248,7 +248,7 @@ def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
     place, first = 0, file.readline()
     while first.startswith("#") or (first and not first.strip()):
         place, first = file.tell(), file.readline()
-    separator = next((s for s in (",", ";", "\t") if s in first), ",")
+    separator = _separator(file, place, asked, tabs=suffix_of(path) == ".tsv")
     file.seek(place)
     reader = csv.reader(file, delimiter=separator, strict=True)
     width = 0
@@ -268,6 +268,20 @@ def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
         raise NotReadable(
             f"{path}, line {reader.line_num}: not a row of a CSV file ({error})"
         ) from None
+
+
+def _separator(file: Any, place: int, asked: list[str], *, tabs: bool) -> str:
+    """What stands between the names of the header there: what yields most of those asked for."""
+
+    def names(separator: str) -> tuple[int, bool, int]:
+        file.seek(place)
+        try:
+            found = [name.strip() for name in next(csv.reader(file, delimiter=separator), [])]
+        except csv.Error:
+            found = []
+        return sum(one in found for one in asked), tabs and separator == "\t", len(found)
+
+    return max(",;\t", key=names)
 
 
 def _plain(texts: list[str]) -> Raw:
@@ -328,7 +342,18 @@ def _number(name: str, column: str, k: int, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"{name}: column {column!r} must be numbers, but is {value!r:.80} {at(k)}"
+            f"{_about_commas(value)}"
         ) from None
+
+
+def _about_commas(value: Any) -> str:
+    """A hint, if a text would be a number but for its commas."""
+    if not isinstance(value, str) or "," not in value:
+        return ""
+    digits = value.replace(",", "").replace(".", "").strip().lstrip("+-")
+    if not digits.isdecimal():
+        return ""
+    return "; a decimal comma, or one between thousands, is not read: write 1.5, and 1000"
 
 
 def at(k: int) -> str:
