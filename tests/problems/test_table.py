@@ -300,6 +300,18 @@ def test_a_masked_entry_is_a_missing_value() -> None:
             from_table(whole | {"when": when}, keys, time="when")
 
 
+def test_a_blank_line_in_a_file_of_one_column_is_a_missing_value(tmp_path) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("# prices\n\nprice\n1\n\n\n3\n4\n\n\n")
+    with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 2"):
+        from_table(one, keys)
+    assert from_table(one, keys, gaps="fill").loss.c.ravel().tolist() == [1, 1, 1, 3, 4]
+    assert from_table(one, keys, gaps="skip").loss.c.ravel().tolist() == [1, 3, 4]
+    two.write_text("price,load\n1,2\n\n3,4\n\n")
+    assert from_table(two, keys).loss.c.ravel().tolist() == [1, 3]
+
+
 def test_times_may_be_written_in_many_ways() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
     prices = [1.0, 2.0, 3.0]

@@ -243,7 +243,8 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
 def _csv_rows(path: Path, file: Any, asked: list[str]) -> Iterator[list[str]]:
     """The header and the rows, each as long as the header; blank lines are passed over.
 
-    So are lines before the header that begin with #.
+    So are lines before the header that begin with #. Where there is one column a blank line is a
+    row without a number, unless no row follows.
     """
     place, first = 0, file.readline()
     while first.startswith("#") or (first and not first.strip()):
@@ -251,10 +252,11 @@ def _csv_rows(path: Path, file: Any, asked: list[str]) -> Iterator[list[str]]:
     separator = _separator(file, place, asked, tabs=suffix_of(path) == ".tsv")
     file.seek(place)
     reader = csv.reader(file, delimiter=separator, strict=True)
-    width = 0
+    width, blank = 0, 0
     try:
         for row in reader:
             if not row or (width > 1 and row == [""]):
+                blank += 1
                 continue
             if not width:
                 width, row = len(row), [name.strip() for name in row]
@@ -263,6 +265,9 @@ def _csv_rows(path: Path, file: Any, asked: list[str]) -> Iterator[list[str]]:
                     f"{path}, line {reader.line_num}: the header names {width} columns, but this "
                     f"line has {len(row)}"
                 )
+            elif width == 1:
+                yield from [[""]] * blank
+            blank = 0
             yield row
     except csv.Error as error:
         raise NotReadable(
