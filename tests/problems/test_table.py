@@ -393,6 +393,8 @@ WRONG = [
     ({"copies": 0}, "copies of 'grid' must be a whole number"),
     ({"rows": [{"capacity": {"scale": 1, "rate": 1}, "at_most": 1}]}, "its returns fall"),
     ({"rows": [{"capacity": {"scale": 1}, "at_least": 1}]}, "needs rate"),
+    ({"decide": {"grid": [0, 10**400], "diesel": [0, 1]}}, "bound of 'grid' must be at most 1.8"),
+    ({"cost": {"grid": "price", "diesel": -(10**400)}}, "cost of 'diesel' must be at most 1.8"),
     ({"cost": "inf"}, "'inf' must be finite, but is inf in row 2"),
 ]
 
@@ -425,6 +427,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     with pytest.raises(coldq.InvalidInput, match="no such file"):
         from_table(tmp_path / "none.csv", decide={"grid": [0, 9]}, cost="price")
     (tmp_path / "z.toml").write_text("decide = [")
+    with pytest.raises(coldq.NotReadable, match="is not TOML"):
+        from_table(tmp_path / "z.toml")
+    (tmp_path / "z.toml").write_text(f"total = 1{'0' * 5000}")
     with pytest.raises(coldq.NotReadable, match="is not TOML"):
         from_table(tmp_path / "z.toml")
     (tmp_path / "y.toml").write_text("decide = {a = [0, 1]}\n")
