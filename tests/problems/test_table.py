@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import warnings
 from datetime import datetime
 from pathlib import Path
@@ -498,6 +499,53 @@ def test_units_that_look_wrong_get_a_sentence() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_table(loads, TWO, rows=[LOAD])
+
+
+KILOWATTS = 1000.0 * np.linspace(20.0, 40.0, 100)
+
+
+def doubts(rows, load=KILOWATTS, decide=None, **keys) -> list[str]:
+    """What is said of the units of loads, where two sources can give 50 each."""
+    bounds = decide or {"grid": [0, 50], "diesel": [0, 50]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from_table({"load": load}, decide=bounds, cost=1.0, rows=rows, **keys)
+    assert all(issubclass(one.category, coldq.UnlikelyUnits) for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def test_limits_out_of_reach_in_nearly_all_slots_get_a_sentence() -> None:
+    (words,) = doubts(LOAD)
+    assert words == (
+        "the table: row 1 needs a sum of at least about 3e+04, but within the bounds of the "
+        "decisions it is at most about 100: out of reach in 100 of 100 slots; are the units right?"
+    )
+    share = KILOWATTS / 1000.0 - 20.0  # 0 to 20
+    for rows, decide, told in (
+        ({"sum": "all", "at_most": "load"}, {"grid": [3e4, 5e4], "diesel": [2e4, 5e4]},
+         "at most about 3e.04, but within .* at least about 5e.04: out of reach in 100 of 100"),
+        ({"sum": {"grid": -1.0}, "at_least": "load"}, None, "at least about 3e.04.* at most about"),
+        ({"sum": "all", "equal": "load"}, None, "row 1, at least needs a sum of at least about"),
+        ({"sum": {"grid": "load"}, "plus": 5.0, "at_most": 0}, {"grid": [1, 2]},
+         "at most about -5, .* at least about 3e.04"),
+        ({"capacity": {"scale": 4, "rate": 4}, "at_least": "load"}, None,
+         "needs a capacity of at least about 3e.04, .* at most about 42.43"),
+    ):  # fmt: skip
+        (words,) = doubts(rows, decide=decide)
+        assert re.search(told, words), words
+    for load, count in ((np.full(100, 1e5), 1), (np.full(100, 100.0), 0), (share, 0)):
+        assert len(doubts(LOAD, load)) == count
+    hard = np.where(np.arange(100) < 95, 300.0, 80.0)  # which can be met in five slots
+    assert not doubts(LOAD, hard)
+    assert len(doubts(LOAD, np.where(np.arange(100) < 96, 300.0, 80.0))) == 1
+
+
+def test_limits_at_a_bound_are_within_reach() -> None:
+    """Whatever rounding makes of a sum of tenths."""
+    tenths = {f"d{k}": [0, 0.1] for k in range(10)}
+    for rows in ({"sum": "all", "equal": "load"}, LOAD):
+        assert not doubts(rows, np.full(20, 1.0), tenths)
+        assert not doubts(rows, np.full(20, 0.1 * 10 + 2e-16), tenths)
 
 
 def test_tables_that_packages_ship_are_read_as_they_are(tmp_path) -> None:
