@@ -165,7 +165,9 @@ class UndefinedRegret(UserWarning):
 
 
 class UnlikelyUnits(UserWarning):
-    """Of a table's columns or rows one is a million times another: a unit may be wrong.
+    """A unit may be wrong: of a table's columns or rows one is a million times another.
+
+    Or nearly all limits of a row are beyond what the bounds of the decisions allow.
 
     >>> issubclass(UnlikelyUnits, UserWarning)
     True

@@ -176,11 +176,17 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     assert {"COLDQ"} < {row["learner"] for row in rows}
     assert (tmp_path / "results/figures/compare-my-load-0.1.png").stat().st_size > 5_000
     assert "tabular" in (tmp_path / "results/compare-my-load-0.1.tex").read_text()
+    before = (tmp_path / "results/compare-my-load-0.1.parquet").read_bytes()
+    (tmp_path / "other.toml").write_text(f'table = "my load.csv"\n{LAYOUT}')
+    assert run("other.toml", "--rate", "0.1").exit_code == 0
+    assert (tmp_path / "results/compare-other-0.1.parquet").is_file()
+    assert (tmp_path / "results/compare-my-load-0.1.parquet").read_bytes() == before
     done = run("own_module:problem", "--last", "20")
     assert done.exit_code == 0, done.output
     assert "slots 41 to 60" in " ".join(done.output.split())
     page = (tmp_path / "results/index.html").read_text(encoding="utf-8")
     assert "my load: learners beside headroom" in page
+    assert "other: learners beside headroom" in page
     assert "problem: learners beside headroom" in page
     for words, sentence in (
         ("own_module:nothing", "has no nothing"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import warnings
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import matplotlib
 import numpy as np
@@ -19,6 +22,7 @@ import pytest
 
 import coldq
 from coldq.problems import Autoscale, Dispatch, JobScheduling, from_table
+from coldq.problems.columns import read_table
 from coldq.problems.dispatch import october_2016
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.nyiso import ZONES
@@ -179,6 +183,17 @@ def test_keys_given_as_arguments_go_before_those_of_the_file(tmp_path) -> None:
     assert from_table(tmp_path / "b.toml").loss.c.ravel().tolist() == SMALL["load"]
 
 
+def test_a_problem_is_called_as_the_file_that_was_named_for_it(tmp_path) -> None:
+    write_csv(tmp_path / "A.CSV", SMALL)  # type: ignore[arg-type]
+    (tmp_path / "A.toml").write_text('decide = {grid = [0, 9]}\ncost = "price"\n')
+    for name in ("b", "c.d"):
+        toml = 'table = "A.CSV"\ndecide = {grid = [0, 9]}\ncost = "load"\n'
+        (tmp_path / f"{name}.toml").write_text(toml)
+        assert from_table(tmp_path / f"{name}.toml").title == name
+    assert from_table(tmp_path / "A.CSV").title == "A"  # and its TOML was found
+    assert from_table(SMALL, tmp_path / "A.toml").title == "the table"
+
+
 def test_least_squares_gains_and_both_are_what_they_say() -> None:
     squares = {"sum": {"grid": 2.0, "diesel": "price"}, "to": "load"}
     decide = {"grid": [0, 9], "diesel": [0, 9]}
@@ -264,6 +279,40 @@ def test_gaps_are_refused_filled_or_skipped_as_said() -> None:
     assert from_table(close, keys, gaps="skip").horizon == 4
 
 
+def test_a_masked_entry_is_a_missing_value() -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
+    masks = [False, True, False]
+    for numbers in (
+        np.ma.array([1.0, 999.0, 3.0], mask=masks),
+        np.ma.array([1, 999, 3], mask=masks),
+        np.ma.array([1.0, "x", 3.0], mask=masks, dtype=object),
+        [1.0, np.ma.masked, 3.0],
+    ):
+        table = {"price": numbers, "load": [1, 2, 3]}
+        with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 2"):
+            from_table(table, keys)
+        assert from_table(table, keys, gaps="fill").loss.c.ravel().tolist() == [1.0, 1.0, 3.0]
+        assert from_table(table, keys, gaps="skip").loss.c.ravel().tolist() == [1.0, 3.0]
+    whole = {"price": np.ma.array([1.0, 2.0, 3.0])}
+    assert from_table(whole, keys).loss.c.ravel().tolist() == [1.0, 2.0, 3.0]
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[D]")
+    for when in (np.ma.array(days, mask=masks), [days[0], np.ma.masked, days[2]], [1, None, 3]):
+        with pytest.raises(coldq.InvalidInput, match="'when' has no time in row 2"):
+            from_table(whole | {"when": when}, keys, time="when")
+
+
+def test_a_blank_line_in_a_file_of_one_column_is_a_missing_value(tmp_path) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("# prices\n\nprice\n1\n\n\n3\n4\n\n\n")
+    with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 2"):
+        from_table(one, keys)
+    assert from_table(one, keys, gaps="fill").loss.c.ravel().tolist() == [1, 1, 1, 3, 4]
+    assert from_table(one, keys, gaps="skip").loss.c.ravel().tolist() == [1, 3, 4]
+    two.write_text("price,load\n1,2\n\n3,4\n\n")
+    assert from_table(two, keys).loss.c.ravel().tolist() == [1, 3]
+
+
 def test_times_may_be_written_in_many_ways() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
     prices = [1.0, 2.0, 3.0]
@@ -285,6 +334,40 @@ def test_times_may_be_written_in_many_ways() -> None:
     assert from_table(days, keys, time_format="%Y%m%d").horizon == 3
     with pytest.raises(coldq.InvalidInput, match=r"is 'Jan 1 2000' in row 1"):
         from_table(written, keys)
+
+
+@pytest.mark.parametrize("first", ["2024-03-30", "2024-10-26"])
+def test_hours_with_a_zone_rise_across_a_change_of_clocks_in_whatever_they_are_kept(first) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    hours = pd.date_range(first, periods=72, freq="h", tz="Europe/Berlin")
+    price = np.arange(72.0)
+    berlin = ZoneInfo("Europe/Berlin")
+    utc = hours.tz_convert("UTC").tz_localize(None).to_numpy()
+    for when in (
+        hours,
+        pd.Series(hours),
+        list(hours),
+        hours.to_numpy(),
+        [datetime.fromtimestamp(hour.timestamp(), berlin) for hour in hours],
+        [hour.isoformat() for hour in hours],
+    ):
+        read = read_table({"when": when, "price": price}, ["price"], "when")
+        assert read.times is not None and np.array_equal(read.times, utc)
+    objects = pd.DataFrame({"when": pd.Series(list(hours), dtype=object), "price": price})
+    assert from_table(objects, keys).horizon == 72
+
+
+def test_times_with_and_without_a_zone_in_one_column_are_refused_and_both_are_named() -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
+    naive, aware = "2024-01-31T00:00", "2024-01-31T01:00Z"
+    words = f"with a time zone, as '{aware}' in row 2, and times without, as '{naive}' in row 1"
+    for when in ([naive, aware], [np.datetime64(naive), pd.Timestamp(aware)]):
+        with pytest.raises(coldq.InvalidInput, match="mixes times with a time zone, as .* without"):
+            from_table({"when": when, "price": [1.0, 2.0]}, keys)
+    with pytest.raises(coldq.InvalidInput, match=words):
+        from_table({"when": [naive, aware], "price": [1.0, 2.0]}, keys)
+    zones = ["2024-01-31T01:00+01:00", "2024-01-31T01:00Z"]
+    assert from_table({"when": zones, "price": [1.0, 2.0]}, keys).horizon == 2
 
 
 WRONG = [
@@ -311,6 +394,8 @@ WRONG = [
     ({"copies": 0}, "copies of 'grid' must be a whole number"),
     ({"rows": [{"capacity": {"scale": 1, "rate": 1}, "at_most": 1}]}, "its returns fall"),
     ({"rows": [{"capacity": {"scale": 1}, "at_least": 1}]}, "needs rate"),
+    ({"decide": {"grid": [0, 10**400], "diesel": [0, 1]}}, "bound of 'grid' must be at most 1.8"),
+    ({"cost": {"grid": "price", "diesel": -(10**400)}}, "cost of 'diesel' must be at most 1.8"),
     ({"cost": "inf"}, "'inf' must be finite, but is inf in row 2"),
 ]
 
@@ -345,11 +430,57 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     (tmp_path / "z.toml").write_text("decide = [")
     with pytest.raises(coldq.NotReadable, match="is not TOML"):
         from_table(tmp_path / "z.toml")
+    (tmp_path / "z.toml").write_text(f"total = 1{'0' * 5000}")
+    with pytest.raises(coldq.NotReadable, match="is not TOML"):
+        from_table(tmp_path / "z.toml")
     (tmp_path / "y.toml").write_text("decide = {a = [0, 1]}\n")
     with pytest.raises(coldq.InvalidInput, match=r"no table y.csv"):
         from_table(tmp_path / "y.toml")
     with pytest.raises(coldq.InvalidInput, match="a table is a path"):
         from_table(7, decide={"grid": [0, 9]}, cost="price")
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "separator"),
+    [
+        ("a.csv", "price;load;note, x", ";"),
+        ("a.csv", 'price;load;"note, x"', ";"),
+        ("a.csv", '"price";"load";note, x, y, z', ";"),
+        ("a.csv", "# a comment, and more\nprice;load;note, x", ";"),
+        ("a.csv", '"note,\nx";load;price', ";"),
+        ("a.csv", "price,load,a;b;c;d;e", ","),
+        ("a.csv", "price\tload\tnote; x, y", "\t"),
+        ("a.tsv", "price\tload\tnote, x", "\t"),
+        ("a.tsv", "price,load,note", ","),
+    ],
+)
+def test_the_separator_is_the_one_that_yields_the_columns(
+    name, header, separator, tmp_path
+) -> None:
+    rows = [separator.join(row) for row in (("3.0", "5.0", "3.0"), ("2.0", "7.0", "2.0"))]
+    (tmp_path / name).write_text("\n".join([header, *rows]))
+    read = read_table(tmp_path / name, ["load", "price"])
+    assert read.numbers["price"].tolist() == [3.0, 2.0]
+    assert read.numbers["load"].tolist() == [5.0, 7.0]
+
+
+def test_a_header_without_the_columns_is_shown_as_its_names(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("time, UTC;load;note\n1;2;3\n")
+    with pytest.raises(coldq.InvalidInput, match="it has 'time, UTC', 'load', 'note'"):
+        read_table(tmp_path / "a.csv", ["price"])
+    (tmp_path / "a.tsv").write_text("time, UTC\tload, kW\n1\t2\n")
+    with pytest.raises(coldq.InvalidInput, match="it has 'time, UTC', 'load, kW'"):
+        read_table(tmp_path / "a.tsv", ["price"])
+
+
+def test_commas_in_numbers_get_a_hint(tmp_path) -> None:
+    for cell in ("1,5", "-1,5", "1.234,5", "1,000"):
+        (tmp_path / "a.csv").write_text(f"price;load\n{cell};2\n2;3\n")
+        with pytest.raises(coldq.InvalidInput, match=rf"is '{cell}' in row 1; a decimal comma"):
+            read_table(tmp_path / "a.csv", ["price"])
+    (tmp_path / "a.csv").write_text("price;load\na,b;2\n2;3\n")
+    with pytest.raises(coldq.InvalidInput, match="is 'a,b' in row 1$"):
+        read_table(tmp_path / "a.csv", ["price"])
 
 
 def test_units_that_look_wrong_get_a_sentence() -> None:
@@ -368,6 +499,53 @@ def test_units_that_look_wrong_get_a_sentence() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_table(loads, TWO, rows=[LOAD])
+
+
+KILOWATTS = 1000.0 * np.linspace(20.0, 40.0, 100)
+
+
+def doubts(rows, load=KILOWATTS, decide=None, **keys) -> list[str]:
+    """What is said of the units of loads, where two sources can give 50 each."""
+    bounds = decide or {"grid": [0, 50], "diesel": [0, 50]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from_table({"load": load}, decide=bounds, cost=1.0, rows=rows, **keys)
+    assert all(issubclass(one.category, coldq.UnlikelyUnits) for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def test_limits_out_of_reach_in_nearly_all_slots_get_a_sentence() -> None:
+    (words,) = doubts(LOAD)
+    assert words == (
+        "the table: row 1 needs a sum of at least about 3e+04, but within the bounds of the "
+        "decisions it is at most about 100: out of reach in 100 of 100 slots; are the units right?"
+    )
+    share = KILOWATTS / 1000.0 - 20.0  # 0 to 20
+    for rows, decide, told in (
+        ({"sum": "all", "at_most": "load"}, {"grid": [3e4, 5e4], "diesel": [2e4, 5e4]},
+         "at most about 3e.04, but within .* at least about 5e.04: out of reach in 100 of 100"),
+        ({"sum": {"grid": -1.0}, "at_least": "load"}, None, "at least about 3e.04.* at most about"),
+        ({"sum": "all", "equal": "load"}, None, "row 1, at least needs a sum of at least about"),
+        ({"sum": {"grid": "load"}, "plus": 5.0, "at_most": 0}, {"grid": [1, 2]},
+         "at most about -5, .* at least about 3e.04"),
+        ({"capacity": {"scale": 4, "rate": 4}, "at_least": "load"}, None,
+         "needs a capacity of at least about 3e.04, .* at most about 42.43"),
+    ):  # fmt: skip
+        (words,) = doubts(rows, decide=decide)
+        assert re.search(told, words), words
+    for load, count in ((np.full(100, 1e5), 1), (np.full(100, 100.0), 0), (share, 0)):
+        assert len(doubts(LOAD, load)) == count
+    hard = np.where(np.arange(100) < 95, 300.0, 80.0)  # which can be met in five slots
+    assert not doubts(LOAD, hard)
+    assert len(doubts(LOAD, np.where(np.arange(100) < 96, 300.0, 80.0))) == 1
+
+
+def test_limits_at_a_bound_are_within_reach() -> None:
+    """Whatever rounding makes of a sum of tenths."""
+    tenths = {f"d{k}": [0, 0.1] for k in range(10)}
+    for rows in ({"sum": "all", "equal": "load"}, LOAD):
+        assert not doubts(rows, np.full(20, 1.0), tenths)
+        assert not doubts(rows, np.full(20, 0.1 * 10 + 2e-16), tenths)
 
 
 def test_tables_that_packages_ship_are_read_as_they_are(tmp_path) -> None:

@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -43,6 +43,16 @@ def is_path(table: Any) -> bool:
 def suffix_of(path: Path) -> str:
     """The kind of a file, ".csv.gz" being one."""
     return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def stem_of(path: Path) -> str:
+    """A file's name without its kind, however that is written.
+
+    >>> from coldq.problems.columns import stem_of
+    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV"))
+    ('load', 'LOAD')
+    """
+    return path.name[: len(path.name) - len(suffix_of(path))]
 
 
 def read_table(
@@ -139,12 +149,23 @@ def _of_arrow(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
 def _listed(name: str, column: str, values: Any) -> Raw:
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    if isinstance(values, np.ma.MaskedArray):
+        values = _unmasked(values)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name}: column {column!r} must be several values, but is {values!r}")
     found = values if isinstance(values, np.ndarray) else list(values)
-    if np.ndim(found) != 1 and isinstance(found, np.ndarray):
+    if isinstance(found, np.ndarray) and found.ndim != 1:
         raise InvalidInput(f"{name}: column {column!r} must have one axis, not {found.shape}")
     return found
+
+
+def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
+    """An array whose masked entries are missing values, whatever number lies below the mask."""
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64).filled(np.nan)
+    return np.where(np.ma.getmaskarray(values), None, values.data)
 
 
 # From files
@@ -203,7 +224,7 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
     opener: Any = gzip.open if suffix_of(path).endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         try:
-            rows = _csv_rows(path, file)
+            rows = _csv_rows(path, file, asked)
             header = next(rows, None)
             if header is None:
                 raise InvalidInput(f"{path}: the file is empty; its first line names the columns")
@@ -219,21 +240,23 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
     return {c: _chunks_joined([one[k] for one in chunks]) for k, c in enumerate(asked)}
 
 
-def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
+def _csv_rows(path: Path, file: Any, asked: list[str]) -> Iterator[list[str]]:
     """The header and the rows, each as long as the header; blank lines are passed over.
 
-    So are lines before the header that begin with #.
+    So are lines before the header that begin with #. Where there is one column a blank line is a
+    row without a number, unless no row follows.
     """
     place, first = 0, file.readline()
     while first.startswith("#") or (first and not first.strip()):
         place, first = file.tell(), file.readline()
-    separator = next((s for s in (",", ";", "\t") if s in first), ",")
+    separator = _separator(file, place, asked, tabs=suffix_of(path) == ".tsv")
     file.seek(place)
     reader = csv.reader(file, delimiter=separator, strict=True)
-    width = 0
+    width, blank = 0, 0
     try:
         for row in reader:
             if not row or (width > 1 and row == [""]):
+                blank += 1
                 continue
             if not width:
                 width, row = len(row), [name.strip() for name in row]
@@ -242,11 +265,28 @@ def _csv_rows(path: Path, file: Any) -> Iterator[list[str]]:
                     f"{path}, line {reader.line_num}: the header names {width} columns, but this "
                     f"line has {len(row)}"
                 )
+            elif width == 1:
+                yield from [[""]] * blank
+            blank = 0
             yield row
     except csv.Error as error:
         raise NotReadable(
             f"{path}, line {reader.line_num}: not a row of a CSV file ({error})"
         ) from None
+
+
+def _separator(file: Any, place: int, asked: list[str], *, tabs: bool) -> str:
+    """What stands between the names of the header there: what yields most of those asked for."""
+
+    def names(separator: str) -> tuple[int, bool, int]:
+        file.seek(place)
+        try:
+            found = [name.strip() for name in next(csv.reader(file, delimiter=separator), [])]
+        except csv.Error:
+            found = []
+        return sum(one in found for one in asked), tabs and separator == "\t", len(found)
+
+    return max(",;\t", key=names)
 
 
 def _plain(texts: list[str]) -> Raw:
@@ -289,8 +329,12 @@ def _numbers(name: str, column: str, values: Raw) -> Array:
     return found
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _number(name: str, column: str, k: int, value: Any) -> float:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if _is_missing(value):
         return np.nan
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
@@ -303,7 +347,18 @@ def _number(name: str, column: str, k: int, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"{name}: column {column!r} must be numbers, but is {value!r:.80} {at(k)}"
+            f"{_about_commas(value)}"
         ) from None
+
+
+def _about_commas(value: Any) -> str:
+    """A hint, if a text would be a number but for its commas."""
+    if not isinstance(value, str) or "," not in value:
+        return ""
+    digits = value.replace(",", "").replace(".", "").strip().lstrip("+-")
+    if not digits.isdecimal():
+        return ""
+    return "; a decimal comma, or one between thousands, is not read: write 1.5, and 1000"
 
 
 def at(k: int) -> str:
@@ -319,38 +374,59 @@ def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.n
     elif time_format is None and given is not None and given.dtype.kind in "fiu":
         found = given.astype(np.float64)
     else:
-        stamps = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
+        read = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
+        stamps, zoned = [stamp for stamp, _ in read], [zone for _, zone in read]
         if all(isinstance(stamp, float) for stamp in stamps):
             found = np.array(stamps)
         elif any(isinstance(stamp, float) for stamp in stamps):
             raise InvalidInput(f"{name}: time column {column!r} mixes numbers and dates")
         else:
+            _require_one_clock(name, column, values, zoned)
             found = np.array(stamps, "datetime64[us]")
     odd = ~np.isfinite(found) if found.dtype.kind == "f" else np.isnat(found)
     if odd.any():
-        raise InvalidInput(f"{name}: time column {column!r} has no time {at(int(np.argmax(odd)))}")
+        raise _no_time(name, column, int(np.argmax(odd)))
     return found
 
 
-def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> Any:
+def _no_time(name: str, column: str, k: int) -> InvalidInput:
+    return InvalidInput(f"{name}: time column {column!r} has no time {at(k)}")
+
+
+def _require_one_clock(name: str, column: str, values: Raw, zoned: list[bool]) -> None:
+    """Raise if some times have a zone and some none: how far apart those are is not known."""
+    if any(zoned) and not all(zoned):
+        one, other = zoned.index(True), zoned.index(False)
+        raise InvalidInput(
+            f"{name}: time column {column!r} mixes times with a time zone, as "
+            f"{str(values[one])!r:.80} {at(one)}, and times without, as "
+            f"{str(values[other])!r:.80} {at(other)}"
+        )
+
+
+def _time(name: str, column: str, k: int, value: Any, time_format: str | None) -> tuple[Any, bool]:
+    """A number or a time in UTC, and whether a time zone was given with it."""
+    if _is_missing(value):
+        raise _no_time(name, column, k)
     try:
         if isinstance(value, str | float | int | np.integer) and time_format is not None:
             text = value if isinstance(value, str) else f"{value:.0f}"
             stamp = datetime.strptime(text.strip(), time_format)
         elif isinstance(value, str):
             try:
-                return float(value)
+                return float(value), False
             except ValueError:
                 stamp = datetime.fromisoformat(value.strip())
         elif isinstance(value, date):
             stamp = value if isinstance(value, datetime) else datetime(*value.timetuple()[:3])
         elif isinstance(value, np.datetime64):
-            return value.astype("datetime64[us]")
+            return value.astype("datetime64[us]"), False
         else:
-            return float(value)
-        if stamp.tzinfo is not None:
-            stamp = (stamp - stamp.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
-        return np.datetime64(stamp, "us")
+            return float(value), False
+        zoned = stamp.utcoffset() is not None
+        if zoned:  # not less its offset: pandas would subtract that across a change of clocks
+            stamp = stamp.astimezone(UTC)
+        return np.datetime64(stamp.replace(tzinfo=None), "us"), zoned
     except (TypeError, ValueError, OverflowError):
         how = (
             "as 2024-01-31 or 2024-01-31 23:55, or as a number; time_format says otherwise"

@@ -91,7 +91,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise NotReadable(f"{path}: cannot be read ({reason})") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
         raise NotReadable(f"{path}: is not TOML ({error})") from None
 
 
@@ -168,8 +168,14 @@ def require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
 def require_number(where: str, key: str, value: Any) -> float:
     """A finite number under a key."""
     real = isinstance(value, int | float | np.integer | np.floating)
-    if isinstance(value, bool) or not real or not np.isfinite(float(value)):
-        raise InvalidInput(f"{where}: {key} must be a finite number, but is {value!r:.80}")
+    try:
+        if isinstance(value, bool) or not real or not np.isfinite(float(value)):
+            raise InvalidInput(f"{where}: {key} must be a finite number, but is {value!r:.80}")
+    except OverflowError:  # of a whole number, which Python lets have any size
+        largest = np.finfo(np.float64).max
+        raise InvalidInput(
+            f"{where}: {key} must be at most {largest:.3g} in size, but is beyond"
+        ) from None
     return float(value)
 
 

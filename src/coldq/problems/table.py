@@ -16,7 +16,7 @@ from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
 from coldq.errors import InvalidInput, NotSaveable
 from coldq.losses import LeastSquares, Linear, Quadratic
-from coldq.problems.columns import is_path, read_table, suffix_of
+from coldq.problems.columns import is_path, read_table, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
@@ -75,6 +75,8 @@ def from_table(
     """
     if is_path(table) and not Path(table).name:
         raise InvalidInput(f"table must be the name of a file, but is {str(table)!r}")
+    # The file that is named, not the one that a TOML leads to: several may share their table.
+    title = stem_of(Path(table)) if is_path(table) else "the table"
     if is_path(table) and suffix_of(Path(table)) == ".toml":
         if layout is not None:
             raise InvalidInput(f"{table} is a layout already, so that no other is taken")
@@ -82,15 +84,13 @@ def from_table(
         table = beside(Path(table), _keys_of(table) | keys)
     where, known = "the layout", {}
     if layout is None and is_path(table):
-        name = Path(table).name.removesuffix(suffix_of(Path(table))) + ".toml"
-        found = Path(table).with_name(name)
+        found = Path(table).with_name(f"{title}.toml")
         layout = found if found.is_file() else None
     if layout is not None:
         where = str(layout) if is_path(layout) else where
         known = _keys_of(layout)
     said = known | keys
     meant = layout_of(said, where)
-    title = Path(table).name.removesuffix(suffix_of(Path(table))) if is_path(table) else "the table"
     read = read_table(table, meant.columns(), meant.time, meant.time_format)
     slots, notes = slots_of(read, meant.gaps)
     if horizon is not None:

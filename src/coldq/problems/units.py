@@ -1,4 +1,4 @@
-"""Units that look wrong: something a million times as large as what stands beside it."""
+"""Units that look wrong: a million times what stands beside them, or out of every reach."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import Affine
+from coldq.constraints import Affine, LogCapacity
 from coldq.errors import UnlikelyUnits, warn
 from coldq.losses import Linear
 from coldq.problems.columns import at
 
 FAR_APART = 1e6
+HARDLY_EVER = 0.95  # of the slots without a decision that would do, from which that is no bad luck
+ROUNDING = 1e-9  # by which a limit may be missed that is exactly what the bounds allow
 
 
 def doubt_units(problem: Any, table: str, columns: Mapping[str, Array], slots: np.ndarray) -> None:
-    """Warn where something is a million times as large as what stands beside it."""
+    """Warn where something is a million times as large as what stands beside it.
+
+    So too where a row's limit is beyond what the bounds of the decisions allow in nearly all slots.
+    """
     for name, column in columns.items():
         size = np.abs(column)
         usual = float(np.median(size[size > 0.0])) if size.any() else 0.0
@@ -29,7 +34,7 @@ def doubt_units(problem: Any, table: str, columns: Mapping[str, Array], slots: n
             )
     box = problem.domain.box
     width = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         sizes = _row_sizes(problem, table, width)
         _compare(table, "", sizes, "has a size of")
         if isinstance(problem.loss, Linear):
@@ -40,21 +45,45 @@ def doubt_units(problem: Any, table: str, columns: Mapping[str, Array], slots: n
 
 def _row_sizes(problem: Any, table: str, width: Array) -> dict[str, float]:
     """How large the sum of each affine row, or its usual limit, can be; both should be alike."""
-    sizes, names = dict[str, float](), iter(problem.row_names)
+    sizes, rows = dict[str, float](), zip(problem.row_names, problem.tighten.sign, strict=True)
+    box = problem.domain.box
     for part in getattr(problem.constraint, "parts", (problem.constraint,)):
+        if isinstance(part, LogCapacity):
+            name, _ = next(rows)
+            most = (part.scale * np.log1p(part.rate * box.upper)).sum()
+            _doubt_reach(f"{table}: {name} needs a capacity", -most, -part.demand, -1.0)
         if not isinstance(part, Affine):
-            next(names, None)
             continue
         reach = np.median(np.atleast_2d((np.abs(part.A) * width).sum(axis=-1)), axis=0)
         limits = np.median(np.atleast_2d(np.abs(part.b)), axis=0)
-        for far, limit, name in zip(reach.tolist(), limits.tolist(), names, strict=False):
+        least = np.minimum(part.A * box.lower, part.A * box.upper).sum(axis=-1)
+        for k, (far, limit) in enumerate(zip(reach.tolist(), limits.tolist(), strict=True)):
+            name, sign = next(rows)
             if limit > 0.0 and far > 0.0 and not 1.0 / FAR_APART < limit / far < FAR_APART:
                 _doubt(
                     f"{table}: {name} has limits of about {limit:.4g}, but its sum is at most "
                     f"about {far:.4g}"
                 )
+            else:
+                side = -1.0 if sign < 0.0 or name.endswith(", at least") else 1.0
+                _doubt_reach(f"{table}: {name} needs a sum", least[..., k], part.b[..., k], side)
             sizes[name.partition(", at ")[0]] = max(far, limit)
     return sizes
+
+
+def _doubt_reach(row: str, least: Array, b: Array, side: float) -> None:
+    """Warn if a row ``A x <= b`` has no decision in nearly all slots, A x being at least `least`.
+
+    A and b have their signs turned where `side` is -1: the row was written as an at_least.
+    """
+    missed = least > b + ROUNDING * (np.abs(b) + np.abs(least))
+    if np.mean(missed) > HARDLY_EVER:
+        near, far = ("at least", "at most") if side < 0.0 else ("at most", "at least")
+        _doubt(
+            f"{row} of {near} about {side * np.median(b):.4g}, but within the bounds of the "
+            f"decisions it is {far} about {side * np.median(least):.4g}",
+            f"out of reach in {int(missed.sum()):,} of {missed.size:,} slots",
+        )
 
 
 def _compare(table: str, what: str, sizes: Mapping[str, float], words: str) -> None:
@@ -70,5 +99,5 @@ def _compare(table: str, what: str, sizes: Mapping[str, float], words: str) -> N
         )
 
 
-def _doubt(sentence: str) -> None:
-    warn(f"{sentence}: a million times apart; are the units right?", UnlikelyUnits)
+def _doubt(sentence: str, why: str = "a million times apart") -> None:
+    warn(f"{sentence}: {why}; are the units right?", UnlikelyUnits)
