@@ -167,7 +167,8 @@ class UndefinedRegret(UserWarning):
 class UnlikelyUnits(UserWarning):
     """A unit may be wrong: of a table's columns or rows one is a million times another.
 
-    Or nearly all limits of a row are beyond what the bounds of the decisions allow.
+    Or nearly all limits of a row are beyond what the bounds of the decisions allow, or one
+    coordinate is 10,000 times as wide as another where a learner goes as far in both.
 
     >>> issubclass(UnlikelyUnits, UserWarning)
     True
