@@ -362,7 +362,7 @@ def test_times_with_and_without_a_zone_in_one_column_are_refused_and_both_are_na
     naive, aware = "2024-01-31T00:00", "2024-01-31T01:00Z"
     words = f"with a time zone, as '{aware}' in row 2, and times without, as '{naive}' in row 1"
     for when in ([naive, aware], [np.datetime64(naive), pd.Timestamp(aware)]):
-        with pytest.raises(coldq.InvalidInput, match="mixes times with a time zone, as .* without"):
+        with pytest.raises(coldq.InvalidInput, match=r"mixes times with a time zone.* without"):
             from_table({"when": when, "price": [1.0, 2.0]}, keys)
     with pytest.raises(coldq.InvalidInput, match=words):
         from_table({"when": [naive, aware], "price": [1.0, 2.0]}, keys)
@@ -479,7 +479,7 @@ def test_commas_in_numbers_get_a_hint(tmp_path) -> None:
         with pytest.raises(coldq.InvalidInput, match=rf"is '{cell}' in row 1; a decimal comma"):
             read_table(tmp_path / "a.csv", ["price"])
     (tmp_path / "a.csv").write_text("price;load\na,b;2\n2;3\n")
-    with pytest.raises(coldq.InvalidInput, match="is 'a,b' in row 1$"):
+    with pytest.raises(coldq.InvalidInput, match=r"is 'a,b' in row 1$"):
         read_table(tmp_path / "a.csv", ["price"])
 
 

@@ -161,11 +161,11 @@ def _listed(name: str, column: str, values: Any) -> Raw:
 
 def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
     """An array whose masked entries are missing values, whatever number lies below the mask."""
-    if values.dtype.kind in "mM":
-        return values.filled(np.array("NaT", values.dtype))
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64).filled(np.nan)
-    return np.where(np.ma.getmaskarray(values), None, values.data)
+    kind = values.dtype.kind
+    missing = np.array("NaT", values.dtype) if kind in "mM" else np.array(None)
+    if kind in "fiub":
+        missing = np.array(np.nan)
+    return np.where(np.ma.getmaskarray(values), missing, np.ma.getdata(values))
 
 
 # From files
