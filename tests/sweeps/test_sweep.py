@@ -164,6 +164,21 @@ def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monke
     assert "ended with status -9" in found.failures[0]["error"]
 
 
+def test_results_that_are_removed_meanwhile_are_missed(tmp_path) -> None:
+    out, heard = tmp_path / "out", []
+
+    def removed_once(task, error) -> None:
+        heard.append(task.key)
+        if len(heard) == 5:
+            shutil.rmtree(out)
+
+    with pytest.raises(coldq.NotWritten, match="5 of 12 tasks are done, but .* are not in"):
+        coldq.sweep(ASKED, out=out, done=removed_once)
+    assert len(heard) == 12
+    assert len(coldq.sweep(ASKED, out=out, done=removed_once)) == 36
+    assert sorted(heard[12:]) == sorted(heard[:5])
+
+
 def test_two_sweeps_do_not_work_in_one_folder(tmp_path) -> None:
     with (
         Store(tmp_path).mine(),

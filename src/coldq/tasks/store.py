@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from coldq.errors import IgnoredFile, InUse, warn
+from coldq.errors import IgnoredFile, InUse, NotWritten, warn
 from coldq.files import whole_file
 
 MAGIC = b"PAR1"  # that a parquet file begins and ends with
@@ -122,8 +122,11 @@ class Store:
 
     def _say(self, **what: Any) -> None:
         line = json.dumps({"at": round(time.time(), 3), **what}) + "\n"
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(line)
+        try:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:  # a folder that is removed meanwhile, a full disk
+            raise NotWritten(f"{self.log} could not be written: {error.strerror}") from error
 
 
 def _move(path: Path, to: Path) -> None:
