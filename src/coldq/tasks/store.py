@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq.errors import IgnoredFile, InUse, NotWritten, warn
-from coldq.files import whole_file
+from coldq.files import require_writable, whole_file
 
 MAGIC = b"PAR1"  # that a parquet file begins and ends with
 SUFFIX = ".parquet"
@@ -46,7 +46,7 @@ class Store:
     @contextmanager
     def mine(self) -> Iterator[None]:
         """Nobody else works in this folder meanwhile; the system forgets whoever was killed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        require_writable(self.folder, megabytes=0.0)
         try:
             import fcntl
         except ImportError:  # where there are no such locks, two do the same work twice
