@@ -7,9 +7,10 @@ import re
 
 import pytest
 
+import coldq
 from coldq.catalogue import print_catalogue, print_json, rows
 from coldq.experiments.compare import compare
-from coldq.report.terminal import interval, print_league
+from coldq.report.terminal import interval, print_comparison, print_league
 
 COLUMNS = [None, "80", "100", "60"]
 
@@ -46,6 +47,18 @@ def test_the_list_for_programs(capsys) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [tuple(claim.values()) for claim in found] == rows()
     assert found[0]["learner"] == "SelfTuning"
+
+
+def test_brackets_in_names_are_printed(width, capsys) -> None:
+    problem = coldq.problems.Autoscale(40)
+    mine = {
+        "mine [kW] [/x]": coldq.COLDQ.for_problem(problem),
+        "no [b]": coldq.COLDQ(problem.domain, 9),
+    }
+    print_comparison(coldq.compare(problem, mine, title="load [MW]"))
+    out = " ".join(printed(capsys).split())
+    for words in ("load [MW], at most", "mine [kW] [/x]", "no [b] did not play"):
+        assert words in out
 
 
 def test_a_league_is_never_cut(width, capsys) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ NARROWEST, UNWATCHED = 80, 120  # columns: of any terminal, and where nobody wat
 
 
 def console() -> Console:
-    """The standard output, as wide as its terminal; where there is none, wide enough to read."""
+    """The standard output, as wide as its terminal; where there is none, wide enough to read.
+
+    Brackets and colons are printed as they are: they stand in names that users give.
+    """
     from rich.console import Console
 
-    shown = Console()
+    plain = partial(Console, markup=False, emoji=False)
+    shown = plain()
     least = NARROWEST if shown.is_terminal else UNWATCHED
-    return shown if shown.width >= least else Console(width=least)
+    return shown if shown.width >= least else plain(width=least)
 
 
 def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:

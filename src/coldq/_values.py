@@ -404,3 +404,14 @@ class Value:
             for f in fields(self)  # type: ignore[arg-type]
         )
         return f"{type(self).__name__}({shown})"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share as people write it, with that many digits and never with an exponent above zero.
+
+    >>> from coldq._values import percent
+    >>> percent(1.0), percent(0.0512), percent(0.126), percent(0.00034), percent(123.4)
+    ('100%', '5.1%', '13%', '0.034%', '12,340%')
+    """
+    value = 100.0 * share
+    return f"{value:,.0f}%" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}%"

@@ -49,6 +49,8 @@ def _terms(card: Card) -> tuple[str, str, str]:
 
 def print_catalogue() -> None:
     """Print the table, each learner's needs and assumptions once."""
+    from rich.text import Text
+
     claims = table(
         "What is proved",
         ("learner: losses, constraints", "static\nregret", "dynamic\nregret", "violation"),
@@ -60,7 +62,7 @@ def print_catalogue() -> None:
     previous = ""
     for name, setting, *bounds in (row[:5] for row in rows()):
         if name != previous:
-            claims.add_row(f"[bold]{name}")
+            claims.add_row(Text(name, style="bold"))
         claims.add_row(setting, *bounds)
         previous = name
     terms = table("What it takes", ("learner", "needs", "assumes", "our reading"))

@@ -65,7 +65,8 @@ def reproduce(
     asked = [find(name).number for name in figure or ()]
     chosen = [each for each in FIGURES if not asked or each.number in asked]
     with stoppable(AGAIN):
-        print_results(run_all(chosen, _first_seeds(3 if quick else seeds), out, quick=quick))
+        count = _first_seeds(3 if quick else seeds)
+        run_all(chosen, count, out, quick=quick, show=print_results)
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -124,7 +125,7 @@ def compare(
         elif rate:
             run_targets(keys_of(problem), rates_of(rate), chosen, out, horizon, last, print_target)
         else:
-            print_league(run_compare(problem, names, chosen, out, horizon))
+            run_compare(problem, names, chosen, out, horizon, print_league)
     typer.echo(f"The report: {out / 'index.html'}")
 
 
@@ -195,6 +196,8 @@ def sweep(
     if folder is not None:
         raise coldq.InvalidInput("a second name is for coldq sweep report FOLDER")
     path = Path(config)
+    if not path.name:
+        raise coldq.InvalidInput(f"coldq sweep takes a TOML file, but {config!r} names none")
     results = path.with_name(f"{path.stem}-results") if out is None else out
     kept = f"finished tasks are kept in {results}, and the same command goes on there"
     with stoppable(kept):

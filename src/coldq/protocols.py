@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
@@ -158,7 +159,7 @@ def require_parts(thing: Any, name: str, attributes: Iterable[str]) -> None:
     """Raise unless something has what it is asked for."""
     for attribute in attributes:
         if not hasattr(thing, attribute):
-            raise InvalidInput(f"a {name} needs {attribute}, which this has not: {thing!r}")
+            raise InvalidInput(f"a {name} needs {attribute}, which this has not: {thing!r:.200}")
 
 
 def require_learner(learner: Any) -> None:
@@ -168,4 +169,11 @@ def require_learner(learner: Any) -> None:
 
 def require_problem(problem: Any) -> None:
     """Raise unless it has what makes a problem."""
-    require_parts(problem, "problem", ("domain", "horizon", "n_constraints", "start"))
+    parts = ("domain", "horizon", "n_constraints", "start")
+    table = isinstance(problem, str | PathLike | Mapping) or hasattr(problem, "columns")
+    if table and not all(hasattr(problem, part) for part in parts):
+        raise InvalidInput(
+            f"a problem is needed, but this is a {type(problem).__name__}: "
+            "coldq.problems.from_table makes one of a table or of its file"
+        )
+    require_parts(problem, "problem", parts)

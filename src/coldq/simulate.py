@@ -21,6 +21,7 @@ KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
 BLOCK = 64  # slots that are revealed at once
 ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
+MOST_SEEDS = 10_000_000  # more of them are a slip, and fill the memory before anything is run
 LOOKS = 2  # points at which functions are compared
 
 
@@ -28,6 +29,8 @@ def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
     """Seeds as whole numbers, at least one of them."""
     if not is_several(seeds):
         raise InvalidInput(f"seeds must be several, such as range(20), but is {seeds!r:.200}")
+    if isinstance(seeds, range) and seeds[MOST_SEEDS:]:
+        raise InvalidInput(f"seeds must be at most {MOST_SEEDS:,}, but are {seeds}")
     chosen = tuple(whole_number("a seed", seed, 0) for seed in seeds)
     if not chosen:
         raise InvalidInput("seeds must name at least one seed, but is empty")

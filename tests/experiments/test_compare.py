@@ -79,6 +79,13 @@ def test_everything_is_written_and_joined_to_the_page(tmp_path, capsys):
         assert words in page
 
 
+def test_a_league_is_shown_whether_it_can_be_written_or_not(tmp_path, capsys):
+    (tmp_path / "figures" / "compare-linear.png").mkdir(parents=True)
+    with pytest.raises(coldq.NotWritten, match=r"compare-linear\.png could not be written"):
+        run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20, show=print_league)
+    assert "OnlineLinear, T = 20, 1 seed" in capsys.readouterr().out
+
+
 def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path):
     write_league_page(league, tmp_path / "index.html")
     page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import coldq
+from coldq._values import percent
 from coldq.cli import app
-from coldq.experiments.comparison import holm, p_value
+from coldq.experiments.comparison import FEWEST, holm, p_value
 
 LAYOUT = """
 decide = {grid = [0, 30], diesel = [0, 30]}
@@ -72,6 +77,22 @@ def test_p_values_of_noise_that_follows_itself_are_seldom_small() -> None:
     assert p_value(series + 1.0) < 0.01
 
 
+def test_too_few_slots_tell_nothing_from_chance() -> None:
+    shift = np.random.default_rng(0).standard_normal(FEWEST) + 9.0
+    assert p_value(shift) < 0.01
+    for slots in (1, 2, 5, 7, 100, FEWEST - 1):
+        assert p_value(shift[:slots]) == 1.0
+    found = coldq.compare(problem_of(table(60)), ["COLDQ", "OGD"], last=1)
+    assert "*" not in "".join(cell for row in found.cells() for cell in row)
+    assert "p-values need 288 scored slots" in found.about
+
+
+@given(st.floats(0.0, 50.0))
+def test_percentages_are_written_without_powers_of_ten(share) -> None:
+    assert "e+" not in percent(share)
+    assert float(percent(share)[:-1].replace(",", "")) == pytest.approx(100 * share, rel=0.051)
+
+
 def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
     problem = problem_of(table())
     found = coldq.compare(problem, ["COLDQ", coldq.SelfTuning], rate=0.1)
@@ -79,7 +100,7 @@ def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
     tuned = coldq.tune_headroom(problem, 0.1, (0.0, 1.0 / 3.0))
     h = tuned.headroom
     assert found.tuned == tuned
-    assert f"violated {100 * tuned.share:.2g}%" in found.about
+    assert f"violated {percent(tuned.share)}" in found.about
     learners = {
         "COLDQ": coldq.COLDQ.for_problem(problem),
         "SelfTuning": coldq.SelfTuning(problem.domain, 0.1),
@@ -130,11 +151,19 @@ def test_a_comparison_is_a_table_a_text_latex_and_a_picture() -> None:
         found["c"]
 
 
+def test_a_dollar_in_a_name_is_a_dollar() -> None:
+    problem = problem_of(table(30))
+    found = coldq.compare(problem, {r"$\none$": coldq.COLDQ.for_problem(problem)})
+    left, _ = found.plot()
+    FigureCanvasAgg(left.figure).draw()  # which would raise over a formula
+
+
 def test_a_learner_that_cannot_play_is_left_out_with_its_reason() -> None:
     problem = problem_of(table(40))
     wrong = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=40)
     found = coldq.compare(problem, {"wrong": wrong, "right": coldq.COLDQ.for_problem(problem)})
     assert "domain" in found.left_out["wrong"]
+    assert str(found).endswith(f"wrong did not play: {found.left_out['wrong']}.")
     for learners, words in (
         (["nobody"], "no learner 'nobody'"),
         (7, "names, classes or learners"),
@@ -142,6 +171,10 @@ def test_a_learner_that_cannot_play_is_left_out_with_its_reason() -> None:
     ):
         with pytest.raises(coldq.InvalidInput, match=words):
             coldq.compare(problem, learners)
+    for other in (pd.DataFrame(table(40)), table(40), "my-load.toml", Path("my-load.toml")):
+        with pytest.raises(coldq.InvalidInput, match=r"coldq\.problems\.from_table") as refused:
+            coldq.compare(other)
+        assert len(str(refused.value)) < 200
     with pytest.raises(coldq.InvalidInput, match="violation_rate"):
         coldq.compare(problem, ["COLDQ"], rate=2.0)
 
@@ -188,6 +221,11 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     assert "my load: learners beside headroom" in page
     assert "other: learners beside headroom" in page
     assert "problem: learners beside headroom" in page
+    (tmp_path / "results/figures/compare-problem-0.05.png").unlink()
+    (tmp_path / "results/figures/compare-problem-0.05.png").mkdir()
+    unwritten = run("own_module:problem")
+    assert isinstance(unwritten.exception, coldq.NotWritten)
+    assert "COLDQ" in unwritten.output  # the table is shown all the same
     for words, sentence in (
         ("own_module:nothing", "has no nothing"),
         ("own_module:number", "could not be had"),

@@ -40,6 +40,13 @@ def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
     assert "rate-autoscale-0.1" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["", ",", " , "])
+def test_no_problem_to_compare_is_refused(name, tmp_path) -> None:
+    refused = CliRunner().invoke(app, ["compare", name, "--rate", "0.1", "--out", str(tmp_path)])
+    assert isinstance(refused.exception, coldq.InvalidInput)
+    assert "names no problem to compare at a rate" in str(refused.exception)
+
+
 def test_a_score_is_that_of_the_run() -> None:
     (target,) = measure_target("autoscale", [0.1], [0], horizon=90, curves=False)
     problem = coldq.problems.Autoscale(90)

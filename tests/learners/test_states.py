@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import io
+import itertools
 import json
 import pickle
 import sys
@@ -75,6 +76,22 @@ def test_what_differs_may_be_adopted_and_is_then_the_learners_own() -> None:
     assert json.loads(str(taken.to_arrays()["learner"]))["learner"] == "RECOO"
     with pytest.raises(coldq.InvalidInput, match="queue must be at least gamma"):
         coldq.COLDQ(X, horizon=5000).from_arrays(arrays, adopt=True)  # checked all the same
+
+
+def test_adopting_is_promised_only_where_it_works() -> None:
+    arrays = saved(coldq.SelfTuning(X, 0.05).init(1))
+    with pytest.raises(coldq.InvalidInput, match="by SelfTuning, but this is COLDQ; nor would"):
+        MADE.from_arrays(arrays)
+    for learner, other in itertools.permutations(EVERY, 2):
+        arrays = saved(other.init(1))
+        with pytest.raises(coldq.InvalidInput) as refused:
+            learner.from_arrays(arrays)
+        try:
+            learner.from_arrays(arrays, adopt=True)
+            taken = True
+        except coldq.InvalidInput:
+            taken = False
+        assert ("takes them all the same" in str(refused.value)) is taken
 
 
 def test_large_arrays_are_told_apart_by_their_content() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import coldq
+from coldq.commands.needs import require_report
 from coldq.files import whole_file
 from coldq.report.parts import Part, join
 
@@ -52,6 +53,17 @@ def test_what_is_no_whole_part_is_named_and_left_out(kind: str, tmp_path: Path) 
     assert "Part first" in page and "Part new" in page
     assert "Part old" not in page
     assert (folder / "old.json").exists()
+
+
+def test_a_page_that_is_not_ours_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "index.html"
+    path.write_text("<h1>My home page</h1>", encoding="utf-8")
+    with pytest.raises(coldq.InvalidInput, match=r"index\.html was not written by coldq"):
+        join(part("new"), path)
+    assert path.read_text(encoding="utf-8") == "<h1>My home page</h1>"
+    assert not (tmp_path / "parts").exists()
+    with pytest.raises(coldq.InvalidInput, match="was not written by coldq"):  # before any work
+        require_report(tmp_path, 1.0)
 
 
 def test_a_whole_part_is_joined(tmp_path: Path) -> None:

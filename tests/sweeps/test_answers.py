@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import coldq
 from coldq.cli import app
+from coldq.commands.sweep import _tables
 from coldq.experiments.intervals import tuned_to
 from coldq.report.sweeps import latex
 from coldq.sweeps.answers import Answers, Setting, answers, front, knee, ranked
@@ -71,6 +72,25 @@ def test_a_learner_is_tuned_to_the_least_violation_at_equal_loss() -> None:
     assert tuned_to(100.0, loss, violation) == 3
 
 
+def test_where_no_loss_is_as_low_it_is_said() -> None:
+    seeds = np.zeros(3)
+    settings = (
+        Setting("COLDQ", {}, seeds + 100.0, seeds + 1.0),
+        Setting("RECOO", {"a": 1}, seeds + 100.09, seeds + 2.0),
+        Setting("OGD", {"a": 1}, seeds + 108.2, seeds + 3.0),
+        Setting("OGD", {"a": 2}, seeds + 120.0, seeds + 2.0),
+    )
+    one = Answers("made up", 100, (0, 1, 2), settings)
+    assert [(place, low) for place, _, _, low in one.tuned()] == [(1, True), (2, False)]
+    said = "\n".join(part for part in _tables(one) if isinstance(part, str))
+    assert "RECOO (a = 1), tuned to the loss of COLDQ: loss +0.1%, violation +100.0%." in said
+    assert (
+        "No setting of OGD has as low a loss as COLDQ; the nearest is OGD (a = 1): loss +8.2%, "
+        "violation +200.0%."
+    ) in said
+    assert "OGD (a = 1), tuned" not in said
+
+
 def test_a_setting_far_ahead_is_recommended_always() -> None:
     rng = np.random.default_rng(0)
     points = {"a": (1.0, 9.0), "b": (1.2, 1.2), "c": (9.0, 1.0)}
@@ -130,6 +150,11 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
     for suffix in ("png", "pdf"):
         assert (tmp_path / "results" / "figures" / f"sweep-1-linear.{suffix}").is_file()
     assert (tmp_path / "results" / "sweep-1-linear.tex").is_file()
+    (tmp_path / "results" / "sweep-1-linear.tex").unlink()
+    (tmp_path / "results" / "sweep-1-linear.tex").mkdir()
+    unwritten = CliRunner().invoke(app, ["sweep", "report", "results"])
+    assert isinstance(unwritten.exception, coldq.NotWritten)
+    assert "Recommended, the knee of the front:" in unwritten.output
     missing = CliRunner().invoke(app, ["sweep", "report"])
     assert "needs the folder of a sweep's results" in str(missing.exception)
     nothing = CliRunner().invoke(app, ["sweep", "report", "nowhere"])

@@ -164,6 +164,21 @@ def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monke
     assert "ended with status -9" in found.failures[0]["error"]
 
 
+def test_results_that_are_removed_meanwhile_are_missed(tmp_path) -> None:
+    out, heard = tmp_path / "out", []
+
+    def removed_once(task, error) -> None:
+        heard.append(task.key)
+        if len(heard) == 5:
+            shutil.rmtree(out)
+
+    with pytest.raises(coldq.NotWritten, match=r"5 of 12 tasks are done, but .* are not in"):
+        coldq.sweep(ASKED, out=out, done=removed_once)
+    assert len(heard) == 12
+    assert len(coldq.sweep(ASKED, out=out, done=removed_once)) == 36
+    assert sorted(heard[12:]) == sorted(heard[:5])
+
+
 def test_two_sweeps_do_not_work_in_one_folder(tmp_path) -> None:
     with (
         Store(tmp_path).mine(),
@@ -205,6 +220,34 @@ def test_the_command_shows_runs_resumes_and_fails_with_its_failures(tmp_path, mo
     assert "seed 3 is not to be played" in done.output
     again = CliRunner().invoke(app, ["sweep", "tune.toml", "--workers", "1"])
     assert "0 tasks were run now, 4 were there; 1 failed" in again.output
+
+
+def test_names_are_printed_as_they_are_given(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("named.toml").write_text(
+        'seeds = 2\n[[problems]]\nproblem = "linear"\nhorizon = 20\nname = "lin [/x] :dog:"\n'
+        '[[learners]]\nlearner = "COLDQ"\nname = "mine [kW] $\\\\foo$"\n'
+        '[[learners]]\nlearner = "OGD"\nname = "[bold] none"\neta = -1.0\n'
+    )
+    for words, names in (
+        (["named.toml", "--show"], ["lin [/x] :dog:", "mine [kW]", "[bold] none"]),
+        (["named.toml"], ["lin [/x] :dog:", "[bold] none"]),  # which failed
+        (["report", "named-results"], ["lin [/x] :dog:", "mine [kW]"]),
+    ):
+        done = CliRunner().invoke(app, ["sweep", *words])
+        for name in names:
+            assert name in done.output
+
+
+def test_what_is_no_file_or_no_folder_is_refused_in_a_sentence(tmp_path) -> None:
+    for name in (".", "", "/"):
+        for more in ((), ("--show",), ("--out", str(tmp_path))):
+            refused = CliRunner().invoke(app, ["sweep", name, *more])
+            assert isinstance(refused.exception, coldq.InvalidInput), name
+            assert "takes a TOML file" in str(refused.exception)
+    (tmp_path / "a-file").touch()
+    with pytest.raises(coldq.InvalidInput, match=r"cannot write to .*a-file: File exists"):
+        coldq.sweep(ASKED, out=tmp_path / "a-file")
 
 
 def test_an_estimate_names_what_cannot_be_made() -> None:

@@ -51,3 +51,9 @@ def test_results_are_put_aside_and_come_back_and_what_was_arriving_goes(tmp_path
     store.settle(["ab"])
     assert (store.has("ab"), store.has("cd")) == (True, False)
     assert store.path("ab").read_bytes() == WHOLE
+
+
+def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path) -> None:
+    (tmp_path / "log.jsonl").mkdir()
+    with pytest.raises(coldq.NotWritten, match=r"log\.jsonl could not be written"):
+        Store(tmp_path).put("ab", WHOLE, 0.5)

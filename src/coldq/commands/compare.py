@@ -11,7 +11,6 @@ from coldq.experiments.compare import League, compare
 from coldq.experiments.comparison import Comparison, count_of
 from coldq.experiments.comparison import compare as compare_own
 from coldq.experiments.named import learners_of, own_problem, problem_of
-from coldq.files import require_writable
 from coldq.report.files import write_comparison, write_standings
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
@@ -25,13 +24,13 @@ def run_compare(
     seeds: Iterable[int],
     out: str | Path,
     horizon: int | None = None,
+    show: Callable[[League], None] = lambda league: None,
 ) -> League:
-    """Play a league, and write its table as parquet, its picture and its part of the page."""
+    """Play a league, show it, and write it as parquet, a picture and a part of the page."""
     problem_of(key, horizon)
     names, out = tuple(learners), Path(out)
     count = len(learners_of(names))
-    require_report()
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
 
     from coldq.report import write_league_page
 
@@ -42,6 +41,7 @@ def run_compare(
     if not league.standings:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
         raise InvalidInput(f"no learner can play {key}: {reasons}")
+    show(league)
     write_standings(league, out / f"compare-{league.key}.parquet")
     write_league_page(league, out / "index.html")
     return league
@@ -62,8 +62,7 @@ def run_own(
     title, problem = own_problem(name, horizon)
     names, rates, out = tuple(learners), tuple(rates), Path(out)
     learners_of(names)
-    require_report()
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
 
     from coldq.report import write_comparison_page
 
@@ -75,9 +74,10 @@ def run_own(
             made = compare_own(
                 problem, names or None, rate=rate, seeds=seeds, last=last, title=title, done=done
             )
-            write_comparison(made, out)
-            write_comparison_page(made, out / "index.html")
             found.append(made)
-    for made in found:
+    for made in found:  # first, whether they can be written or not
         show(made)
+    for made in found:
+        write_comparison(made, out)
+        write_comparison_page(made, out / "index.html")
     return found

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 from coldq.errors import InvalidInput
+from coldq.files import require_writable
+from coldq.report.files import require_own_page
 
 
-def require_report() -> None:
-    """Raise unless what the report needs is installed."""
+def require_report(out: Path, megabytes: float) -> None:
+    """Raise unless a report can be written there: its libraries, room, and no page of another's."""
     require("the report", "report", "jinja2", "matplotlib", "plotly", "pyarrow")
+    require_writable(out, megabytes)
+    require_own_page(out / "index.html")
 
 
 def require(what: str, extra: str, *modules: str) -> None:

@@ -10,7 +10,6 @@ from coldq._values import whole_number
 from coldq.commands.needs import require_report
 from coldq.experiments.rates.store import run_missing, tasks
 from coldq.experiments.rates.tables import Cell, cells, differences, queue_matters
-from coldq.files import require_writable
 from coldq.report.files import write_rates
 from coldq.report.terminal import rate_tables
 
@@ -44,8 +43,7 @@ def measure_tables(
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
     n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
     out, shown = Path(out), console()
-    require_report()
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
     whole = tasks(horizons, n_seeds)
     bar = Progress(
         TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),

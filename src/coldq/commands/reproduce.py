@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from coldq.commands.needs import require_report
@@ -10,7 +10,6 @@ from coldq.experiments.figures import FIGURES, Figure
 from coldq.experiments.reproduce import Reproduction, count_steps
 from coldq.experiments.reproduce import reproduce as run_all
 from coldq.experiments.runs import FigureRuns
-from coldq.files import require_writable
 from coldq.report.files import write_claims, write_traces
 from coldq.report.terminal import progress
 from coldq.simulate import seed_tuple
@@ -26,6 +25,7 @@ def reproduce(
     out: str | Path = "results",
     *,
     quick: bool = False,
+    show: Callable[[Reproduction], None] = lambda result: None,
 ) -> Reproduction:
     """Run figures of the paper over many seeds, check its claims, and write everything to `out`.
 
@@ -33,13 +33,13 @@ def reproduce(
     parquet: each file whole or not at all. A `quick` look tries few alphas where RECOO is tuned.
     """
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
-    require_report()
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
 
     from coldq.report import write_page
 
     with progress(count_steps(figures)) as done:
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
+    show(result)
     share(
         _write_figure,
         [(each, out) for each in result.figures],

@@ -13,7 +13,7 @@ from coldq.errors import InvalidInput
 from coldq.files import require_writable
 from coldq.report.numbers import duration, percentage
 from coldq.report.terminal import progress
-from coldq.sweeps.answers import Answers, with_interval
+from coldq.sweeps.answers import Answers, answers, with_interval
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.sweep import missing_of, run_missing
@@ -86,8 +86,8 @@ def run_sweep(
     for why in failed[:NAMED]:
         shown.print(
             f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}",
-            highlight=False, markup=False,
-        )  # fmt: skip
+            highlight=False,
+        )
     if failed:
         shown.print(
             f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.",
@@ -100,20 +100,19 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
     """Print what a sweep says and write its page; where that is."""
     if folder is None:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
-    require_report()
     found = read(folder)
     out = folder if out is None else out
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
     from coldq.report import write_sweep_page
 
-    page = out / "index.html"
-    said = write_sweep_page(found, page)
-    shown = console()
+    said, shown = answers(found), console()
     for one in said:
         for part in _tables(one):
-            shown.print(part, highlight=False, markup=False)
+            shown.print(part, highlight=False)
     if found.failures:
         shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+    page = out / "index.html"
+    write_sweep_page(found, said, page)
     return page
 
 
@@ -135,11 +134,19 @@ def _tables(one: Answers) -> Iterator[Any]:
     yield ""
     sure = "" if len(one.seeds) < 2 else f" ({100 * one.chosen_again:.0f}% of samples of seeds)"
     yield f"Recommended, the knee of the front: {one.settings[one.recommended].name}{sure}."
-    for k, loss, violation in one.tuned():
-        yield (
-            f"{one.settings[k].name}, tuned to the loss of {one.settings[one.reference].name}: "
-            f"loss {percentage(loss)}, violation {percentage(violation)}."
+    target = one.settings[one.reference].name
+    for k, loss, violation, as_low in one.tuned():
+        name, apart = (
+            one.settings[k].name,
+            f"loss {percentage(loss)}, violation {percentage(violation)}",
         )
+        if as_low:
+            yield f"{name}, tuned to the loss of {target}: {apart}."
+        else:
+            yield (
+                f"No setting of {one.settings[k].learner} has as low a loss as {target}; the "
+                f"nearest is {name}: {apart}."
+            )
     for each in one.sensitivities():
         yield (
             f"{each.learner}'s {each.parameter} explains {100 * each.explains[0]:.0f}% of the "

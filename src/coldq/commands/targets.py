@@ -7,7 +7,6 @@ from pathlib import Path
 
 from coldq.commands.needs import require_report
 from coldq.experiments.targets import Target, first_scored, measure_target, target_problem
-from coldq.files import require_writable
 from coldq.report.files import write_scores
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
@@ -24,12 +23,11 @@ def run_targets(
     last: int | None = None,
     show: Callable[[Target], None] = lambda target: None,
 ) -> list[Target]:
-    """Check first, play with a progress bar; write and show what each problem gave when it did."""
+    """Check first, play with a progress bar; show and write what each problem gave when it did."""
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         first_scored(target_problem(key, horizon).horizon, last)
-    require_report()
-    require_writable(out, MEGABYTES)
+    require_report(out, MEGABYTES)
 
     from coldq.report import write_target_page
 
@@ -40,8 +38,9 @@ def run_targets(
         for key in keys:
             found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
             targets += found
+            for target in found:
+                show(target)
             write_scores(targets, out / "compare-rates.parquet")
             for target in found:
                 write_target_page(target, out / "index.html")
-                show(target)
     return targets

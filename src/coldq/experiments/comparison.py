@@ -14,10 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, quiet
+from coldq._values import Array, percent, quiet
 from coldq.errors import Error, InvalidInput
-from coldq.experiments.named import learners_of, make
+from coldq.experiments.named import absences, learners_of, make
 from coldq.experiments.targets import (
+    BLOCK,
     Score,
     block_interval,
     block_length,
@@ -34,6 +35,8 @@ from coldq.simulate import seed_tuple
 
 RATE = 0.05
 SEEDS = range(5)  # of a problem that differs from seed to seed
+# Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
+FEWEST = 6 * BLOCK  # slots that a p-value needs
 
 
 class Result(NamedTuple):
@@ -41,7 +44,7 @@ class Result(NamedTuple):
 
     `share` is that of the slots in which any row was violated, `violation` the sum of all. The
     differences are those from the reference, slot by slot; each p is that no such difference is
-    there, corrected for all comparisons of the table.
+    there, corrected for all comparisons of the table, and 1 where too few slots are scored to tell.
     """
 
     learner: str
@@ -132,17 +135,19 @@ class Comparison(Tabular):
         if self.tuned is not None:
             tuned = (
                 f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 "
-                f"to {self.begin:,}, where it violated {100 * self.tuned.share:.2g}%"
+                f"to {self.begin:,}, where it violated {percent(self.tuned.share)}"
             )
         answers = ""
         if getattr(self.problem, "adaptive", False):
             answers = "The problem answers to decisions, so that each met functions of its own. "
+        stars = f"* is p < 0.05, Holm's correction for all {2 * (len(self) - 1)} of them"
+        if T - self.begin < FEWEST:
+            stars = f"p-values need {FEWEST} scored slots, so that no * says which are no chance"
         return (
             f"{self.title}: {T:,} slots{'' if seeds == 1 else f', {seeds} seeds'}. {answers}{tuned}"
             f"; all are scored on slots {self.begin + 1:,} to {T:,}, on which nothing was tuned. "
             f"Brackets: 95% intervals by blocks of {self.block} slots. "
-            f"Differences are those from {self.reference}, slot by slot; * is p < 0.05, Holm's "
-            f"correction for all {2 * (len(self) - 1)} of them."
+            f"Differences are those from {self.reference}, slot by slot; {stars}."
         )
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -169,7 +174,8 @@ class Comparison(Tabular):
             first, *others = row
             cells = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-        return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], "", self.about])
+        lines.insert(1, "-" * max(map(len, lines)))
+        return "\n".join([*lines, "", self.about, *absences(self.left_out)])
 
     def to_latex(self) -> str:
         r"""The table for a paper, with ``\toprule`` and the like of booktabs.
@@ -221,7 +227,8 @@ class Comparison(Tabular):
             panel.grid(visible=True, axis="x")
             panel.set_axisbelow(True)
         right.axvline(100.0 * self.rate, color="#888888", linewidth=0.8, linestyle=":")
-        left.set_yticks(rows, [one.learner for one in self.results])
+        names = [one.learner for one in self.results]
+        left.set_yticks(rows, names, parse_math=False)  # a $ is a dollar
         left.set_ylim(len(self) - 0.4, -0.6)
         return axes
 
@@ -395,13 +402,15 @@ def _different(names: list[str]) -> list[str]:
 def p_value(series: Array) -> float:
     """How often the blocks of a series without a mean would have one as far from zero.
 
+    It is 1 for a series that is too short to tell.
+
     >>> import numpy as np
     >>> from coldq.experiments.comparison import p_value
     >>> noise = np.random.default_rng(0).standard_normal(500)
     >>> p_value(noise + 1.0) < 0.01, p_value(noise - noise.mean()) > 0.5
     (True, True)
     """
-    if not series.any():
+    if series.size < FEWEST or not series.any():
         return 1.0
     means = block_means(series)
     far = np.abs(means - means.mean()) >= abs(series.mean())

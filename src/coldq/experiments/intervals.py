@@ -39,10 +39,13 @@ def tuned_to(target: float, loss: Array, violation: Array) -> int:
     >>> tuned_to(10.0, np.array([9.0, 10.005, 12.0]), np.array([5.0, 3.0, 1.0]))
     1
     """
-    as_low = np.flatnonzero(loss <= target + AS_LOW_A_LOSS * abs(target))
-    if as_low.size:
-        return int(as_low[violation[as_low].argmin()])
-    return int(loss.argmin())
+    low = np.flatnonzero(as_low(loss, target))
+    return int(low[violation[low].argmin()] if low.size else loss.argmin())
+
+
+def as_low(loss: Array, target: float) -> np.ndarray:
+    """Whether a mean loss counts as one that is as low as a target: at most 0.1% above."""
+    return loss <= target + AS_LOW_A_LOSS * abs(target)
 
 
 def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, float] | None:

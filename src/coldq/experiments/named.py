@@ -143,3 +143,8 @@ def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
         return str(error)
     except TypeError:
         return "its theory needs constants that the problem does not know"
+
+
+def absences(left_out: Mapping[str, str]) -> list[str]:
+    """Who did not play and why, a sentence each."""
+    return [f"{name} did not play: {reason}." for name, reason in left_out.items()]

@@ -98,7 +98,12 @@ def keys_of(names: str) -> tuple[str, ...]:
     """
     if names.strip() == "all":
         return PROBLEMS
-    return tuple(name.strip() for name in names.split(",") if name.strip())
+    keys = tuple(name.strip() for name in names.split(",") if name.strip())
+    if not keys:
+        raise InvalidInput(
+            f"{names!r} names no problem to compare at a rate; there are {', '.join(PROBLEMS)}"
+        )
+    return keys
 
 
 def rates_of(text: str) -> tuple[float, ...]:

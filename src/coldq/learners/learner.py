@@ -326,7 +326,7 @@ class Learner(Value):
             raise InvalidInput(
                 f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
             )
-        state = self._restore(recognised(arrays, self._maker, adopt))
+        state = self._restore(recognised(arrays, self._maker, adopt, self._restore))
         if KEY not in arrays and not adopt:
             warn_unknown(self._maker)
         return state

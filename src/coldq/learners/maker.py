@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from inspect import signature
 from typing import Any
@@ -105,8 +106,13 @@ def _with_defaults(saved: Any, learner: Any, now: Any) -> Any:
     return {name: word for name, word in words.items() if isinstance(word, str)} | saved
 
 
-def recognised(arrays: Any, own: Maker, adopt: bool) -> dict[str, Any]:
-    """Arrays without the text that says whose they are, once that is known to agree."""
+def recognised(
+    arrays: Any, own: Maker, adopt: bool, restore: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """Arrays without the text that says whose they are, once that is known to agree.
+
+    Where it does not, `restore` is asked whether they could be taken all the same.
+    """
     rest = {name: array for name, array in arrays.items() if name != KEY}
     if adopt or KEY not in arrays:
         return rest
@@ -117,8 +123,18 @@ def recognised(arrays: Any, own: Maker, adopt: bool) -> dict[str, Any]:
             f"{texts.dtype}"
         )
     for text in np.unique(texts.astype(str)):  # several, where arrays of several states are stacked
-        require_same(str(text), own, "these arrays were saved", ADOPT)
+        if text != own.text:
+            remedy = _remedy(rest, restore)
+            require_same(str(text), own, "these arrays were saved", remedy)
     return rest
+
+
+def _remedy(arrays: dict[str, Any], restore: Callable[[dict[str, Any]], Any]) -> str:
+    try:
+        restore(arrays)
+    except InvalidInput as error:
+        return f"nor would from_arrays(arrays, adopt=True) take them: {error}"
+    return ADOPT
 
 
 def warn_unknown(own: Maker) -> None:

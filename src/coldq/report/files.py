@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import coldq
+from coldq.errors import InvalidInput
 from coldq.files import whole_file
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from coldq.experiments.reproduce import Reproduction
     from coldq.experiments.runs import FigureRuns
     from coldq.experiments.targets import Target
+
+MADE = b"Made by <code>coldq</code>"  # in the foot of every page
+
+
+def require_own_page(path: Path) -> None:
+    """Raise if a page lies there that is none of ours: it would be lost."""
+    try:
+        own = MADE in path.read_bytes()
+    except OSError:  # there is none, or writing it will say why not
+        return
+    if not own:
+        raise InvalidInput(
+            f"{path} was not written by coldq, so that it is left as it is: choose another folder, "
+            "or move it away"
+        )
 
 
 def write_claims(result: Reproduction, path: Path) -> None:

@@ -16,6 +16,7 @@ import coldq
 from coldq.errors import IgnoredFile, warn
 from coldq.files import is_unfinished, whole_file
 from coldq.report import numbers
+from coldq.report.files import require_own_page
 from coldq.report.pictures import SUFFIXES
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
@@ -52,6 +53,7 @@ def join(part: Part, path: Path) -> None:
     >>> "<h1>Title a</h1>" in text, text.index("Part a") < text.index("Part b")
     (True, True)
     """
+    require_own_page(path)
     folder = path.parent / "parts"
     kept = {part.key: part}
     for file in sorted(folder.glob("*.json")):

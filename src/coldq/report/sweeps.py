@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -13,7 +14,7 @@ from coldq.files import whole_file
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
 from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
-from coldq.sweeps.answers import Answers, answers, shown, with_interval
+from coldq.sweeps.answers import Answers, shown, with_interval
 from coldq.sweeps.table import Sweep
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -21,18 +22,19 @@ MARKERS = "osD^vP*X"
 ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
 
 
-def write_sweep_page(found: Sweep, path: Path) -> list[Answers]:
-    """Write pictures and LaTeX beside the page, and join a part with all problems to the page.
+def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
+    """Write pictures and LaTeX of what a sweep says, and join a part with all problems to the page.
 
     >>> import pathlib, tempfile, coldq
     >>> from coldq.report import write_sweep_page
+    >>> from coldq.sweeps.answers import answers
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)
-    >>> _ = write_sweep_page(found, path)
+    >>> write_sweep_page(found, answers(found), path)
     >>> "linear" in path.read_text(encoding="utf-8")
     True
     """
-    said, sections, contents = answers(found), [], []
+    sections, contents = [], []
     for k, one in enumerate(said, 1):
         name = f"sweep-{k}-{plain(one.problem)}"
         with matplotlib.rc_context(STYLE):
@@ -53,7 +55,6 @@ def write_sweep_page(found: Sweep, path: Path) -> list[Answers]:
     title = found.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
     join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
-    return said
 
 
 def plain(title: str) -> str:
@@ -112,9 +113,12 @@ def _draw(one: Answers) -> Canvas:
     axes.set_ylabel("hard violation, mean over seeds")
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    canvas.suptitle(f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds", fontsize=8.5)
+    title = f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds"
+    canvas.suptitle(title, fontsize=8.5, parse_math=False)  # a $ is a dollar
     handles, words = axes.get_legend_handles_labels()
-    canvas.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    legend = canvas.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     return canvas
 
 

@@ -14,6 +14,7 @@ from coldq.experiments.claims import FAILS, HOLDS, IN_PART
 from coldq.experiments.compare import League
 from coldq.experiments.figures import Setting
 from coldq.experiments.intervals import mean_interval
+from coldq.experiments.named import absences
 from coldq.experiments.rates.settings import CONVEX, DYNAMIC, GRID, VIOLATION
 from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
 from coldq.experiments.reproduce import Reproduction
@@ -42,7 +43,8 @@ def progress(
     from rich.progress import TimeRemainingColumn as Remaining
 
     watched = Console(stderr=True)
-    columns = (MofNCompleteColumn(), BarColumn(), Remaining(), TextColumn("{task.description}"))
+    said = TextColumn("{task.description}", markup=False)  # it may have a name that a user gave
+    columns = (MofNCompleteColumn(), BarColumn(), Remaining(), said)
     shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
     with shown as bar:
         task = bar.add_task(begun, total=total)
@@ -139,8 +141,8 @@ def print_league(league: League) -> None:
         "Means ± 95% over seeds. *: no other learner is better in both loss and hard violation. "
         "A slot: one seed alone, problem included. `coldq list` has what each assumes."
     )
-    for name, reason in league.left_out.items():
-        shown.print(f"{name} did not play: {reason}.", highlight=False)
+    for sentence in absences(league.left_out):
+        shown.print(sentence, highlight=False)
 
 
 def print_comparison(found: Comparison) -> None:
@@ -152,9 +154,8 @@ def print_comparison(found: Comparison) -> None:
         rows.add_row(*row)
     shown.print(rows)
     shown.print()
-    shown.print(found.about, highlight=False, markup=False)
-    for name, reason in found.left_out.items():
-        shown.print(f"{name} did not play: {reason}.", highlight=False, markup=False)
+    for sentence in (found.about, *absences(found.left_out)):
+        shown.print(sentence, highlight=False)
 
 
 def print_target(target: Target) -> None:
@@ -248,11 +249,13 @@ def rate_tables(found: list[Cell], differences: list[str]) -> Iterator[Any]:
 
 
 def _rates_table(chosen: list[Cell], title: str) -> Any:
+    from rich.text import Text
+
     rows = table(title, ("algorithm", "measure", "claimed", "measured"), VERDICTS)
     above: tuple[str, str] = ("", "")
     for losses, column, measure, group in grouped(chosen):
         if losses != above[0]:
-            rows.add_row(f"[italic]{losses}")
+            rows.add_row(Text(losses, style="italic"))
         rate = str(group[0].rate) + ("" if column.own else " *")
         name = column.title if (losses, column.title) != above else ""
         rows.add_row(name, measure, rate, measured(group), *counted(group))
@@ -261,12 +264,14 @@ def _rates_table(chosen: list[Cell], title: str) -> Any:
 
 
 def _rates_grid(found: list[Cell]) -> Any:
+    from rich.text import Text
+
     rows = table(
         "Convex losses, cell by cell: measured exponent / claim",
         ("measure", "V_x", *(f"V_g = {vg:g}" for vg in GRID)),
     )
     for title in ("COLDQ told V_x", "COLDQ-Expert"):
-        rows.add_row(f"[italic]{title}")
+        rows.add_row(Text(title, style="italic"))
         for measure in (DYNAMIC, VIOLATION):
             for vx in GRID:
                 row = [

@@ -17,7 +17,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.experiments.intervals import RESAMPLES, mean_interval, tuned_to
+from coldq.experiments.intervals import RESAMPLES, as_low, mean_interval, tuned_to
 from coldq.sweeps.table import Sweep
 
 REFERENCE = "COLDQ"
@@ -127,10 +127,11 @@ class Answers:
         own = [k for k, each in enumerate(labels) if each == label]
         return own[knee(self.means[own])]
 
-    def tuned(self) -> Iterator[tuple[int, float, float]]:
+    def tuned(self) -> Iterator[tuple[int, float, float, bool]]:
         """Each other learner tuned to the reference's loss, as the paper compares.
 
-        Its place, and how its loss and its violation lie to the reference's, as shares.
+        Its place, how its loss and its violation lie to the reference's, as shares, and whether its
+        loss is as low; where none is, the place is that of the least.
         """
         target = self.means[self.reference]
         for label in dict.fromkeys(one.learner for one in self.settings):
@@ -139,7 +140,7 @@ class Answers:
             own = [k for k, one in enumerate(self.settings) if one.learner == label]
             place = own[tuned_to(float(target[0]), *self.means[own].T)]
             loss, violation = map(_apart, self.means[place], target)
-            yield place, loss, violation
+            yield place, loss, violation, bool(as_low(self.means[place, 0], target[0]))
 
     def sensitivities(self) -> Iterator[Sensitivity]:
         """Every parameter that has several values."""

@@ -125,22 +125,24 @@ def _several(where: str, key: str, given: Any) -> list[Any]:
 def _seeds(where: str, given: Any) -> tuple[int, ...]:
     several: Any = given
     if isinstance(given, int) and not isinstance(given, bool):
-        return tuple(range(whole_number(f"{where}: seeds", given, 1)))
-    if isinstance(given, Mapping):
+        several = range(whole_number(f"{where}: seeds", given, 1))
+    elif isinstance(given, Mapping):
         require_keys(f"{where}, seeds", given, SEEDS_KEYS)
         first, last = (
             whole_number(f"{where}: seeds.{key}", given.get(key), 0) for key in SEEDS_KEYS
         )
         if last < first:
             raise InvalidInput(f"{where}: seeds from {first} to {last} are none")
-        return tuple(range(first, last + 1))
+        several = range(first, last + 1)
     try:
         seeds = seed_tuple(several)
     except InvalidInput as error:
         raise InvalidInput(
             f"{where}: seeds must be how many, a list of them, or {{from = 0, to = 99}}: {error}"
         ) from None
-    _require_different(where, "seeds", seeds)
+    if len(set(seeds)) < len(seeds):
+        twice = next(seed for k, seed in enumerate(seeds) if seed in seeds[:k])
+        raise InvalidInput(f"{where}: seeds has {twice} twice, but each is run once")
     return seeds
 
 
@@ -148,7 +150,7 @@ def _require_different(where: str, what: str, names: Iterable[Any]) -> None:
     seen = set()
     for name in names:
         if name in seen:
-            shown = name if isinstance(name, str | int) else name[0]
+            shown = name if isinstance(name, str) else name[0]
             raise InvalidInput(
                 f"{where}: {what} has {shown!r} twice; a name of its own tells one from the other"
             )

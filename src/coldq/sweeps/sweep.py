@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq._values import flag
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, NotWritten
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan
 from coldq.sweeps.table import Sweep, read, write_index
@@ -129,3 +129,16 @@ def run_missing(
 
         engine(answer, plan.longest_first(missing), keep)
         write_index(store, title, plan.tasks)
+        _require_kept(plan, store)
+
+
+def _require_kept(plan: Plan, store: Store) -> None:
+    """Raise unless every task has left a result or a failure: a folder may be removed meanwhile."""
+    lost = missing_of(plan, store)
+    if lost:
+        first = lost[0]
+        raise NotWritten(
+            f"{len(lost):,} of {len(plan.tasks):,} tasks are done, but their results are not in "
+            f"{store.folder} any more, the first of them {first.label} {first.parameters} on "
+            f"{first.title}: something removed them meanwhile. The same sweep runs them again"
+        )

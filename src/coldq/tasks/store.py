@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from coldq.errors import IgnoredFile, InUse, warn
-from coldq.files import whole_file
+from coldq.errors import IgnoredFile, InUse, NotWritten, warn
+from coldq.files import require_writable, whole_file
 
 MAGIC = b"PAR1"  # that a parquet file begins and ends with
 SUFFIX = ".parquet"
@@ -46,7 +46,7 @@ class Store:
     @contextmanager
     def mine(self) -> Iterator[None]:
         """Nobody else works in this folder meanwhile; the system forgets whoever was killed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        require_writable(self.folder, megabytes=0.0)
         try:
             import fcntl
         except ImportError:  # where there are no such locks, two do the same work twice
@@ -122,8 +122,11 @@ class Store:
 
     def _say(self, **what: Any) -> None:
         line = json.dumps({"at": round(time.time(), 3), **what}) + "\n"
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(line)
+        try:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:  # a folder that is removed meanwhile, a full disk
+            raise NotWritten(f"{self.log} could not be written: {error.strerror}") from error
 
 
 def _move(path: Path, to: Path) -> None:

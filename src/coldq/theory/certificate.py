@@ -69,8 +69,9 @@ class Check:
             return f"{realised}   no bound" + (f" ({self.source} is void)" if self.source else "")
         if np.isnan(self.slack).all():
             return f"{realised}   <= {in_words(self.bound):>21}   unknown ({self.source})"
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = 100.0 * np.nanmax(self.realised / self.bound)
+        none = np.zeros(self.realised.shape)  # of a bound that is zero, and kept
+        shares = np.divide(self.realised, self.bound, out=none, where=self.bound != 0.0)
+        share = 100.0 * np.nanmax(shares)
         kept = f"at most {share:.3g}% of it" if share > 0.0 else "none of it"
         verdict = "EXCEEDED" if self.exceeded.any() else kept
         return f"{realised}   <= {in_words(self.bound):>21}   {verdict} ({self.source})"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import exponent, positive, whole_number
+from coldq._values import exponent, percent, positive, whole_number
 from coldq.errors import InvalidInput
 from coldq.protocols import Learner
 from coldq.theory.known import Guarantee, Known, one_number
@@ -59,10 +59,10 @@ class Promise:
             self._movement(),
         ]
         for guarantee in self.guarantees:
-            bound, share = guarantee.bound, 100.0 * self.share(guarantee)
+            bound, share = guarantee.bound, percent(self.share(guarantee), digits=3)
             lines.append(
                 f"  {guarantee.measure} <= {bound:.3g} ({guarantee.source}): {bound / T:.3g} a "
-                f"slot, {share:.3g}% of what any run may have"
+                f"slot, {share} of what any run may have"
             )
         if self.useful_from is None:
             lines.append(
