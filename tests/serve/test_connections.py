@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from coldq.serve.connections import OnceAMinute
 from tests.processes import HANGING, end, started
 from tests.serve.running import TOKEN, client
-from tests.serve.test_command import address
+from tests.serve.test_command import MADE, address
 
 FEW = 128  # descriptors
 
@@ -46,6 +47,23 @@ def test_more_silent_connections_than_descriptors_keep_nobody_out() -> None:
             assert answer.status_code == 200
         _, _, errors = end(running, signal.SIGTERM)
     assert len(errors) < 1000, errors[:1000]
+
+
+def test_more_agents_than_descriptors_are_served_and_the_lower_limit_is_said(
+    tmp_path: Path,
+) -> None:
+    with serving_with_few("--folder", str(tmp_path)) as (where, running):
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(
+            base_url=where, headers=auth, timeout=HANGING, trust_env=False
+        ) as talking:
+            for k in range(FEW // 2):
+                answer = talking.put(f"/agents/a{k}", json=MADE)
+                assert answer.status_code == 201, answer.text
+            assert talking.post("/agents/a0/decide").status_code == 200
+            assert talking.get("/metrics").status_code == 200
+        _, _, errors = end(running, signal.SIGTERM)
+    assert errors.count("agents are awake at once at most, not 1000") == 1
 
 
 HEAD = f"Host: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"

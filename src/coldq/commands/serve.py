@@ -44,8 +44,9 @@ def serve(
 
     from coldq.serve import create_app
     from coldq.serve.connections import ACCEPTED, OnceAMinute, limited
-    from coldq.serve.descriptors import connections
+    from coldq.serve.descriptors import shared
 
+    awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
         where = f"http://{host}:{listening.getsockname()[1]}"
@@ -58,7 +59,7 @@ def serve(
             access_log=False,
             log_level="warning",
             server_header=False,
-            http=limited(connections()),
+            http=limited(connections),
             ws="none",
             backlog=ACCEPTED,
             timeout_graceful_shutdown=PATIENCE,
