@@ -122,8 +122,65 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
 
 
 def huge() -> dict[str, Any]:
-    box = {"type": "Box", "lower": 0.0, "upper": 1.0, "dim": 10**9}
-    return {"type": "OGD", "domain": box, "eta": 0.1}
+    return {"type": "OGD", "domain": box(10**9), "eta": 0.1}
+
+
+def box(dim: Any, upper: float = 1.0) -> dict[str, Any]:
+    return {"type": "Box", "lower": 0.0, "upper": upper, "dim": dim}
+
+
+def test_a_few_bytes_build_nothing_that_is_large() -> None:
+    hidden = {"dtype": "<i8", "shape": [], "base64": "AOH1BQAAAAA="}  # 100,000,000
+    many = {"type": "Product", "domains": [{"type": "Simplex", "dim": 1000}] * 101}
+    season = {"type": "Seasonal", "period": 10**8}
+    with client() as server:
+        for domain in (box(10**8), box(1e8), box(hidden), many):
+            made = {"learner": {"type": "OGD", "domain": domain, "eta": 0.1}, "n_constraints": 0}
+            answer = server.put("/agents/a", json=made)
+            assert answer.status_code == 422 and "dim" in answer.json()["error"]
+        for learner in (
+            {"type": "SelfTuning", "domain": box(2), "forecasts": [season]},
+            {"type": "OGD", "domain": {"type": "TimeVarying", "horizon": 10**8}, "eta": 0.1},
+        ):
+            answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
+            assert answer.status_code == 422, answer.text
+        server.put("/agents/a", json=MADE)
+        x = server.post("/agents/a/decide").json()["x"]
+        for part in (box(10**8), season, {"type": "Stacked", "parts": [box(3)]}):
+            for word in ("loss", "constraint", "forecast"):
+                body = told(1, x) | {word: {"loss": part} if word == "forecast" else part}
+                answer = server.put("/agents/a/rounds/1/feedback", json=body)
+                assert "is no part of a feedback" in answer.json()["error"]
+
+
+def test_only_sizes_are_bounded_and_any_key_is_answered_in_words() -> None:
+    with client() as server:
+        learner = {"type": "OGD", "domain": box(2, upper=10**6), "eta": 10**6}
+        made = {"learner": learner, "n_constraints": 0}
+        assert server.put("/agents/a", json=made).status_code == 201
+        learners = {"\ud800": 10**6}, {"type": "\ud800"}, {"type": "OGD", "dim": "\ud800"}
+        for body in (*(made | {"learner": learner} for learner in learners), made | {"\ud800": 1}):
+            kind = {"Content-Type": "application/json"}
+            answer = server.put("/agents/b", content=json.dumps(body).encode(), headers=kind)
+            assert answer.status_code == 422 and len(answer.json()["error"]) > 10
+
+
+def test_every_refusal_has_its_words_in_the_same_place() -> None:
+    with client() as server:
+        kind = {"Content-Type": "application/json"}
+        broken = server.put("/agents/a", content=b"[" * 100_000, headers=kind)
+        for answer, code in (
+            (broken, 400),
+            (server.get("/nothing"), 404),
+            (server.delete("/agents/a"), 405),
+        ):
+            assert answer.status_code == code and list(answer.json()) == ["error"]
+        assert server.delete("/agents/a").headers["allow"]
+        for path in ("/agents/a", "/agents/a/rounds/1/feedback"):
+            kind = {"Content-Type": "text/plain"}
+            answer = server.put(path, content=json.dumps(MADE).encode(), headers=kind)
+            assert answer.status_code == 422
+            assert "Content-Type must be application/json" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
-from coldq.description import DEEPEST, build
 from coldq.errors import Error, InvalidInput, NotWritten
+from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
-LARGEST = 100_000  # whole numbers in a description that say how large something is
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
 log = logging.getLogger("coldq.serve")
@@ -72,10 +71,9 @@ class Agents:
     ) -> bool:
         """A new agent, or False if there is the same one already."""
         path = self._path(name)
-        _require_moderate(learner)
         if n_constraints > ROWS:
             raise InvalidInput(f"n_constraints may be at most {ROWS}, but is {n_constraints}")
-        made = build(learner)
+        made = learner_of(learner)
         with self._lock:
             old = self._open.get(name)
             if old is None and path is not None and path.is_file():
@@ -156,18 +154,3 @@ class Agents:
             other.insert(0, "learner")
         if other:
             raise OtherAgent(f"there is an agent {name!r} already, with another {other[0]}")
-
-
-def _require_moderate(description: Any, depth: int = 0) -> None:
-    """That no whole number in a description asks for more memory than its own size."""
-    if depth > DEEPEST:
-        raise InvalidInput(f"a description has at most {DEEPEST} levels")
-    if isinstance(description, Mapping):
-        for word, value in description.items():
-            if word != "horizon" and type(value) is int and abs(value) > LARGEST:
-                raise InvalidInput(f"{word} may be at most {LARGEST}, but is {value}")
-            _require_moderate(value, depth + 1)
-    elif isinstance(description, list):
-        for value in description:
-            if isinstance(value, Mapping | list):
-                _require_moderate(value, depth + 1)
