@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.serve.guard import Guard
 from tests.agent.feeds import LEARNER, bits, measured
+from tests.processes import HANGING
 from tests.serve.running import TOKEN, client
 
 MADE = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
@@ -224,8 +227,43 @@ def test_a_body_too_large_and_a_rate_too_high_are_refused() -> None:
         assert server.put("/agents/a", content=parts).status_code == 413
         assert server.put("/agents/a", json=MADE).status_code == 201
     with client(rate=5.0) as server:
-        codes = [server.get("/health").status_code for _ in range(50)]
+        codes = [server.get("/agents").status_code for _ in range(50)]
         assert codes[:5] == [200] * 5 and 429 in codes
+
+
+def test_strangers_and_looks_at_health_spend_nothing_of_the_rate() -> None:
+    with client(rate=1.0) as server:
+        with httpx.Client(base_url=server.base_url, trust_env=False, timeout=HANGING) as stranger:
+            for _ in range(20):
+                assert stranger.get("/agents").status_code == 401
+                assert stranger.get("/health").status_code == 200
+        assert server.get("/agents").status_code == 200
+        assert [server.get("/agents").status_code for _ in range(20)].count(429) > 0
+        assert [server.get("/health").status_code for _ in range(20)] == [200] * 20
+
+
+def test_a_length_beside_pieces_hides_no_body() -> None:
+    body = json.dumps(MADE | {"more": "x" * 3000}).encode()
+    lies = {"Content-Length": "5", "Transfer-Encoding": "chunked"}
+    with client(largest_body=2000) as server:
+        for path in ("/agents/a", "/agents/a/rounds/1/feedback"):
+            answer = server.put(path, content=iter([body]), headers=lies)
+            assert answer.status_code == 413, answer.text
+
+
+def test_a_request_that_the_server_cannot_wait_for_ends_without_an_error() -> None:
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def given_up() -> None:
+        guard = Guard(None, token=None, largest_body=10, rate=None)
+        scope = {"type": "http", "method": "PUT", "path": "/agents/a", "headers": []}
+        task = asyncio.create_task(guard(scope, never, never))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    asyncio.run(given_up())
 
 
 def test_idle_agents_sleep_on_disk_and_wake_as_they_were(tmp_path: Path) -> None:
