@@ -30,6 +30,9 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that came before are answered."""
     require("serving", "serve", "fastapi", "uvicorn", "prometheus_client")
+    token = token and token.strip()  # a file's last line ends, and no header can
+    if token and not (token.isascii() and token.isprintable()):
+        raise InvalidInput("a token is made of letters, digits and signs of ASCII")
     if no_token and token:
         raise InvalidInput("--no-token and a token contradict each other: give one of them")
     if no_token and not is_loopback(host):
