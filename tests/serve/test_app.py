@@ -291,6 +291,30 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         assert server.post("/agents/good/decide").status_code == 200
 
 
+def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> None:
+    row = coldq.describe(coldq.Affine([[1.0, 1.0]], [1.0]))
+    with client() as server:
+        made = {"learner": {"type": "OGD", "domain": box(2), "eta": 0.1}, "n_constraints": 2}
+        server.put("/agents/a", json=made)
+        for round, rows in enumerate([None, row], start=1):
+            server.post("/agents/a/decide")
+            body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}, "constraint": rows}
+            answer = server.put(f"/agents/a/rounds/{round}/feedback", json=body)
+            assert answer.json()["status"] == "applied"
+        history = server.get("/agents/a/history").json()
+        assert history["violation"] == history["violation_2"] == [None, None]
+        assert history["loss"] == [0.0, 0.0]
+        assert 'coldq_agent_last_loss{agent="a"} 0.0' in server.get("/metrics").text
+
+
+def test_an_agent_without_metrics_hides_no_other() -> None:
+    learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+    with client() as server:
+        server.app.state.agents._open["none"] = coldq.Agent(learner, 0, batch=(0,))
+        server.put("/agents/pump", json=MADE)
+        assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
+
+
 def test_health_metrics_page_and_the_interface_itself() -> None:
     with client() as server:
         server.put("/agents/pump", json=MADE)

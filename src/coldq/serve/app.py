@@ -239,10 +239,10 @@ def _add_server(app: FastAPI, agents: Agents) -> None:
         """What the agents that are awake do, for Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest
 
-        from coldq.agent.metrics import Collector
+        from coldq.serve.metrics import Apart
 
         registry = CollectorRegistry()
-        registry.register(Collector(agents.awake_now))
+        registry.register(Apart(agents.awake_now))
         text = await asyncio.to_thread(generate_latest, registry)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
