@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.agent.store import Store
 from coldq.serve.guard import Guard
 from tests.agent.feeds import LEARNER, bits, measured
 from tests.processes import HANGING
@@ -289,6 +290,15 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         answer = server.post("/agents/bad/decide")
         assert answer.status_code == 503 and "not the file of an agent" in answer.json()["error"]
         assert server.post("/agents/good/decide").status_code == 200
+
+
+@pytest.mark.parametrize("leave", [Path.touch, lambda path: Store(path).close()])
+def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any) -> None:
+    leave(tmp_path / "a.db")
+    with client(tmp_path) as server:
+        assert server.put("/agents/a", json=MADE).status_code == 201
+        assert server.put("/agents/a", json=MADE).status_code == 200
+        assert server.post("/agents/a/decide").json()["round"] == 1
 
 
 def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> None:

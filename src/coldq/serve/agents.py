@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
+from coldq.agent.store import Store
 from coldq.errors import Error, InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
@@ -76,7 +77,7 @@ class Agents:
         made = learner_of(learner)
         with self._lock:
             old = self._open.get(name)
-            if old is None and path is not None and path.is_file():
+            if old is None and path is not None and path.is_file() and not _is_new(path):
                 old = self._wake(name, path)
             if old is not None:
                 self._require_same(name, old, made, n_constraints, options)
@@ -154,3 +155,12 @@ class Agents:
             other.insert(0, "learner")
         if other:
             raise OtherAgent(f"there is an agent {name!r} already, with another {other[0]}")
+
+
+def _is_new(path: Path) -> bool:
+    """Whether no agent was ever in a file, as when the disk was full when one was to begin."""
+    store = Store(path)
+    try:
+        return store.is_new
+    finally:
+        store.close()
