@@ -13,6 +13,7 @@ import uvicorn
 
 from coldq.commands.serve import bound
 from coldq.serve import create_app
+from coldq.serve.connections import limited
 from tests.processes import HANGING
 
 TOKEN = "a token"
@@ -25,10 +26,13 @@ class Client(httpx.Client):
 
 
 @contextmanager
-def client(folder: Path | None = None, **options: Any) -> Iterator[Client]:
-    """A client of a server of its own."""
+def client(
+    folder: Path | None = None, seconds: float = HANGING, **options: Any
+) -> Iterator[Client]:
+    """A client of a server of its own, which ends silent connections after some seconds."""
     app = create_app(folder, **({"token": TOKEN} | options))
-    settings = uvicorn.Config(app, log_level="error", access_log=False)
+    http = limited(1000, seconds)
+    settings = uvicorn.Config(app, log_level="error", access_log=False, http=http)
     server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.agent.store import Store
+from coldq.serve.guard import Guard
 from tests.agent.feeds import LEARNER, bits, measured
+from tests.processes import HANGING
 from tests.serve.running import TOKEN, client
 
 MADE = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
@@ -122,8 +126,65 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
 
 
 def huge() -> dict[str, Any]:
-    box = {"type": "Box", "lower": 0.0, "upper": 1.0, "dim": 10**9}
-    return {"type": "OGD", "domain": box, "eta": 0.1}
+    return {"type": "OGD", "domain": box(10**9), "eta": 0.1}
+
+
+def box(dim: Any, upper: float = 1.0) -> dict[str, Any]:
+    return {"type": "Box", "lower": 0.0, "upper": upper, "dim": dim}
+
+
+def test_a_few_bytes_build_nothing_that_is_large() -> None:
+    hidden = {"dtype": "<i8", "shape": [], "base64": "AOH1BQAAAAA="}  # 100,000,000
+    many = {"type": "Product", "domains": [{"type": "Simplex", "dim": 1000}] * 101}
+    season = {"type": "Seasonal", "period": 10**8}
+    with client() as server:
+        for domain in (box(10**8), box(1e8), box(hidden), many):
+            made = {"learner": {"type": "OGD", "domain": domain, "eta": 0.1}, "n_constraints": 0}
+            answer = server.put("/agents/a", json=made)
+            assert answer.status_code == 422 and "dim" in answer.json()["error"]
+        for learner in (
+            {"type": "SelfTuning", "domain": box(2), "forecasts": [season]},
+            {"type": "OGD", "domain": {"type": "TimeVarying", "horizon": 10**8}, "eta": 0.1},
+        ):
+            answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
+            assert answer.status_code == 422, answer.text
+        server.put("/agents/a", json=MADE)
+        x = server.post("/agents/a/decide").json()["x"]
+        for part in (box(10**8), season, {"type": "Stacked", "parts": [box(3)]}):
+            for word in ("loss", "constraint", "forecast"):
+                body = told(1, x) | {word: {"loss": part} if word == "forecast" else part}
+                answer = server.put("/agents/a/rounds/1/feedback", json=body)
+                assert "is no part of a feedback" in answer.json()["error"]
+
+
+def test_only_sizes_are_bounded_and_any_key_is_answered_in_words() -> None:
+    with client() as server:
+        learner = {"type": "OGD", "domain": box(2, upper=10**6), "eta": 10**6}
+        made = {"learner": learner, "n_constraints": 0}
+        assert server.put("/agents/a", json=made).status_code == 201
+        learners = {"\ud800": 10**6}, {"type": "\ud800"}, {"type": "OGD", "dim": "\ud800"}
+        for body in (*(made | {"learner": learner} for learner in learners), made | {"\ud800": 1}):
+            kind = {"Content-Type": "application/json"}
+            answer = server.put("/agents/b", content=json.dumps(body).encode(), headers=kind)
+            assert answer.status_code == 422 and len(answer.json()["error"]) > 10
+
+
+def test_every_refusal_has_its_words_in_the_same_place() -> None:
+    with client() as server:
+        kind = {"Content-Type": "application/json"}
+        broken = server.put("/agents/a", content=b"[" * 100_000, headers=kind)
+        for answer, code in (
+            (broken, 400),
+            (server.get("/nothing"), 404),
+            (server.delete("/agents/a"), 405),
+        ):
+            assert answer.status_code == code and list(answer.json()) == ["error"]
+        assert server.delete("/agents/a").headers["allow"]
+        for path in ("/agents/a", "/agents/a/rounds/1/feedback"):
+            kind = {"Content-Type": "text/plain"}
+            answer = server.put(path, content=json.dumps(MADE).encode(), headers=kind)
+            assert answer.status_code == 422
+            assert "Content-Type must be application/json" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -167,8 +228,43 @@ def test_a_body_too_large_and_a_rate_too_high_are_refused() -> None:
         assert server.put("/agents/a", content=parts).status_code == 413
         assert server.put("/agents/a", json=MADE).status_code == 201
     with client(rate=5.0) as server:
-        codes = [server.get("/health").status_code for _ in range(50)]
+        codes = [server.get("/agents").status_code for _ in range(50)]
         assert codes[:5] == [200] * 5 and 429 in codes
+
+
+def test_strangers_and_looks_at_health_spend_nothing_of_the_rate() -> None:
+    with client(rate=1.0) as server:
+        with httpx.Client(base_url=server.base_url, trust_env=False, timeout=HANGING) as stranger:
+            for _ in range(20):
+                assert stranger.get("/agents").status_code == 401
+                assert stranger.get("/health").status_code == 200
+        assert server.get("/agents").status_code == 200
+        assert [server.get("/agents").status_code for _ in range(20)].count(429) > 0
+        assert [server.get("/health").status_code for _ in range(20)] == [200] * 20
+
+
+def test_a_length_beside_pieces_hides_no_body() -> None:
+    body = json.dumps(MADE | {"more": "x" * 3000}).encode()
+    lies = {"Content-Length": "5", "Transfer-Encoding": "chunked"}
+    with client(largest_body=2000) as server:
+        for path in ("/agents/a", "/agents/a/rounds/1/feedback"):
+            answer = server.put(path, content=iter([body]), headers=lies)
+            assert answer.status_code == 413, answer.text
+
+
+def test_a_request_that_the_server_cannot_wait_for_ends_without_an_error() -> None:
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def given_up() -> None:
+        guard = Guard(None, token=None, largest_body=10, rate=None)
+        scope = {"type": "http", "method": "PUT", "path": "/agents/a", "headers": []}
+        task = asyncio.create_task(guard(scope, never, never))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    asyncio.run(given_up())
 
 
 def test_idle_agents_sleep_on_disk_and_wake_as_they_were(tmp_path: Path) -> None:
@@ -194,6 +290,39 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         answer = server.post("/agents/bad/decide")
         assert answer.status_code == 503 and "not the file of an agent" in answer.json()["error"]
         assert server.post("/agents/good/decide").status_code == 200
+
+
+@pytest.mark.parametrize("leave", [Path.touch, lambda path: Store(path).close()])
+def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any) -> None:
+    leave(tmp_path / "a.db")
+    with client(tmp_path) as server:
+        assert server.put("/agents/a", json=MADE).status_code == 201
+        assert server.put("/agents/a", json=MADE).status_code == 200
+        assert server.post("/agents/a/decide").json()["round"] == 1
+
+
+def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> None:
+    row = coldq.describe(coldq.Affine([[1.0, 1.0]], [1.0]))
+    with client() as server:
+        made = {"learner": {"type": "OGD", "domain": box(2), "eta": 0.1}, "n_constraints": 2}
+        server.put("/agents/a", json=made)
+        for round, rows in enumerate([None, row], start=1):
+            server.post("/agents/a/decide")
+            body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}, "constraint": rows}
+            answer = server.put(f"/agents/a/rounds/{round}/feedback", json=body)
+            assert answer.json()["status"] == "applied"
+        history = server.get("/agents/a/history").json()
+        assert history["violation"] == history["violation_2"] == [None, None]
+        assert history["loss"] == [0.0, 0.0]
+        assert 'coldq_agent_last_loss{agent="a"} 0.0' in server.get("/metrics").text
+
+
+def test_an_agent_without_metrics_hides_no_other() -> None:
+    learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+    with client() as server:
+        server.app.state.agents._open["none"] = coldq.Agent(learner, 0, batch=(0,))
+        server.put("/agents/pump", json=MADE)
+        assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
 
 
 def test_health_metrics_page_and_the_interface_itself() -> None:

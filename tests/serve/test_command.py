@@ -39,7 +39,7 @@ def address(running: subprocess.Popen[str]) -> str:
 def test_the_containers_command_serves_and_ends_in_order(tmp_path: Path) -> None:
     name, *arguments = json.loads(instructions("CMD")[0])
     assert name == "coldq"
-    settings = {"COLDQ_FOLDER": str(tmp_path), "COLDQ_PORT": "0", "COLDQ_TOKEN": "secret"}
+    settings = {"COLDQ_FOLDER": str(tmp_path), "COLDQ_PORT": "0", "COLDQ_TOKEN": "secret\n"}
     assert {"COLDQ_FOLDER", "COLDQ_PORT"} <= set(re.findall(r"(\w+)=", instructions("ENV")[0]))
     with started("-m", "coldq", *arguments, **settings) as running:
         headers = {"Authorization": "Bearer secret"}
@@ -85,6 +85,7 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
             "--no-token --host 0.0.0.0": "--no-token is for this machine alone",
             "--no-token --token x": "contradict each other",
             f"--port {where.rpartition(':')[2]}": "cannot listen on 127.0.0.1",
+            "--token \u00e9": "a token is made of letters, digits and signs of ASCII",
             "--rate 0": "--rate must be at least 1",
         }
         command = [sys.executable, "-c", ONE_AFTER_THE_OTHER, *refused]

@@ -90,14 +90,17 @@ class History(Tabular):
 
 
 def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
-    """Values at a decision, as far as they are known."""
+    """Values at a decision, as far as they are known, and as many as there should be."""
+    unknown = np.full(shape, np.nan)
     if function is None:
-        return np.full(shape, np.nan)
+        return unknown
     try:
-        lead = x.shape[:-1] + shape[1:]
-        return np.broadcast_to(function.value(x), lead).reshape(shape)
+        values = np.asarray(function.value(x))
     except Error:
-        return np.full(shape, np.nan)
+        return unknown
+    if len(shape) > 1 and values.shape[-1:] != shape[1:]:
+        return unknown  # a learner without a use for rows takes others than were agreed on, or none
+    return np.broadcast_to(values, x.shape[:-1] + shape[1:]).reshape(shape)
 
 
 def _members(array: Any, members: int, n_constraints: int) -> Array:

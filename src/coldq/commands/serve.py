@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import logging
 import os
 import secrets
 import signal
@@ -13,7 +14,6 @@ from pathlib import Path
 from coldq.commands.needs import require
 from coldq.errors import InvalidInput
 
-BACKLOG = 2048  # connections that may wait, as many as uvicorn lets
 PATIENCE = 10  # seconds for requests that are still being answered when a signal comes
 
 
@@ -30,6 +30,9 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that came before are answered."""
     require("serving", "serve", "fastapi", "uvicorn", "prometheus_client")
+    token = token and token.strip()  # a file's last line ends, and no header can
+    if token and not (token.isascii() and token.isprintable()):
+        raise InvalidInput("a token is made of letters, digits and signs of ASCII")
     if no_token and token:
         raise InvalidInput("--no-token and a token contradict each other: give one of them")
     if no_token and not is_loopback(host):
@@ -43,7 +46,10 @@ def serve(
     import uvicorn
 
     from coldq.serve import create_app
+    from coldq.serve.connections import ACCEPTED, OnceAMinute, limited
+    from coldq.serve.descriptors import shared
 
+    awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
         where = f"http://{host}:{listening.getsockname()[1]}"
@@ -56,8 +62,12 @@ def serve(
             access_log=False,
             log_level="warning",
             server_header=False,
+            http=limited(connections),
+            ws="none",
+            backlog=ACCEPTED,
             timeout_graceful_shutdown=PATIENCE,
         )
+        logging.getLogger("asyncio").addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         uvicorn.Server(settings).run(sockets=[listening])
@@ -90,7 +100,7 @@ def bound(host: str, port: int) -> socket.socket:
         if os.name == "posix":  # elsewhere it would let two servers share a port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(where)
-        listening.listen(BACKLOG)
+        listening.listen()
     except (OSError, OverflowError) as error:
         listening.close()
         raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None

@@ -12,11 +12,11 @@ from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
-from coldq.description import DEEPEST, build
+from coldq.agent.store import Store
 from coldq.errors import Error, InvalidInput, NotWritten
+from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
-LARGEST = 100_000  # whole numbers in a description that say how large something is
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
 log = logging.getLogger("coldq.serve")
@@ -72,13 +72,12 @@ class Agents:
     ) -> bool:
         """A new agent, or False if there is the same one already."""
         path = self._path(name)
-        _require_moderate(learner)
         if n_constraints > ROWS:
             raise InvalidInput(f"n_constraints may be at most {ROWS}, but is {n_constraints}")
-        made = build(learner)
+        made = learner_of(learner)
         with self._lock:
             old = self._open.get(name)
-            if old is None and path is not None and path.is_file():
+            if old is None and path is not None and path.is_file() and not _is_new(path):
                 old = self._wake(name, path)
             if old is not None:
                 self._require_same(name, old, made, n_constraints, options)
@@ -158,16 +157,10 @@ class Agents:
             raise OtherAgent(f"there is an agent {name!r} already, with another {other[0]}")
 
 
-def _require_moderate(description: Any, depth: int = 0) -> None:
-    """That no whole number in a description asks for more memory than its own size."""
-    if depth > DEEPEST:
-        raise InvalidInput(f"a description has at most {DEEPEST} levels")
-    if isinstance(description, Mapping):
-        for word, value in description.items():
-            if word != "horizon" and type(value) is int and abs(value) > LARGEST:
-                raise InvalidInput(f"{word} may be at most {LARGEST}, but is {value}")
-            _require_moderate(value, depth + 1)
-    elif isinstance(description, list):
-        for value in description:
-            if isinstance(value, Mapping | list):
-                _require_moderate(value, depth + 1)
+def _is_new(path: Path) -> bool:
+    """Whether no agent was ever in a file, as when the disk was full when one was to begin."""
+    store = Store(path)
+    try:
+        return store.is_new
+    finally:
+        store.close()

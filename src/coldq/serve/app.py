@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,14 +17,15 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
+from starlette.exceptions import HTTPException
 
 from coldq.agent import Agent, OtherFeedback
-from coldq.description import build
 from coldq.errors import Error, InUse, NotReadable, NotWritten
 from coldq.feedback import Forecast
 from coldq.serve.agents import ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
+from coldq.serve.requested import part_of_feedback
 
 HERE = Path(__file__).parent
 LONGEST = 10_000  # rounds remembered, or shown at once
@@ -141,6 +142,7 @@ def create_app(
     app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate)
     app.add_exception_handler(Error, _refused)
     app.add_exception_handler(MemoryError, _refused)
+    app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
 
     async def use(name: str, act: Callable[[Agent], Any]) -> Any:
@@ -165,13 +167,11 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
     async def observe(name: Name, round: Round, told: Told) -> Json:
         """Tell the feedback of a round; the same again changes nothing."""
-        loss = build(told.loss)
-        constraint = None if told.constraint is None else build(told.constraint)
+        loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
         forecast = None
         if told.forecast is not None:
-            parts = told.forecast.model_dump()
-            built = {key: None if part is None else build(part) for key, part in parts.items()}
-            forecast = Forecast(**built)
+            expected = told.forecast.loss, told.forecast.constraint
+            forecast = Forecast(*map(part_of_feedback, expected))
         answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
         return Json(answer._asdict())
 
@@ -239,10 +239,10 @@ def _add_server(app: FastAPI, agents: Agents) -> None:
         """What the agents that are awake do, for Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest
 
-        from coldq.agent.metrics import Collector
+        from coldq.serve.metrics import Apart
 
         registry = CollectorRegistry()
-        registry.register(Collector(agents.awake_now))
+        registry.register(Apart(agents.awake_now))
         text = await asyncio.to_thread(generate_latest, registry)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -304,12 +304,27 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
 async def _refused(request: Request, error: Exception) -> Json:
     """An error of ours, in its own words."""
     code = next(code for kind, code in CODES if isinstance(error, kind))
-    words = str(error) or "this is too large"
-    return Json({"error": words}, code)
+    return _said(str(error) or "this is too large", code)
+
+
+async def _not_here(request: Request, error: Exception) -> Json:
+    """What the framework refuses: a path or a method that is not there, a body it cannot read."""
+    assert isinstance(error, HTTPException)
+    return _said(error.detail, error.status_code, error.headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Json:
     """What does not fit the interface: where, and why."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
+    kind = request.headers.get("content-type")
+    if any(each["loc"] == ("body",) for each in found) and "json" not in (kind or ""):
+        given = "there is none" if kind is None else f"it is {kind!r:.80}"
+        return _said(f"body: the Content-Type must be application/json, but {given}", 422)
     words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
-    return Json({"error": "; ".join(words)}, 422)
+    return _said("; ".join(words), 422)
+
+
+def _said(words: str, code: int, headers: Mapping[str, str] | None = None) -> Json:
+    """Words that may quote what was sent, which need not be text that UTF-8 can write."""
+    plain = words.encode(errors="backslashreplace").decode()
+    return Json({"error": plain}, code, headers)

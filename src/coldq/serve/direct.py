@@ -54,9 +54,9 @@ class Direct(APIRoute):
         return answer
 
 
-async def _json(request: Request) -> bytes:
+async def _json(request: Request) -> bytes | bytearray:
     """The body; what does not say that it is JSON is none."""
-    body, more = b"", True
+    body, more = bytearray(), True
     while more:
         message = await request.receive()
         if message["type"] != "http.request":

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from secrets import compare_digest
 from time import monotonic
 from typing import Any
+
+log = logging.getLogger("coldq.serve")
 
 # By path, the file that is served there. What is not here needs the token.
 OPEN_TO_ALL: dict[str, tuple[str | None, str]] = {
@@ -51,6 +55,14 @@ class Guard:
         self.left -= 1.0
         return True
 
+    def _is_small(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Whether a body has a length that is allowed, to which the server holds it."""
+        said = dict(headers)
+        length = said.get(b"content-length", b"")
+        if b"transfer-encoding" in said:  # in pieces, of which a length says nothing
+            return False
+        return length.isdigit() and int(length) <= self.largest_body
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Let a request in, or say why not."""
         if scope["type"] == "lifespan":
@@ -58,16 +70,24 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        if not self.has_room():
-            await _refuse(send, 429, "too many requests: wait a second", (b"retry-after", b"1"))
-            return
-        if scope["path"] not in OPEN_TO_ALL and not self.knows(scope["headers"]):
-            bearer = b"www-authenticate", b"Bearer"
-            await _refuse(send, 401, "this needs the token: Authorization: Bearer ...", bearer)
-            return
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        small = length.isdigit() and int(length) <= self.largest_body  # and the server sees to it
-        if small or scope["method"] in ("GET", "HEAD"):
+        try:
+            await self._admit(scope, receive, send)
+        except asyncio.CancelledError:  # the server ends; an error would be logged with its trace
+            log.warning("a request was given up: its client took longer than the server's end")
+
+    async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
+        """Strangers first: what they ask for is not counted, and nothing that they send is read."""
+        reads, headers = scope["method"] in ("GET", "HEAD"), scope["headers"]
+        if not (reads and scope["path"] in OPEN_TO_ALL):
+            if not self.knows(headers):
+                bearer = b"www-authenticate", b"Bearer"
+                await _refuse(send, 401, "this needs the token: Authorization: Bearer ...", bearer)
+                return
+            if not self.has_room():
+                later = b"retry-after", b"1"
+                await _refuse(send, 429, "too many requests: wait a second", later)
+                return
+        if reads or self._is_small(headers):
             await self.app(scope, receive, send)
             return
         body = bytearray()

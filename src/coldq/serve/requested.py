@@ -1,0 +1,81 @@
+"""What is built from a request: of the kinds that belong there, and no larger than it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from coldq.description import DEEPEST, PLAIN, build, constructors
+from coldq.errors import InvalidInput
+
+SIZES = ("dim", "period", "delay", "shape")  # a few bytes that ask for any amount of memory
+
+
+class Whole(NamedTuple):
+    """What a description is of, where its parts come from, and their sizes together at most."""
+
+    name: str
+    kinds: tuple[str, ...]
+    largest: int
+
+
+LEARNER = Whole("learner", ("learners", "networks", "domains", "schedules", "forecasts"), 100_000)
+FEEDBACK = Whole("feedback", ("losses", "constraints"), 1_000_000)
+
+
+def learner_of(description: Mapping[str, Any]) -> Any:
+    """A learner, from its description."""
+    return _requested(description, LEARNER)
+
+
+def part_of_feedback(description: Mapping[str, Any] | None) -> Any:
+    """A loss or a constraint, from its description.
+
+    >>> from coldq.serve.requested import part_of_feedback
+    >>> part_of_feedback({"type": "Linear", "c": [1.0, 2.0]})
+    Linear(c=[1.0, 2.0])
+    >>> part_of_feedback({"type": "Simplex", "dim": 100_000_000})
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: a Simplex is no part of a feedback
+    """
+    return None if description is None else _requested(description, FEEDBACK)
+
+
+def _requested(description: Any, whole: Whole) -> Any:
+    """Look through a description before anything of it is built."""
+    known, total = constructors(), 0
+
+    def look(part: Any, depth: int) -> None:
+        nonlocal total
+        if depth > DEEPEST:
+            raise InvalidInput(f"a description has at most {DEEPEST} levels")
+        if isinstance(part, list):
+            if not PLAIN.issuperset(map(type, part)):
+                for each in part:
+                    look(each, depth + 1)
+        elif isinstance(part, Mapping) and "base64" not in part:
+            name = part.get("type")
+            if isinstance(name, str) and name in known:
+                if known[name].__module__.split(".")[1] not in whole.kinds:
+                    raise InvalidInput(f"a {name} is no part of a {whole.name}")
+                for word in SIZES:
+                    total += _size(word, part.get(word))
+            for each in part.values():
+                look(each, depth + 1)
+
+    look(description, 0)
+    if total > whole.largest:
+        raise InvalidInput(
+            f"{', '.join(SIZES)} in a {whole.name} may be at most {whole.largest} together, but "
+            f"are {total:.6g}"
+        )
+    return build(description)
+
+
+def _size(word: str, value: Any) -> float:
+    """What an argument asks for, as a number."""
+    values = value if isinstance(value, list) else [value]
+    if isinstance(value, Mapping) or not all(isinstance(n, int | float | None) for n in values):
+        raise InvalidInput(f"{word} must be made of whole numbers, but is {value!r:.200}")
+    return sum(min(abs(n), 1e12) for n in values if n is not None)

@@ -1,0 +1,109 @@
+"""Connections that say nothing: they end, and nobody else waits for them."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from coldq.serve.connections import OnceAMinute
+from tests.processes import HANGING, end, started
+from tests.serve.running import TOKEN, client
+from tests.serve.test_command import MADE, address
+
+FEW = 128  # descriptors
+
+
+@contextmanager
+def serving_with_few(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server that may open few files."""
+    code = (
+        "import resource, sys; from coldq.cli import run; "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW}, {FEW})); "
+        "sys.argv = ['coldq', 'serve', '--port', '0', *sys.argv[1:]]; run()"
+    )
+    with started("-c", code, *arguments, COLDQ_TOKEN=TOKEN) as running:
+        yield address(running), running
+
+
+def connect(where: str) -> socket.socket:
+    host, port = where.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=HANGING)
+
+
+def test_more_silent_connections_than_descriptors_keep_nobody_out() -> None:
+    with serving_with_few() as (where, running), ExitStack() as held:
+        for _ in range(FEW + 12):
+            held.enter_context(connect(where))
+        for _ in range(3):
+            answer = httpx.get(f"{where}/health", trust_env=False, timeout=HANGING)
+            assert answer.status_code == 200
+        _, _, errors = end(running, signal.SIGTERM)
+    assert len(errors) < 1000, errors[:1000]
+
+
+def test_more_agents_than_descriptors_are_served_and_the_lower_limit_is_said(
+    tmp_path: Path,
+) -> None:
+    with serving_with_few("--folder", str(tmp_path)) as (where, running):
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(
+            base_url=where, headers=auth, timeout=HANGING, trust_env=False
+        ) as talking:
+            for k in range(FEW // 2):
+                answer = talking.put(f"/agents/a{k}", json=MADE)
+                assert answer.status_code == 201, answer.text
+            assert talking.post("/agents/a0/decide").status_code == 200
+            assert talking.get("/metrics").status_code == 200
+        _, _, errors = end(running, signal.SIGTERM)
+    assert errors.count("agents are awake at once at most, not 1000") == 1
+
+
+HEAD = f"Host: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+ASKED = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "GET /heal",
+        ASKED,
+        ASKED + "G",
+        f"PUT /agents/a HTTP/1.1\r\n{HEAD}Content-Length: 9\r\n\r\n{{",
+        f"POST /health HTTP/1.1\r\n{HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n",
+    ],
+    ids=["nothing", "half a head", "answered", "half another", "half a body", "a piece of it"],
+)
+def test_a_connection_without_a_whole_request_is_closed(sent: str) -> None:
+    with client(seconds=0.05) as server, connect(str(server.base_url)) as silent:
+        silent.sendall(sent.encode())
+        while _received(silent):
+            pass
+
+
+def _received(silent: socket.socket) -> bytes:
+    try:
+        return silent.recv(10_000)
+    except ConnectionResetError:
+        return b""
+
+
+def test_only_the_first_of_many_failed_connections_is_logged() -> None:
+    lines: list[str] = []
+    log = logging.Logger("asyncio")
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    log.addHandler(handler)
+    log.addFilter(OnceAMinute())
+    for _ in range(100):
+        log.error("socket.accept() out of system resource\nsocket: ...")
+    log.error("something else")
+    assert len(lines) == 2
