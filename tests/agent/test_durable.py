@@ -380,3 +380,22 @@ def test_of_a_truncated_file_what_is_readable_is_recovered(path: Path, tmp_path:
     with pytest.raises(coldq.NotReadable):
         coldq.agent.recover(path, tmp_path / "nothing.db")
     assert not (tmp_path / "nothing.db").exists()
+
+
+def test_an_update_whose_state_is_not_finite_is_refused_and_the_file_opens(path: Path) -> None:
+    far = coldq.Linear([1.0, 1.0, 1.0]), coldq.Affine([[1.0, 1.0, 1.0]], [-1e308])
+    with coldq.Agent(coldq.COLDQ(X, horizon=100), 1, path=path) as one:
+        with pytest.raises(coldq.InvalidInput, match=r"round \d the learner's queue would not be"):
+            for _ in range(5):
+                round, before = one.decide().round, bits(one.state)
+                one.observe(round, *far)
+        assert bits(one.state) == before and one.in_flight == (round,) and round > 1
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == before
+    mild = coldq.Affine([[1.0, 1.0, 1.0]], [1.0])
+    steep = coldq.Agent(coldq.SinhaVaze(X, 100, lipschitz=5.0), 1)  # its squares are a number
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(coldq.InvalidInput, match="squares would not be finite"),
+    ):
+        steep.observe(steep.decide().round, coldq.Linear([1e160, 0.0, 0.0]), mild)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from itertools import islice
-from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import one_of, whole_number
-from coldq.agent.applying import applied, applied_or_skipped, log, takes_played
+from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
@@ -110,7 +108,7 @@ class Agent:
         self._closed = False
         self._state = learner.init(self.n_constraints, start, batch)
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
-        self._duals_of = _getter(self._dual_names)
+        self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
         if path is not None:
@@ -456,10 +454,3 @@ class Agent:
     def _require_usable(self) -> None:
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets some attributes, as fast as can be: every round asks for them."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda state: tuple(getattr(state, name) for name in names)
