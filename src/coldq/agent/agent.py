@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +17,7 @@ from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
-from coldq.errors import InvalidInput
+from coldq.errors import InUse, InvalidInput, NotReadable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State
 from coldq.protocols import Constraint, Loss, require_learner
@@ -28,6 +29,7 @@ DUALS = ("queue", "multipliers", "margin")
 LATE = ("played", "held")
 ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
+REFUSED = NotWritten, InUse, NotReadable  # by the file, which is as it was
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -106,6 +108,8 @@ class Agent:
         self._settled: dict[int, Past] = {}  # the last of them, in the order of settling
         self._unsure = False  # whether a kill may have forgotten that the next round was opened
         self._closed = False
+        self._done: list[Settled] | None = None  # what counts, though an interrupt came in between
+        self._astray = False  # whether an interrupt left the file ahead of memory
         self._state = learner.init(self.n_constraints, start, batch)
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
         self._duals_of = getter(self._dual_names)
@@ -173,6 +177,8 @@ class Agent:
         (1, 1, 2, (1, 2))
         """
         with self._lock:
+            if self._store is not None or self._done:
+                self._require_usable()
             if round is None:
                 known = self._open.get(self._latest)
             elif type(round) is int and round == self._latest + 1:
@@ -209,6 +215,8 @@ class Agent:
         """
         feedback = Feedback(loss, constraint, None, forecast)
         with self._lock:
+            if self._store is not None or self._done:
+                self._require_usable()
             if type(round) is not int:
                 round = whole_number("round", round, 1)
             decision = self._open.get(round)
@@ -225,12 +233,8 @@ class Agent:
             first = applied(self.learner, self.late, self._state, decision, feedback, known)
             if self._held:
                 self._settle(self._in_turn([first]))
-            elif store is not None:
-                self._settle([first])
             else:
-                del self._open[round]
-                self._state = first.state
-                self._keep(first)
+                self._settle([first])
             return new_tuple(Receipt, (round, "applied"))
 
     def skip(self, round: int) -> Receipt:
@@ -285,7 +289,9 @@ class Agent:
             if self._store is not None and not self._closed:
                 self._closed = True
                 try:
-                    self._store.snapshot(self._state, self._latest - self.remember)
+                    if not self._astray:
+                        self._finish()
+                        self._store.snapshot(self._state, self._latest - self.remember)
                 finally:
                     self._store.close()
 
@@ -322,8 +328,6 @@ class Agent:
 
     def _opened(self) -> Decision:
         """The decision of a new round; it may be the one too many for a round that is missing."""
-        if self._closed:
-            self._require_usable()
         number = self._latest + 1
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
@@ -336,10 +340,10 @@ class Agent:
             x.flags.writeable = False
         decision = new_tuple(Decision, (x, number))
         if self._store is not None:
-            self._store.opened(number, x)
+            self._write(self._store.opened, number, x)
         self._open[number] = decision
         self._latest = number
-        self._unsure = False
+        self._unsure = self._astray = False
         return decision
 
     def _forgotten(self, round: int) -> bool:
@@ -385,15 +389,33 @@ class Agent:
         return settled
 
     def _settle(self, settled: list[Settled]) -> None:
-        """Write rounds down, and only then let them count."""
-        self._require_usable()
+        """Write rounds down, and only then let them count: at once, whatever interrupts."""
         if self._store is not None:
-            self._store.settle(settled, self._latest - self.remember)
-        self._state = settled[-1].state
-        for each in settled:
+            self._write(self._store.settle, settled, self._latest - self.remember)
+        self._done = settled
+        self._astray = False
+        self._finish()
+
+    def _finish(self) -> None:
+        """Let what is done count; after an interrupt the next call does it once more."""
+        if self._done is None:
+            return
+        for each in self._done:
             self._open.pop(each.round, None)
-            self._held.pop(each.round, None)
+            if self._held:
+                self._held.pop(each.round, None)
             self._keep(each)
+        self._state = self._done[-1].state
+        self._done = None
+
+    def _write(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Write to the file; an interrupt before memory has followed leaves the two apart."""
+        self._astray = True
+        try:
+            act(*arguments)
+        except REFUSED:
+            self._astray = False
+            raise
 
     def _keep(self, settled: Settled) -> None:
         """Remember a settled round, and the first that is not."""
@@ -403,7 +425,7 @@ class Agent:
         past = self._settled
         kept = round, status, x, feedback, known, duals, residuals, seconds
         past[round] = new_tuple(Past, kept)
-        if len(past) > self.remember:
+        while len(past) > self.remember:
             del past[next(iter(past))]
         number = self._next
         if round == number:
@@ -414,7 +436,6 @@ class Agent:
 
     def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
         """Keep feedback back until earlier rounds are settled; what would fail then fails now."""
-        self._require_usable()
         known = None if self._store is None else packed(feedback)
         if self._store is not None and known is None:
             raise InvalidInput(
@@ -424,13 +445,14 @@ class Agent:
             )
         applied(self.learner, self.late, self._state, decision, feedback, None)
         if self._store is not None:
-            self._store.hold(round, known)
-        self._held[round] = Held(self._open.pop(round), feedback, known)
+            self._write(self._store.hold, round, known)
+        self._held[round] = Held(decision, feedback, known)
+        del self._open[round]
+        self._astray = False
         return Receipt(round, "waiting")
 
     def _again(self, round: int, feedback: Feedback) -> Receipt:
         """A message about a round that has its feedback, or never can have one."""
-        self._require_usable()
         self._require_known(round)
         past = self._held.get(round) or self._settled.get(round)
         if past is None or (isinstance(past, Past) and past.status == "skipped"):
@@ -452,5 +474,12 @@ class Agent:
             raise InvalidInput(f"round {round} was not decided yet; the latest is {self._latest}")
 
     def _require_usable(self) -> None:
+        """What every call begins with."""
+        self._finish()
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
+        if self._astray:
+            raise InvalidInput(
+                "this agent was interrupted while it wrote to its file, which may be ahead of it: "
+                "close it and open it again, coldq.Agent.open(path) goes on exactly"
+            )

@@ -301,8 +301,8 @@ class Store:
     def _transaction(self) -> Iterator[Any]:
         """All of it or nothing; what goes wrong is said, and the file stays as it was."""
         with self._errors:
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db.execute
                 self._db.execute("COMMIT")
             except BaseException:
