@@ -83,3 +83,18 @@ def test_what_is_told_again_after_an_interrupt_counts_once(tmp_path: Path, disk:
             with coldq.Agent.open(path) as again:
                 assert bits(again.state) == expected, count
     assert count > 100 and bool(reopened) == disk
+
+
+def test_a_call_within_a_call_is_a_sentence_and_looking_is_allowed() -> None:
+    one = coldq.Agent(LEARNER, 2)
+    seen = []
+
+    def gradient(x):
+        seen.append(one.in_flight)
+        with pytest.raises(coldq.InvalidInput, match="at work already, in the same thread"):
+            one.close()
+        return 0.0 * x
+
+    own = coldq.Smooth(lambda x: 0.0 * x.sum(), gradient)
+    assert one.observe(one.decide().round, own, revealed(1)[1]).status == "applied"
+    assert seen and set(seen) == {(1,)}

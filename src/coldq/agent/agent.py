@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from itertools import islice
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,6 +30,10 @@ LATE = ("played", "held")
 ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
 REFUSED = NotWritten, InUse, NotReadable  # by the file, which is as it was
+WITHIN = (
+    "this agent is at work already, in the same thread: a signal handler, or a function of your "
+    "own that it evaluates, may look at it, but decides, tells and closes when it has returned"
+)
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -100,7 +104,8 @@ class Agent:
         self.order = one_of("order", order, ORDERS)
         self.limit = None if limit is None else whole_number("limit", limit, 0)
         self.remember = whole_number("remember", remember, 1)
-        self._lock = Lock()
+        self._lock = RLock()
+        self._within = self._lock._is_owned  # type: ignore[attr-defined]
         self._latest = 0  # the last round that was opened
         self._next = 1  # the first round that is not settled
         self._open: dict[int, Decision] = {}  # without feedback, in the order of their rounds
@@ -176,6 +181,8 @@ class Agent:
         >>> agent.decide().round, agent.decide().round, agent.decide(2).round, agent.in_flight
         (1, 1, 2, (1, 2))
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             if self._store is not None or self._done:
                 self._require_usable()
@@ -214,6 +221,8 @@ class Agent:
         coldq.agent.rounds.OtherFeedback: round 1 has another feedback already: ...
         """
         feedback = Feedback(loss, constraint, None, forecast)
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             if self._store is not None or self._done:
                 self._require_usable()
@@ -247,6 +256,8 @@ class Agent:
         >>> agent.observe(1, coldq.Linear([1.0]), None).accepted, int(agent.state.t)
         (False, 1)
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             self._require_usable()
             round = whole_number("round", round, 1)
@@ -285,6 +296,8 @@ class Agent:
         An agent that is closed decides no more. What is on disk is complete at any time, so that
         nothing is lost without this.
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             if self._store is not None and not self._closed:
                 self._closed = True
