@@ -399,3 +399,19 @@ def test_an_update_whose_state_is_not_finite_is_refused_and_the_file_opens(path:
         pytest.raises(coldq.InvalidInput, match="squares would not be finite"),
     ):
         steep.observe(steep.decide().round, coldq.Linear([1e160, 0.0, 0.0]), mild)
+
+
+def test_a_network_opens_again_and_so_do_files_that_kept_its_axis_in_the_batch(path: Path) -> None:
+    network = coldq.Decentralised(LEARNER, np.full((2, 2), 0.5))
+    for batch in ((), (3,)):
+        with coldq.Agent(network, 2, path=path, batch=batch) as one:
+            played(one, range(2))
+        with coldq.Agent.open(path) as again:
+            assert bits(again.state) == bits(one.state)
+        with closing(sqlite3.connect(path)) as db:  # as it was written before
+            whole = json.dumps([*batch, 2])
+            db.execute("UPDATE meta SET value=? WHERE name='batch'", (whole,))
+            db.commit()
+        with coldq.Agent(network, 2, path=path, batch=batch) as again:
+            assert bits(again.state) == bits(one.state)
+        path.unlink()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import one_of, whole_number
+from coldq._values import batch_shape, one_of, whole_number
 from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
@@ -123,7 +123,7 @@ class Agent:
         if path is not None:
             self._store = Store(path)
             try:
-                self._begin(self._store)
+                self._begin(self._store, batch_shape(batch))
             except BaseException:
                 self._store.close()
                 raise
@@ -318,9 +318,8 @@ class Agent:
         flying = f", {len(self._open)} in flight" if self._open else ""
         return f"Agent({type(self.learner).__name__}, round {self._latest}{flying})"
 
-    def _begin(self, store: Store) -> None:
+    def _begin(self, store: Store, batch: tuple[int, ...]) -> None:
         """Start in a new file, or go on in one that there is."""
-        batch = np.shape(self._state.x)[:-1]
         fixed = {"n_constraints": self.n_constraints, "batch": batch}
         fixed |= {"late": self.late, "order": self.order}
         may_change = {"limit": self.limit, "remember": self.remember}
@@ -328,9 +327,17 @@ class Agent:
             store.create(self.learner, self._state, fixed | may_change)
             return
         made = store.options()
+        whole = np.shape(self._state.x)[:-1]
+        if made.batch == whole:  # with the axes of the learner's own, as older files have it
+            fixed["batch"] = whole
         require_same_agent(store.path, made, self.learner, fixed)
 
         found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
+        if np.shape(found.state.x)[:-1] != whole:
+            raise InvalidInput(
+                f"the agent in {store.path} has the leading axes {np.shape(found.state.x)[:-1]}, "
+                f"but this one {whole}"
+            )
         self._state, self._latest, self._open, self._held, self._settled = found
         self._next = min([*self._open, *self._held], default=self._latest + 1)
         self._unsure = True
