@@ -415,3 +415,21 @@ def test_a_network_opens_again_and_so_do_files_that_kept_its_axis_in_the_batch(p
         with coldq.Agent(network, 2, path=path, batch=batch) as again:
             assert bits(again.state) == bits(one.state)
         path.unlink()
+
+
+def test_the_lock_stays_when_the_same_process_reads_the_file(path: Path, tmp_path: Path) -> None:
+    script = f"""
+import coldq
+try:
+    coldq.Agent.open({str(path)!r})
+except coldq.InUse as error:
+    print("refused", flush=True)
+"""
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(2))
+        path.read_bytes()
+        with pytest.raises(coldq.InUse, match="is in use"):
+            coldq.agent.recover(path, tmp_path / "new.db")
+        with started("-c", script) as other:
+            read_line(other, "refused")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coldq.agent.agent import Agent
+from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
 from coldq.agent.store import HELD, OURS, Row, make_tables
 from coldq.errors import Error, InvalidInput, NotReadable
@@ -48,9 +49,10 @@ def recover(
     lost: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
-        for suffix in ("", "-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        with closing(Lock(path)):  # nobody writes meanwhile
+            for suffix in ("", "-wal"):
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         _say_its_length(copy)
         meta, state, rows = _readable(path, copy, lost)
         with whole_file(out) as new:

@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
-from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.errors import InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
 from coldq.files import named_file
 from coldq.learners.maker import KEY
@@ -85,18 +86,18 @@ class Store:
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
-        with self._errors:
-            self._db = sqlite3.connect(
-                self.path, timeout=0.0, isolation_level=None, check_same_thread=False
-            )
+        self._held = Lock(self.path)
         try:
             with self._errors:
-                self._lock(new)
+                self._db = sqlite3.connect(
+                    self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+                )
+                self._take(new)
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
-    def _lock(self, new: bool) -> None:
+    def _take(self, new: bool) -> None:
         """Take the file, and look whose it is before anything is written to it."""
         run = self._db.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
@@ -249,8 +250,9 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             self._db.close()
+        self._held.close()
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -327,10 +329,7 @@ class InOurWords:
             return
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise InUse(
-                f"{self.path} is in use: an agent's file belongs to one agent at a time, which "
-                "lets go of it when it is closed or its process ends"
-            ) from None
+            raise in_use(self.path) from None
         if code.startswith("SQLITE_NOTADB"):
             raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
         if code.startswith("SQLITE_CORRUPT"):
