@@ -433,3 +433,48 @@ except coldq.InUse as error:
         with started("-c", script) as other:
             read_line(other, "refused")
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+FORKED = """
+import os, sys, coldq
+from tests.agent.feeds import LEARNER, bits, revealed
+one = coldq.Agent(LEARNER, 2, path=sys.argv[1])
+one.observe(one.decide().round, *revealed(1))
+child = os.fork()
+if not child:
+    for act in (one.decide, lambda: one.observe(2, *revealed(2)), one.close):
+        try:
+            act()
+        except coldq.InUse as error:
+            assert "forked from" in str(error)
+        else:
+            os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+one.observe(one.decide().round, *revealed(2))
+one.close()
+"""
+
+
+def test_a_fork_of_the_process_is_refused_and_the_parent_goes_on(path: Path) -> None:
+    with started("-c", FORKED, str(path)) as process:
+        assert process.stderr is not None
+        assert process.wait() == 0, process.stderr.read()
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == bits(undisturbed([1, 2]))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_gone_or_replaced_is_said_at_once(path: Path, replaced: bool) -> None:
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(2))
+    before, round = bits(one.state), one.decide().round
+    kept = path.rename(path.with_name("kept.db"))
+    if replaced:
+        shutil.copyfile(kept, path)
+    with pytest.raises(coldq.NotWritten, match="is gone, or another file"):
+        one.observe(round, *revealed(round))
+    assert bits(one.state) == before and one.in_flight == (round,)
+    kept.replace(path)
+    assert one.observe(round, *revealed(round)).status == "applied"
+    one.close()

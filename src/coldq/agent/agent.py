@@ -304,6 +304,7 @@ class Agent:
                 try:
                     if not self._astray:
                         self._finish()
+                        self._store.require_ours()
                         self._store.snapshot(self._state, self._latest - self.remember)
                 finally:
                     self._store.close()
@@ -498,6 +499,8 @@ class Agent:
         self._finish()
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
+        if self._store is not None:
+            self._store.require_ours()
         if self._astray:
             raise InvalidInput(
                 "this agent was interrupted while it wrote to its file, which may be ahead of it: "

@@ -27,7 +27,7 @@ from coldq._values import Array
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
-from coldq.errors import InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
 from coldq.files import named_file
 from coldq.learners.maker import KEY
@@ -87,12 +87,14 @@ class Store:
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         self._held = Lock(self.path)
+        self._process = os.getpid()
         try:
             with self._errors:
                 self._db = sqlite3.connect(
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
+            self._file = self.path.stat()
         except BaseException:
             self.close()
             raise
@@ -248,8 +250,28 @@ class Store:
         if self._saved != self.turn or self._unwritten:
             self._put([], (state, self.turn, oldest))
 
+    def require_ours(self) -> None:
+        """That this is not a fork of the process that opened the file, which writes to it too."""
+        if os.getpid() != self._process:
+            raise InUse(
+                f"{self.path} is in use by the process that this one was forked from: an agent "
+                "with a file belongs to the process that opened it"
+            )
+
+    def _require_there(self) -> None:
+        """That what is written now is what the path names, so that it is found again."""
+        with suppress(OSError):
+            if os.path.samestat(os.stat(self.path), self._file):
+                return
+        raise NotWritten(
+            f"{self.path} is gone, or another file than the one that was opened: nothing was "
+            "written, and nothing has changed"
+        )
+
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; in a fork of the process that opened it nothing happens."""
+        if os.getpid() != self._process:
+            return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             self._db.close()
         self._held.close()
@@ -261,6 +283,8 @@ class Store:
 
         Most often that is one row at the end of its table.
         """
+        self.require_ours()
+        self._require_there()
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
             opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
             rows = opened + rows
