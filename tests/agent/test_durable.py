@@ -478,3 +478,35 @@ def test_a_file_that_is_gone_or_replaced_is_said_at_once(path: Path, replaced: b
     kept.replace(path)
     assert one.observe(round, *revealed(round)).status == "applied"
     one.close()
+
+
+def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(9))
+        copies = [crash(one, path)]
+        copies.append(path.with_name("status.db"))
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{copies[0]}{suffix}", f"{copies[1]}{suffix}")
+    for copy, change, words in zip(
+        copies,
+        ("DELETE FROM rounds WHERE round=5", "UPDATE rounds SET status=99 WHERE round=5"),
+        ("a feedback before that of round 6 is missing", "round 5 has the status 99"),
+        strict=True,
+    ):
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute(change)
+            db.commit()
+        with pytest.raises(coldq.NotReadable, match=words):
+            coldq.Agent.open(copy)
+
+
+def test_skipped_rounds_are_forgotten_as_applied_ones_are(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path, remember=10, limit=0) as one:
+        for round in range(1, 4 * EVERY):
+            one.decide(round)
+        copy = crash(one, path)
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("SELECT count(*) FROM rounds").fetchone()[0] <= EVERY + 12
+    with coldq.Agent.open(copy) as again:
+        assert len(again._settled) == 10
+        assert (again.decide().round, again.in_flight) == (4 * EVERY - 1, (4 * EVERY - 1,))

@@ -340,6 +340,8 @@ class Agent:
                 f"but this one {whole}"
             )
         self._state, self._latest, self._open, self._held, self._settled = found
+        for old in list(self._settled)[: -self.remember]:
+            del self._settled[old]
         self._next = min([*self._open, *self._held], default=self._latest + 1)
         self._unsure = True
         if any(made.keywords[name] != value for name, value in may_change.items()):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import HELD, OURS, Row, make_tables
+from coldq.agent.store import HELD, OURS, Row, after, make_tables
 from coldq.errors import Error, InvalidInput, NotReadable
 from coldq.files import whole_file
 
@@ -111,14 +111,13 @@ def _rounds(db: sqlite3.Connection, lost: list[str]) -> list[Row]:
 
 def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
     """Rounds whose feedback was applied after the snapshot, as long as none is missing."""
-    later = sorted((row for row in found if (row.turn or 0) > saved), key=lambda row: row.turn or 0)
-    good, turn = set(), saved
-    for row in later:
-        if row.turn != turn + 1 or not _whole(row):
+    whole, rest = after(found, saved)
+    good = set()
+    for row in whole:
+        if not _whole(row):
             break
-        turn += 1
         good.add(row.round)
-    dropped = [row.round for row in later if row.round not in good]
+    dropped = {row.round for row in whole + rest if row.round not in good}
     kept = []
     for row in found:
         if row.round in dropped or (row.status == HELD and not _whole(row)):

@@ -18,12 +18,13 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import LARGEST, Array
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
@@ -34,7 +35,7 @@ from coldq.learners.maker import KEY
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 2
-OPEN, HELD, APPLIED, SKIPPED = range(4)
+STATUSES = OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -57,6 +58,16 @@ class Row(NamedTuple):
     turn: int | None
     x: bytes
     feedback: bytes | None
+
+
+def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
+    """Rounds applied after the snapshot, in their turn as long as none is missing, and the rest."""
+    later = [row for row in rows if row.status == APPLIED and row.turn not in range(saved + 1)]
+    later.sort(key=lambda row: row.turn if isinstance(row.turn, int) else inf)
+    whole = 0
+    while whole < len(later) and later[whole].turn == saved + whole + 1:
+        whole += 1
+    return later[:whole], later[whole:]
 
 
 class Options(NamedTuple):
@@ -84,6 +95,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
         self.path = named_file(path)
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
+        self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         self._held = Lock(self.path)
@@ -189,7 +201,20 @@ class Store:
         columns = ", ".join(Row._fields)
         with self._errors:
             found = self._db.execute(f"SELECT {columns} FROM rounds ORDER BY round")
-            return [Row(*row) for row in found]
+            rows = [Row(*row) for row in found]
+        for row in rows:
+            if row.status not in STATUSES or not 1 <= row.round <= LARGEST:
+                raise self._errors.damaged(f"round {row.round} has the status {row.status!r:.20}")
+        return rows
+
+    def again(self, rows: list[Row]) -> list[Row]:
+        """The rounds to be applied again, in their turn; raise if one is missing."""
+        whole, rest = after(rows, self._saved)
+        if rest:
+            raise self._errors.damaged(
+                f"a feedback before that of round {rest[0].round} is missing"
+            )
+        return whole
 
     def decision(self, row: Row, like: Array) -> Array:
         """The decision of a round, as the state's own decisions are."""
@@ -231,23 +256,26 @@ class Store:
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
         turn, rows, as_data, new = self.turn, [], True, self._unwritten
+        skipped = self._skipped
         for each in settled:
             round, known = each.round, each.known
             if each.feedback is None:
+                skipped += 1
                 rows.append((round, SKIPPED, None, new.get(round), None))
             else:
                 turn += 1
                 as_data = as_data and known is not None
                 rows.append((round, APPLIED, turn, new.get(round), known))
-        if as_data and turn - self._saved < EVERY:
+        if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
+            self._skipped = skipped
         else:
             self._put(rows, (settled[-1].state, turn, oldest))
         self.turn = turn
 
     def snapshot(self, state: Any, oldest: int) -> None:
         """The state as it is, so that opening the file applies nothing again."""
-        if self._saved != self.turn or self._unwritten:
+        if self._saved != self.turn or self._unwritten or self._skipped:
             self._put([], (state, self.turn, oldest))
 
     def require_ours(self) -> None:
@@ -302,7 +330,7 @@ class Store:
                     self._db.execute(settled, (oldest, APPLIED, SKIPPED))
         self._unwritten.clear()
         if snapshot is not None:
-            self._saved = snapshot[1]
+            self._saved, self._skipped = snapshot[1], 0
 
     def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
         if x is None:  # it is there already
