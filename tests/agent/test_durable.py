@@ -510,3 +510,20 @@ def test_skipped_rounds_are_forgotten_as_applied_ones_are(path: Path) -> None:
     with coldq.Agent.open(copy) as again:
         assert len(again._settled) == 10
         assert (again.decide().round, again.in_flight) == (4 * EVERY - 1, (4 * EVERY - 1,))
+
+
+def test_a_refusal_just_after_opening_opens_no_round(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        one.decide(1), one.decide(2)
+    own = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
+    with coldq.Agent.open(path) as one:
+        with pytest.raises(coldq.InvalidInput, match="must wait for round 1"):
+            one.observe(3, own, revealed(3)[1])
+        assert (one.round, one.in_flight) == (2, (1, 2))
+        kept = path.rename(path.with_name("kept.db"))
+        for refused in (lambda: one.observe(3, *revealed(3)), lambda: one.skip(3)):
+            with pytest.raises(coldq.NotWritten):
+                refused()
+            assert (one.round, one.in_flight) == (2, (1, 2))
+        kept.rename(path)
+        assert one.observe(3, *revealed(3)).status == "waiting"

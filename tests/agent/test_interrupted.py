@@ -23,7 +23,7 @@ def interrupted(count: int):
         if "/coldq/agent/" not in frame.f_code.co_filename:
             return None
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        if event == "line" and not line.startswith("with "):  # no signal comes where a block ends
+        if event == "line" and not line.startswith(("with ", "try:")):  # no signal comes there
             left -= 1
             if not left:
                 raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
-from coldq.errors import InUse, InvalidInput, NotReadable, NotWritten
+from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State
 from coldq.protocols import Constraint, Loss, require_learner
@@ -232,19 +232,15 @@ class Agent:
             if decision is None and self._forgotten(round):
                 decision = Decision(self._state.x, round)  # what is refused opens nothing
                 applied(self.learner, self.late, self._state, decision, feedback, None)
-                decision = self._opened()
+                self._opened()
+                try:
+                    return self._tell(round, feedback, decision)
+                except Error:
+                    self._unopen(round)
+                    raise
             if decision is None:
                 return self._again(round, feedback)
-            store = self._store
-            if round != self._next and self.order == "round":
-                return self._hold(round, feedback, decision)
-            known = None if store is None else packed(feedback)
-            first = applied(self.learner, self.late, self._state, decision, feedback, known)
-            if self._held:
-                self._settle(self._in_turn([first]))
-            else:
-                self._settle([first])
-            return new_tuple(Receipt, (round, "applied"))
+            return self._tell(round, feedback, decision)
 
     def skip(self, round: int) -> Receipt:
         """Go on without the feedback of a round; the learner's state and clock stay as they are.
@@ -261,10 +257,16 @@ class Agent:
         with self._lock:
             self._require_usable()
             round = whole_number("round", round, 1)
-            if self._forgotten(round):
+            forgotten = self._forgotten(round)
+            if forgotten:
                 self._opened()
             if round in self._open:
-                self._settle(self._in_turn([self._skipped(round, self._state)]))
+                try:
+                    self._settle(self._in_turn([self._skipped(round, self._state)]))
+                except Error:
+                    if forgotten:
+                        self._unopen(round)
+                    raise
                 return Receipt(round, "skipped")
             self._require_known(round)
             past = self._settled.get(round)
@@ -349,6 +351,18 @@ class Agent:
 
     # Everything below is called with the lock held.
 
+    def _tell(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
+        """The feedback of a round that is open."""
+        if round != self._next and self.order == "round":
+            return self._hold(round, feedback, decision)
+        known = None if self._store is None else packed(feedback)
+        first = applied(self.learner, self.late, self._state, decision, feedback, known)
+        if self._held:
+            self._settle(self._in_turn([first]))
+        else:
+            self._settle([first])
+        return new_tuple(Receipt, (round, "applied"))
+
     def _opened(self) -> Decision:
         """The decision of a new round; it may be the one too many for a round that is missing."""
         number = self._latest + 1
@@ -372,6 +386,13 @@ class Agent:
     def _forgotten(self, round: int) -> bool:
         """Whether somebody may have this decision from before a kill; it is that of the state."""
         return self._unsure and round == self._latest + 1
+
+    def _unopen(self, round: int) -> None:
+        """Forget again what a call opened that was refused."""
+        if not self._astray and self._open.pop(round, None) is not None:
+            self._latest, self._unsure = round - 1, True
+            if self._store is not None:
+                self._store.unopened(round)
 
     def _decided(self, round: int) -> Decision | None:
         """The decision of a round that was opened, or None for the next one."""

@@ -249,6 +249,10 @@ class Store:
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
+    def unopened(self, round: int) -> None:
+        """A round that was opened for nothing."""
+        self._unwritten.pop(round, None)
+
     def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
         self._put([(round, HELD, None, self._unwritten.get(round), known)])
