@@ -527,3 +527,36 @@ def test_a_refusal_just_after_opening_opens_no_round(path: Path) -> None:
             assert (one.round, one.in_flight) == (2, (1, 2))
         kept.rename(path)
         assert one.observe(3, *revealed(3)).status == "waiting"
+
+
+def test_paths_that_keep_nothing_and_closed_agents_are_refused(path: Path, tmp_path: Path) -> None:
+    for odd in (":memory:", "a\0b"):
+        with pytest.raises(coldq.InvalidInput, match="path must name a file that can be kept"):
+            coldq.Agent(LEARNER, 2, path=odd)
+    with pytest.raises(coldq.InvalidInput, match="path must name a file"):
+        coldq.agent.recover(3, tmp_path / "new.db")  # type: ignore[arg-type]
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        one.decide()
+    with pytest.raises(coldq.InvalidInput, match="this agent is closed"):
+        one.decide()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=1")
+    with pytest.raises(coldq.NotReadable, match="has the format 1"):
+        coldq.agent.recover(path, tmp_path / "new.db")
+
+
+def test_odd_bytes_in_a_file_are_damage_whatever_they_lead_to(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        copy = crash(one, path)
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("UPDATE rounds SET feedback=? WHERE round=5", (b"[" * 100_000 + b"\n",))
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="round 5 is not whole"):
+        coldq.Agent.open(copy)
+    assert len(coldq.agent.recover(copy, tmp_path / "new.db").lost) == 1
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("DELETE FROM meta WHERE name='turn'")
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="does not say which feedback"):
+        coldq.agent.recover(copy, tmp_path / "other.db")

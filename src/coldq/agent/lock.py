@@ -1,4 +1,4 @@
-"""The lock of an agent's file, in a file beside it: whoever reads the file itself drops SQLite's."""
+"""The lock of an agent's file, in a file beside it: reading the file itself drops SQLite's."""
 
 from __future__ import annotations
 

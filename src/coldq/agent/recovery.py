@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import HELD, OURS, Row, after, make_tables
-from coldq.errors import Error, InvalidInput, NotReadable
-from coldq.files import whole_file
+from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables
+from coldq.errors import InvalidInput, NotReadable
+from coldq.files import named_file, whole_file
 
 
 class Recovered(NamedTuple):
@@ -41,7 +41,7 @@ def recover(
     >>> coldq.agent.recover(folder / "old.db", folder / "new.db").lost
     ()
     """
-    path, out = Path(path), Path(out)
+    path, out = named_file(path), named_file(out)
     if not path.is_file():
         raise InvalidInput(f"there is no file {path} to recover")
     if out.exists():
@@ -82,6 +82,11 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
             owner = db.execute("PRAGMA application_id").fetchone()[0]
             if owner != OURS:
                 raise NotReadable(f"{path} is not the file of an agent")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version != FORMAT:
+                raise NotReadable(
+                    f"{path} has the format {version}, but this version of coldq recovers {FORMAT}"
+                )
             meta = db.execute("SELECT name, value FROM meta").fetchall()
             state = db.execute("SELECT name, array FROM state").fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -89,7 +94,10 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
                 f"of {path} neither the learner nor its state is readable: {error}"
             ) from None
         found = _rounds(db, lost)
-    saved = int(dict(meta)["turn"])
+    try:
+        saved = int(dict(meta)["turn"])
+    except (KeyError, TypeError, ValueError):
+        raise NotReadable(f"{path} does not say which feedback its state has") from None
     return meta, state, _without_gaps(found, saved, lost)
 
 
@@ -130,7 +138,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
 def _whole(row: Row) -> bool:
     try:
         unpacked(row.feedback)
-    except (Error, ValueError, TypeError, KeyError):
+    except Exception:  # whatever odd bytes lead to
         return False
     return True
 

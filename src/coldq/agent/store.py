@@ -94,6 +94,8 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
         self.path = named_file(path)
+        if str(path) == ":memory:" or "\0" in str(path):
+            raise InvalidInput(f"path must name a file that can be kept, but is {str(path)!r:.200}")
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
@@ -189,7 +191,7 @@ class Store:
             found = dict(self._db.execute("SELECT name, array FROM state"))
         try:
             arrays = {name: _array(data) for name, data in found.items()}
-        except (ValueError, OSError, EOFError) as error:
+        except Exception as error:  # whatever odd bytes lead to
             raise self._errors.damaged(f"its state is not whole: {error}") from None
         try:
             return learner.from_arrays(arrays | {KEY: np.array(text)})
@@ -226,7 +228,7 @@ class Store:
         """The feedback of a round, built from its data."""
         try:
             return unpacked(row.feedback)
-        except (InvalidInput, ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # whatever odd bytes lead to
             raise self._errors.damaged(
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
@@ -293,7 +295,7 @@ class Store:
     def _require_there(self) -> None:
         """That what is written now is what the path names, so that it is found again."""
         with suppress(OSError):
-            if os.path.samestat(os.stat(self.path), self._file):
+            if os.path.samestat(self.path.stat(), self._file):
                 return
         raise NotWritten(
             f"{self.path} is gone, or another file than the one that was opened: nothing was "
