@@ -380,3 +380,183 @@ def test_of_a_truncated_file_what_is_readable_is_recovered(path: Path, tmp_path:
     with pytest.raises(coldq.NotReadable):
         coldq.agent.recover(path, tmp_path / "nothing.db")
     assert not (tmp_path / "nothing.db").exists()
+
+
+def test_an_update_whose_state_is_not_finite_is_refused_and_the_file_opens(path: Path) -> None:
+    far = coldq.Linear([1.0, 1.0, 1.0]), coldq.Affine([[1.0, 1.0, 1.0]], [-1e308])
+    with coldq.Agent(coldq.COLDQ(X, horizon=100), 1, path=path) as one:
+        with pytest.raises(coldq.InvalidInput, match=r"round \d the learner's queue would not be"):
+            for _ in range(5):
+                round, before = one.decide().round, bits(one.state)
+                one.observe(round, *far)
+        assert bits(one.state) == before and one.in_flight == (round,) and round > 1
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == before
+    mild = coldq.Affine([[1.0, 1.0, 1.0]], [1.0])
+    steep = coldq.Agent(coldq.SinhaVaze(X, 100, lipschitz=5.0), 1)  # its squares are a number
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(coldq.InvalidInput, match="squares would not be finite"),
+    ):
+        steep.observe(steep.decide().round, coldq.Linear([1e160, 0.0, 0.0]), mild)
+
+
+def test_a_network_opens_again_and_so_do_files_that_kept_its_axis_in_the_batch(path: Path) -> None:
+    network = coldq.Decentralised(LEARNER, np.full((2, 2), 0.5))
+    for batch in ((), (3,)):
+        with coldq.Agent(network, 2, path=path, batch=batch) as one:
+            played(one, range(2))
+        with coldq.Agent.open(path) as again:
+            assert bits(again.state) == bits(one.state)
+        with closing(sqlite3.connect(path)) as db:  # as it was written before
+            whole = json.dumps([*batch, 2])
+            db.execute("UPDATE meta SET value=? WHERE name='batch'", (whole,))
+            db.commit()
+        with coldq.Agent(network, 2, path=path, batch=batch) as again:
+            assert bits(again.state) == bits(one.state)
+        path.unlink()
+
+
+def test_the_lock_stays_when_the_same_process_reads_the_file(path: Path, tmp_path: Path) -> None:
+    script = f"""
+import coldq
+try:
+    coldq.Agent.open({str(path)!r})
+except coldq.InUse as error:
+    print("refused", flush=True)
+"""
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(2))
+        path.read_bytes()
+        with pytest.raises(coldq.InUse, match="is in use"):
+            coldq.agent.recover(path, tmp_path / "new.db")
+        with started("-c", script) as other:
+            read_line(other, "refused")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+FORKED = """
+import os, sys, coldq
+from tests.agent.feeds import LEARNER, bits, revealed
+one = coldq.Agent(LEARNER, 2, path=sys.argv[1])
+one.observe(one.decide().round, *revealed(1))
+child = os.fork()
+if not child:
+    for act in (one.decide, lambda: one.observe(2, *revealed(2)), one.close):
+        try:
+            act()
+        except coldq.InUse as error:
+            assert "forked from" in str(error)
+        else:
+            os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+one.observe(one.decide().round, *revealed(2))
+one.close()
+"""
+
+
+def test_a_fork_of_the_process_is_refused_and_the_parent_goes_on(path: Path) -> None:
+    with started("-c", FORKED, str(path)) as process:
+        assert process.stderr is not None
+        assert process.wait() == 0, process.stderr.read()
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == bits(undisturbed([1, 2]))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_gone_or_replaced_is_said_at_once(path: Path, replaced: bool) -> None:
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(2))
+    before, round = bits(one.state), one.decide().round
+    kept = path.rename(path.with_name("kept.db"))
+    if replaced:
+        shutil.copyfile(kept, path)
+    with pytest.raises(coldq.NotWritten, match="is gone, or another file"):
+        one.observe(round, *revealed(round))
+    assert bits(one.state) == before and one.in_flight == (round,)
+    kept.replace(path)
+    assert one.observe(round, *revealed(round)).status == "applied"
+    one.close()
+
+
+def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(9))
+        copies = [crash(one, path)]
+        copies.append(path.with_name("status.db"))
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{copies[0]}{suffix}", f"{copies[1]}{suffix}")
+    for copy, change, words in zip(
+        copies,
+        ("DELETE FROM rounds WHERE round=5", "UPDATE rounds SET status=99 WHERE round=5"),
+        ("a feedback before that of round 6 is missing", "round 5 has the status 99"),
+        strict=True,
+    ):
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute(change)
+            db.commit()
+        with pytest.raises(coldq.NotReadable, match=words):
+            coldq.Agent.open(copy)
+
+
+def test_skipped_rounds_are_forgotten_as_applied_ones_are(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path, remember=10, limit=0) as one:
+        for round in range(1, 4 * EVERY):
+            one.decide(round)
+        copy = crash(one, path)
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("SELECT count(*) FROM rounds").fetchone()[0] <= EVERY + 12
+    with coldq.Agent.open(copy) as again:
+        assert len(again._settled) == 10
+        assert (again.decide().round, again.in_flight) == (4 * EVERY - 1, (4 * EVERY - 1,))
+
+
+def test_a_refusal_just_after_opening_opens_no_round(path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        one.decide(1), one.decide(2)
+    own = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
+    with coldq.Agent.open(path) as one:
+        with pytest.raises(coldq.InvalidInput, match="must wait for round 1"):
+            one.observe(3, own, revealed(3)[1])
+        assert (one.round, one.in_flight) == (2, (1, 2))
+        kept = path.rename(path.with_name("kept.db"))
+        for refused in (lambda: one.observe(3, *revealed(3)), lambda: one.skip(3)):
+            with pytest.raises(coldq.NotWritten):
+                refused()
+            assert (one.round, one.in_flight) == (2, (1, 2))
+        kept.rename(path)
+        assert one.observe(3, *revealed(3)).status == "waiting"
+
+
+def test_paths_that_keep_nothing_and_closed_agents_are_refused(path: Path, tmp_path: Path) -> None:
+    for odd in (":memory:", "a\0b"):
+        with pytest.raises(coldq.InvalidInput, match="path must name a file that can be kept"):
+            coldq.Agent(LEARNER, 2, path=odd)
+    with pytest.raises(coldq.InvalidInput, match="path must name a file"):
+        coldq.agent.recover(3, tmp_path / "new.db")  # type: ignore[arg-type]
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        one.decide()
+    with pytest.raises(coldq.InvalidInput, match="this agent is closed"):
+        one.decide()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=1")
+    with pytest.raises(coldq.NotReadable, match="has the format 1"):
+        coldq.agent.recover(path, tmp_path / "new.db")
+
+
+def test_odd_bytes_in_a_file_are_damage_whatever_they_lead_to(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        copy = crash(one, path)
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("UPDATE rounds SET feedback=? WHERE round=5", (b"[" * 100_000 + b"\n",))
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="round 5 is not whole"):
+        coldq.Agent.open(copy)
+    assert len(coldq.agent.recover(copy, tmp_path / "new.db").lost) == 1
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("DELETE FROM meta WHERE name='turn'")
+        db.commit()
+    with pytest.raises(coldq.NotReadable, match="does not say which feedback"):
+        coldq.agent.recover(copy, tmp_path / "other.db")

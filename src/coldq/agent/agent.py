@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from itertools import islice
-from operator import attrgetter
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import one_of, whole_number
-from coldq.agent.applying import applied, applied_or_skipped, log, takes_played
+from coldq._values import batch_shape, one_of, whole_number
+from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
-from coldq.errors import InvalidInput
+from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State
 from coldq.protocols import Constraint, Loss, require_learner
@@ -30,6 +29,11 @@ DUALS = ("queue", "multipliers", "margin")
 LATE = ("played", "held")
 ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
+REFUSED = NotWritten, InUse, NotReadable  # by the file, which is as it was
+WITHIN = (
+    "this agent is at work already, in the same thread: a signal handler, or a function of your "
+    "own that it evaluates, may look at it, but decides, tells and closes when it has returned"
+)
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
 
 
@@ -100,7 +104,8 @@ class Agent:
         self.order = one_of("order", order, ORDERS)
         self.limit = None if limit is None else whole_number("limit", limit, 0)
         self.remember = whole_number("remember", remember, 1)
-        self._lock = Lock()
+        self._lock = RLock()
+        self._within = self._lock._is_owned  # type: ignore[attr-defined]
         self._latest = 0  # the last round that was opened
         self._next = 1  # the first round that is not settled
         self._open: dict[int, Decision] = {}  # without feedback, in the order of their rounds
@@ -108,15 +113,17 @@ class Agent:
         self._settled: dict[int, Past] = {}  # the last of them, in the order of settling
         self._unsure = False  # whether a kill may have forgotten that the next round was opened
         self._closed = False
+        self._done: list[Settled] | None = None  # what counts, though an interrupt came in between
+        self._astray = False  # whether an interrupt left the file ahead of memory
         self._state = learner.init(self.n_constraints, start, batch)
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
-        self._duals_of = _getter(self._dual_names)
+        self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
         if path is not None:
             self._store = Store(path)
             try:
-                self._begin(self._store)
+                self._begin(self._store, batch_shape(batch))
             except BaseException:
                 self._store.close()
                 raise
@@ -174,7 +181,11 @@ class Agent:
         >>> agent.decide().round, agent.decide().round, agent.decide(2).round, agent.in_flight
         (1, 1, 2, (1, 2))
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
+            if self._store is not None or self._done:
+                self._require_usable()
             if round is None:
                 known = self._open.get(self._latest)
             elif type(round) is int and round == self._latest + 1:
@@ -210,30 +221,26 @@ class Agent:
         coldq.agent.rounds.OtherFeedback: round 1 has another feedback already: ...
         """
         feedback = Feedback(loss, constraint, None, forecast)
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
+            if self._store is not None or self._done:
+                self._require_usable()
             if type(round) is not int:
                 round = whole_number("round", round, 1)
             decision = self._open.get(round)
             if decision is None and self._forgotten(round):
                 decision = Decision(self._state.x, round)  # what is refused opens nothing
                 applied(self.learner, self.late, self._state, decision, feedback, None)
-                decision = self._opened()
+                self._opened()
+                try:
+                    return self._tell(round, feedback, decision)
+                except Error:
+                    self._unopen(round)
+                    raise
             if decision is None:
                 return self._again(round, feedback)
-            store = self._store
-            if round != self._next and self.order == "round":
-                return self._hold(round, feedback, decision)
-            known = None if store is None else packed(feedback)
-            first = applied(self.learner, self.late, self._state, decision, feedback, known)
-            if self._held:
-                self._settle(self._in_turn([first]))
-            elif store is not None:
-                self._settle([first])
-            else:
-                del self._open[round]
-                self._state = first.state
-                self._keep(first)
-            return new_tuple(Receipt, (round, "applied"))
+            return self._tell(round, feedback, decision)
 
     def skip(self, round: int) -> Receipt:
         """Go on without the feedback of a round; the learner's state and clock stay as they are.
@@ -245,13 +252,21 @@ class Agent:
         >>> agent.observe(1, coldq.Linear([1.0]), None).accepted, int(agent.state.t)
         (False, 1)
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             self._require_usable()
             round = whole_number("round", round, 1)
-            if self._forgotten(round):
+            forgotten = self._forgotten(round)
+            if forgotten:
                 self._opened()
             if round in self._open:
-                self._settle(self._in_turn([self._skipped(round, self._state)]))
+                try:
+                    self._settle(self._in_turn([self._skipped(round, self._state)]))
+                except Error:
+                    if forgotten:
+                        self._unopen(round)
+                    raise
                 return Receipt(round, "skipped")
             self._require_known(round)
             past = self._settled.get(round)
@@ -283,11 +298,16 @@ class Agent:
         An agent that is closed decides no more. What is on disk is complete at any time, so that
         nothing is lost without this.
         """
+        if self._within():
+            raise InvalidInput(WITHIN)
         with self._lock:
             if self._store is not None and not self._closed:
                 self._closed = True
                 try:
-                    self._store.snapshot(self._state, self._latest - self.remember)
+                    if not self._astray:
+                        self._finish()
+                        self._store.require_ours()
+                        self._store.snapshot(self._state, self._latest - self.remember)
                 finally:
                     self._store.close()
 
@@ -301,9 +321,8 @@ class Agent:
         flying = f", {len(self._open)} in flight" if self._open else ""
         return f"Agent({type(self.learner).__name__}, round {self._latest}{flying})"
 
-    def _begin(self, store: Store) -> None:
+    def _begin(self, store: Store, batch: tuple[int, ...]) -> None:
         """Start in a new file, or go on in one that there is."""
-        batch = np.shape(self._state.x)[:-1]
         fixed = {"n_constraints": self.n_constraints, "batch": batch}
         fixed |= {"late": self.late, "order": self.order}
         may_change = {"limit": self.limit, "remember": self.remember}
@@ -311,10 +330,20 @@ class Agent:
             store.create(self.learner, self._state, fixed | may_change)
             return
         made = store.options()
+        whole = np.shape(self._state.x)[:-1]
+        if made.batch == whole:  # with the axes of the learner's own, as older files have it
+            fixed["batch"] = whole
         require_same_agent(store.path, made, self.learner, fixed)
 
         found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
+        if np.shape(found.state.x)[:-1] != whole:
+            raise InvalidInput(
+                f"the agent in {store.path} has the leading axes {np.shape(found.state.x)[:-1]}, "
+                f"but this one {whole}"
+            )
         self._state, self._latest, self._open, self._held, self._settled = found
+        for old in list(self._settled)[: -self.remember]:
+            del self._settled[old]
         self._next = min([*self._open, *self._held], default=self._latest + 1)
         self._unsure = True
         if any(made.keywords[name] != value for name, value in may_change.items()):
@@ -322,10 +351,20 @@ class Agent:
 
     # Everything below is called with the lock held.
 
+    def _tell(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
+        """The feedback of a round that is open."""
+        if round != self._next and self.order == "round":
+            return self._hold(round, feedback, decision)
+        known = None if self._store is None else packed(feedback)
+        first = applied(self.learner, self.late, self._state, decision, feedback, known)
+        if self._held:
+            self._settle(self._in_turn([first]))
+        else:
+            self._settle([first])
+        return new_tuple(Receipt, (round, "applied"))
+
     def _opened(self) -> Decision:
         """The decision of a new round; it may be the one too many for a round that is missing."""
-        if self._closed:
-            self._require_usable()
         number = self._latest + 1
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
@@ -338,15 +377,22 @@ class Agent:
             x.flags.writeable = False
         decision = new_tuple(Decision, (x, number))
         if self._store is not None:
-            self._store.opened(number, x)
+            self._write(self._store.opened, number, x)
         self._open[number] = decision
         self._latest = number
-        self._unsure = False
+        self._unsure = self._astray = False
         return decision
 
     def _forgotten(self, round: int) -> bool:
         """Whether somebody may have this decision from before a kill; it is that of the state."""
         return self._unsure and round == self._latest + 1
+
+    def _unopen(self, round: int) -> None:
+        """Forget again what a call opened that was refused."""
+        if not self._astray and self._open.pop(round, None) is not None:
+            self._latest, self._unsure = round - 1, True
+            if self._store is not None:
+                self._store.unopened(round)
 
     def _decided(self, round: int) -> Decision | None:
         """The decision of a round that was opened, or None for the next one."""
@@ -387,15 +433,33 @@ class Agent:
         return settled
 
     def _settle(self, settled: list[Settled]) -> None:
-        """Write rounds down, and only then let them count."""
-        self._require_usable()
+        """Write rounds down, and only then let them count: at once, whatever interrupts."""
         if self._store is not None:
-            self._store.settle(settled, self._latest - self.remember)
-        self._state = settled[-1].state
-        for each in settled:
+            self._write(self._store.settle, settled, self._latest - self.remember)
+        self._done = settled
+        self._astray = False
+        self._finish()
+
+    def _finish(self) -> None:
+        """Let what is done count; after an interrupt the next call does it once more."""
+        if self._done is None:
+            return
+        for each in self._done:
             self._open.pop(each.round, None)
-            self._held.pop(each.round, None)
+            if self._held:
+                self._held.pop(each.round, None)
             self._keep(each)
+        self._state = self._done[-1].state
+        self._done = None
+
+    def _write(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Write to the file; an interrupt before memory has followed leaves the two apart."""
+        self._astray = True
+        try:
+            act(*arguments)
+        except REFUSED:
+            self._astray = False
+            raise
 
     def _keep(self, settled: Settled) -> None:
         """Remember a settled round, and the first that is not."""
@@ -405,7 +469,7 @@ class Agent:
         past = self._settled
         kept = round, status, x, feedback, known, duals, residuals, seconds
         past[round] = new_tuple(Past, kept)
-        if len(past) > self.remember:
+        while len(past) > self.remember:
             del past[next(iter(past))]
         number = self._next
         if round == number:
@@ -416,7 +480,6 @@ class Agent:
 
     def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
         """Keep feedback back until earlier rounds are settled; what would fail then fails now."""
-        self._require_usable()
         known = None if self._store is None else packed(feedback)
         if self._store is not None and known is None:
             raise InvalidInput(
@@ -426,13 +489,14 @@ class Agent:
             )
         applied(self.learner, self.late, self._state, decision, feedback, None)
         if self._store is not None:
-            self._store.hold(round, known)
-        self._held[round] = Held(self._open.pop(round), feedback, known)
+            self._write(self._store.hold, round, known)
+        self._held[round] = Held(decision, feedback, known)
+        del self._open[round]
+        self._astray = False
         return Receipt(round, "waiting")
 
     def _again(self, round: int, feedback: Feedback) -> Receipt:
         """A message about a round that has its feedback, or never can have one."""
-        self._require_usable()
         self._require_known(round)
         past = self._held.get(round) or self._settled.get(round)
         if past is None or (isinstance(past, Past) and past.status == "skipped"):
@@ -454,12 +518,14 @@ class Agent:
             raise InvalidInput(f"round {round} was not decided yet; the latest is {self._latest}")
 
     def _require_usable(self) -> None:
+        """What every call begins with."""
+        self._finish()
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets some attributes, as fast as can be: every round asks for them."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda state: tuple(getattr(state, name) for name in names)
+        if self._store is not None:
+            self._store.require_ours()
+        if self._astray:
+            raise InvalidInput(
+                "this agent was interrupted while it wrote to its file, which may be ahead of it: "
+                "close it and open it again, coldq.Agent.open(path) goes on exactly"
+            )

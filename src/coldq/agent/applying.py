@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import cache
 from inspect import signature
+from math import isfinite
+from operator import attrgetter
 from threading import get_ident
 from time import perf_counter
 from typing import Any
 
+from coldq._values import all_finite
 from coldq.agent.rounds import Decision, Held, Settled
+from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
+from coldq.learners.state import State
 from coldq.step.residuals import listening
 
+SHORT = 64
 log = logging.getLogger("coldq.agent")
 log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
 
@@ -23,18 +31,20 @@ def applied(
     x, round = decision
     thread, heard = get_ident(), []
     outer = listening.get(thread)
-    listening[thread] = heard  # as Residuals does, in half the time
     begun = perf_counter()
     try:
+        listening[thread] = heard  # as Residuals does, in half the time
         if x is state.x or late == "held":
             state = learner.update(state, feedback)
         else:
             state = learner.update(state, feedback, played=x)
     finally:
         seconds = perf_counter() - begun
-        del listening[thread]
+        listening.pop(thread, None)
         if outer is not None:
             listening[thread] = outer
+    if isinstance(state, State):
+        _require_finite(state, round)
     return tuple.__new__(Settled, (round, x, feedback, known, state, heard, seconds))
 
 
@@ -45,6 +55,38 @@ def applied_or_skipped(learner: Any, late: str, state: Any, held: Held) -> Settl
     except Exception as error:
         log.error("the feedback of round %s failed: skipped: %s", held.decision.round, error)
         return Settled(held.decision.round, held.decision.x, None, None, state, [], 0.0)
+
+
+def _require_finite(state: State, round: int) -> None:
+    """That a state can go on: no learner of ours takes another back from a file.
+
+    Every step looks at its decision itself.
+    """
+    names, parts_of = _beside_decision(type(state))
+    for place, part in enumerate(parts_of(state)):
+        if isinstance(part, State):
+            _require_finite(part, round)
+        elif part.ndim == 1 and part.size <= SHORT and isfinite(sum(part.tolist())):
+            continue  # a list is summed before NumPy begins
+        elif not all_finite(part):
+            raise InvalidInput(
+                f"after the feedback of round {round} the learner's {names[place]} would not be "
+                "finite: its numbers are too large. Nothing has changed"
+            )
+
+
+@cache
+def _beside_decision(kind: type[State]) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a state's arrays after t and x, and what gets them."""
+    _, _, *names = kind.names()
+    return names, getter(tuple(names))
+
+
+def getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gets some attributes, as fast as can be: every round asks for them."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda state: tuple(getattr(state, name) for name in names)
 
 
 def takes_played(learner: Any) -> bool:

@@ -72,11 +72,13 @@ class Collector:
         last = {name: gauge(f"last_{name}", words) for name, words in LAST.items()}
         rows = {name: gauge(f"last_{name}", words, "row") for name, words in BY_ROW.items()}
         for name, agent in self._agents().items():
-            applied = int(np.max(agent.state.t)) - 1
-            flying, waiting = len(agent.in_flight), len(agent.waiting)
+            with agent._lock:  # all at one moment: what was skipped is what is left of them
+                latest, state = agent._latest, agent._state
+                flying, waiting = len(agent._open), len(agent._held)
+            applied = int(np.max(state.t, initial=1)) - 1
             counts["applied"].add_metric([name], applied)
-            counts["skipped"].add_metric([name], agent.round - applied - flying - waiting)
-            values = {"round": agent.round, "in_flight": flying, "waiting": waiting}
+            counts["skipped"].add_metric([name], latest - applied - flying - waiting)
+            values = {"round": latest, "in_flight": flying, "waiting": waiting}
             for key, value in values.items():
                 now[key].add_metric([name], value)
             columns = agent.history(last=1).columns

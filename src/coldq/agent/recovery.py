@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coldq.agent.agent import Agent
+from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import HELD, OURS, Row, make_tables
-from coldq.errors import Error, InvalidInput, NotReadable
-from coldq.files import whole_file
+from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables
+from coldq.errors import InvalidInput, NotReadable
+from coldq.files import named_file, whole_file
 
 
 class Recovered(NamedTuple):
@@ -40,7 +41,7 @@ def recover(
     >>> coldq.agent.recover(folder / "old.db", folder / "new.db").lost
     ()
     """
-    path, out = Path(path), Path(out)
+    path, out = named_file(path), named_file(out)
     if not path.is_file():
         raise InvalidInput(f"there is no file {path} to recover")
     if out.exists():
@@ -48,9 +49,10 @@ def recover(
     lost: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
-        for suffix in ("", "-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        with closing(Lock(path)):  # nobody writes meanwhile
+            for suffix in ("", "-wal"):
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         _say_its_length(copy)
         meta, state, rows = _readable(path, copy, lost)
         with whole_file(out) as new:
@@ -80,6 +82,11 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
             owner = db.execute("PRAGMA application_id").fetchone()[0]
             if owner != OURS:
                 raise NotReadable(f"{path} is not the file of an agent")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version != FORMAT:
+                raise NotReadable(
+                    f"{path} has the format {version}, but this version of coldq recovers {FORMAT}"
+                )
             meta = db.execute("SELECT name, value FROM meta").fetchall()
             state = db.execute("SELECT name, array FROM state").fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -87,7 +94,10 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
                 f"of {path} neither the learner nor its state is readable: {error}"
             ) from None
         found = _rounds(db, lost)
-    saved = int(dict(meta)["turn"])
+    try:
+        saved = int(dict(meta)["turn"])
+    except (KeyError, TypeError, ValueError):
+        raise NotReadable(f"{path} does not say which feedback its state has") from None
     return meta, state, _without_gaps(found, saved, lost)
 
 
@@ -109,14 +119,13 @@ def _rounds(db: sqlite3.Connection, lost: list[str]) -> list[Row]:
 
 def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
     """Rounds whose feedback was applied after the snapshot, as long as none is missing."""
-    later = sorted((row for row in found if (row.turn or 0) > saved), key=lambda row: row.turn or 0)
-    good, turn = set(), saved
-    for row in later:
-        if row.turn != turn + 1 or not _whole(row):
+    whole, rest = after(found, saved)
+    good = set()
+    for row in whole:
+        if not _whole(row):
             break
-        turn += 1
         good.add(row.round)
-    dropped = [row.round for row in later if row.round not in good]
+    dropped = {row.round for row in whole + rest if row.round not in good}
     kept = []
     for row in found:
         if row.round in dropped or (row.status == HELD and not _whole(row)):
@@ -129,7 +138,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
 def _whole(row: Row) -> bool:
     try:
         unpacked(row.feedback)
-    except (Error, ValueError, TypeError, KeyError):
+    except Exception:  # whatever odd bytes lead to
         return False
     return True
 

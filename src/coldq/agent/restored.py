@@ -43,8 +43,8 @@ def require_same_agent(
 def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: str) -> Restored:
     """Where the agent of a file stood; what came after its snapshot is applied again."""
     found = Restored(store.state(learner, fingerprint), 0, {}, {}, {})
-    latest, again = 0, []
-    for row in store.rounds():
+    latest, rows = 0, store.rounds()
+    for row in rows:
         x, latest = store.decision(row, like), row.round
         x.flags.writeable = False
         decision = Decision(x, latest)
@@ -55,10 +55,9 @@ def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: st
         else:
             status = "applied" if row.status == APPLIED else "skipped"
             found.settled[latest] = Past(latest, status, x, None, row.feedback, None, [], 0.0)
-            if row.status == APPLIED and (row.turn or 0) > store.turn:
-                again.append((row.turn, decision, row))
     state = found.state
-    for turn, decision, row in sorted(again, key=lambda each: each[0]):
+    for row in store.again(rows):
+        decision = Decision(found.settled[row.round].x, row.round)
         state = applied(learner, late, state, decision, store.feedback(row), None).state
-        store.turn = turn  # though the snapshot is older
+        store.turn += 1  # though the snapshot is older
     return found._replace(state=state, latest=latest)

@@ -18,12 +18,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import LARGEST, Array
+from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
 from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
@@ -33,7 +35,7 @@ from coldq.learners.maker import KEY
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 2
-OPEN, HELD, APPLIED, SKIPPED = range(4)
+STATUSES = OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -56,6 +58,16 @@ class Row(NamedTuple):
     turn: int | None
     x: bytes
     feedback: bytes | None
+
+
+def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
+    """Rounds applied after the snapshot, in their turn as long as none is missing, and the rest."""
+    later = [row for row in rows if row.status == APPLIED and row.turn not in range(saved + 1)]
+    later.sort(key=lambda row: row.turn if isinstance(row.turn, int) else inf)
+    whole = 0
+    while whole < len(later) and later[whole].turn == saved + whole + 1:
+        whole += 1
+    return later[:whole], later[whole:]
 
 
 class Options(NamedTuple):
@@ -82,21 +94,26 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
         self.path = named_file(path)
+        if str(path) == ":memory:" or "\0" in str(path):
+            raise InvalidInput(f"path must name a file that can be kept, but is {str(path)!r:.200}")
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
+        self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
-        with self._errors:
-            self._db = sqlite3.connect(
-                self.path, timeout=0.0, isolation_level=None, check_same_thread=False
-            )
+        self._held = Lock(self.path)
+        self._process = os.getpid()
         try:
             with self._errors:
-                self._lock(new)
+                self._db = sqlite3.connect(
+                    self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+                )
+                self._take(new)
+            self._file = self.path.stat()
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
-    def _lock(self, new: bool) -> None:
+    def _take(self, new: bool) -> None:
         """Take the file, and look whose it is before anything is written to it."""
         run = self._db.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
@@ -174,7 +191,7 @@ class Store:
             found = dict(self._db.execute("SELECT name, array FROM state"))
         try:
             arrays = {name: _array(data) for name, data in found.items()}
-        except (ValueError, OSError, EOFError) as error:
+        except Exception as error:  # whatever odd bytes lead to
             raise self._errors.damaged(f"its state is not whole: {error}") from None
         try:
             return learner.from_arrays(arrays | {KEY: np.array(text)})
@@ -186,7 +203,20 @@ class Store:
         columns = ", ".join(Row._fields)
         with self._errors:
             found = self._db.execute(f"SELECT {columns} FROM rounds ORDER BY round")
-            return [Row(*row) for row in found]
+            rows = [Row(*row) for row in found]
+        for row in rows:
+            if row.status not in STATUSES or not 1 <= row.round <= LARGEST:
+                raise self._errors.damaged(f"round {row.round} has the status {row.status!r:.20}")
+        return rows
+
+    def again(self, rows: list[Row]) -> list[Row]:
+        """The rounds to be applied again, in their turn; raise if one is missing."""
+        whole, rest = after(rows, self._saved)
+        if rest:
+            raise self._errors.damaged(
+                f"a feedback before that of round {rest[0].round} is missing"
+            )
+        return whole
 
     def decision(self, row: Row, like: Array) -> Array:
         """The decision of a round, as the state's own decisions are."""
@@ -198,7 +228,7 @@ class Store:
         """The feedback of a round, built from its data."""
         try:
             return unpacked(row.feedback)
-        except (InvalidInput, ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # whatever odd bytes lead to
             raise self._errors.damaged(
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
@@ -221,6 +251,10 @@ class Store:
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
+    def unopened(self, round: int) -> None:
+        """A round that was opened for nothing."""
+        self._unwritten.pop(round, None)
+
     def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
         self._put([(round, HELD, None, self._unwritten.get(round), known)])
@@ -228,29 +262,53 @@ class Store:
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
         turn, rows, as_data, new = self.turn, [], True, self._unwritten
+        skipped = self._skipped
         for each in settled:
             round, known = each.round, each.known
             if each.feedback is None:
+                skipped += 1
                 rows.append((round, SKIPPED, None, new.get(round), None))
             else:
                 turn += 1
                 as_data = as_data and known is not None
                 rows.append((round, APPLIED, turn, new.get(round), known))
-        if as_data and turn - self._saved < EVERY:
+        if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
+            self._skipped = skipped
         else:
             self._put(rows, (settled[-1].state, turn, oldest))
         self.turn = turn
 
     def snapshot(self, state: Any, oldest: int) -> None:
         """The state as it is, so that opening the file applies nothing again."""
-        if self._saved != self.turn or self._unwritten:
+        if self._saved != self.turn or self._unwritten or self._skipped:
             self._put([], (state, self.turn, oldest))
 
+    def require_ours(self) -> None:
+        """That this is not a fork of the process that opened the file, which writes to it too."""
+        if os.getpid() != self._process:
+            raise InUse(
+                f"{self.path} is in use by the process that this one was forked from: an agent "
+                "with a file belongs to the process that opened it"
+            )
+
+    def _require_there(self) -> None:
+        """That what is written now is what the path names, so that it is found again."""
+        with suppress(OSError):
+            if os.path.samestat(self.path.stat(), self._file):
+                return
+        raise NotWritten(
+            f"{self.path} is gone, or another file than the one that was opened: nothing was "
+            "written, and nothing has changed"
+        )
+
     def close(self) -> None:
-        """Let go of the file."""
-        with suppress(sqlite3.Error):
+        """Let go of the file; in a fork of the process that opened it nothing happens."""
+        if os.getpid() != self._process:
+            return
+        with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             self._db.close()
+        self._held.close()
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -259,6 +317,8 @@ class Store:
 
         Most often that is one row at the end of its table.
         """
+        self.require_ours()
+        self._require_there()
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
             opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
             rows = opened + rows
@@ -276,7 +336,7 @@ class Store:
                     self._db.execute(settled, (oldest, APPLIED, SKIPPED))
         self._unwritten.clear()
         if snapshot is not None:
-            self._saved = snapshot[1]
+            self._saved, self._skipped = snapshot[1], 0
 
     def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
         if x is None:  # it is there already
@@ -301,8 +361,8 @@ class Store:
     def _transaction(self) -> Iterator[Any]:
         """All of it or nothing; what goes wrong is said, and the file stays as it was."""
         with self._errors:
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db.execute
                 self._db.execute("COMMIT")
             except BaseException:
@@ -327,10 +387,7 @@ class InOurWords:
             return
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise InUse(
-                f"{self.path} is in use: an agent's file belongs to one agent at a time, which "
-                "lets go of it when it is closed or its process ends"
-            ) from None
+            raise in_use(self.path) from None
         if code.startswith("SQLITE_NOTADB"):
             raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
         if code.startswith("SQLITE_CORRUPT"):
