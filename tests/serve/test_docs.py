@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import prometheus_client
@@ -67,3 +68,21 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
         for name in re.findall(r"coldq_\w+", target["expr"])
     }
     assert len(asked) == 8 and asked <= there
+
+
+def test_counts_are_of_one_moment_while_rounds_go_on() -> None:
+    agent, done = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0), threading.Event()
+
+    def play() -> None:
+        for _ in range(500):
+            agent.observe(agent.decide().round, coldq.Linear([1.0]), None)
+        done.set()
+
+    playing = threading.Thread(target=play)
+    playing.start()
+    skipped = set()
+    while not done.is_set():
+        found = {family.name: family for family in Collector({"one": agent}).collect()}
+        skipped |= {sample.value for sample in found["coldq_agent_skipped"].samples}
+    playing.join()
+    assert skipped == {0.0}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 OWN = 96  # of the process itself, of what is open for a moment, and of what is being accepted
 CONNECTIONS = 1000  # at most
-EACH = 2  # of an agent that is awake: its file, and the log of that
+EACH = 3  # of an agent that is awake: its file, the log of that, and its lock
 log = logging.getLogger("coldq.serve")
 
 
