@@ -16,8 +16,8 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._beside = Path(f"{os.path.realpath(path)}-lock")
         self._handle: int | None = None
+        self._process, self._beside = os.getpid(), Path(f"{os.path.realpath(path)}-lock")
         try:
             import fcntl
 
@@ -38,12 +38,19 @@ class Lock:
             return
 
     def close(self) -> None:
-        """Let go of it; its name goes first, so that nobody takes a file without one."""
+        """Let go of it; its name goes first, so that nobody takes a file without one.
+
+        In a fork the name stays: it is the parent's.
+        """
         if self._handle is not None:
-            with suppress(OSError):
-                self._beside.unlink()
+            if os.getpid() == self._process:
+                with suppress(OSError):
+                    self._beside.unlink()
             os.close(self._handle)
             self._handle = None
+
+    def __del__(self) -> None:
+        self.close()  # of an agent that nobody has closed, or has any more
 
 
 def in_use(path: Path) -> InUse:
