@@ -566,8 +566,10 @@ def test_odd_bytes_in_a_file_are_damage_whatever_they_lead_to(path: Path, tmp_pa
 def test_an_agent_that_nobody_has_any_more_lets_go_of_its_file(tmp_path: Path) -> None:
     learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1)
     for _ in range(3):
-        coldq.Agent(learner, 0, path=tmp_path / "a.db").decide()
+        agent = coldq.Agent(learner, 0, path=tmp_path / "a.db")
+        agent.observe(agent.decide().round, coldq.Linear([1.0]), None)
+        del agent
         gc.collect()
     with coldq.Agent.open(tmp_path / "a.db") as agent:
-        assert agent.round == 1
+        assert agent.round == 3
     assert not list(tmp_path.glob("*-lock"))
