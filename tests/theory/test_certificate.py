@@ -573,10 +573,11 @@ def test_any_learner_that_says_its_premises_and_guarantees_is_certified() -> Non
 
 def test_a_bound_of_zero_that_is_kept_is_none_of_it(recwarn) -> None:
     """A run that is saturated in every slot counts no slot, and may count none."""
-    problem = coldq.problems.from_table(
-        {"load": np.full(40, 100.0)}, decide={"grid": [0, 10]}, cost=1.0,
-        rows={"sum": "all", "at_least": "load"},
-    )  # fmt: skip
+    with pytest.warns(coldq.UnlikelyUnits):
+        problem = coldq.problems.from_table(
+            {"load": np.full(40, 100.0)}, decide={"grid": [0, 10]}, cost=1.0,
+            rows={"sum": "all", "at_least": "load"},
+        )  # fmt: skip
     trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.05), problem, [0])
     check = coldq.certify(trace).check("violated slots")
     assert check.realised == 0.0 and check.bound == 0.0
