@@ -46,6 +46,16 @@ def plainly() -> Iterator[None]:
         yield
 
 
+def on_both_paths(learner: Any, state: Any, revealed: Any) -> Any:
+    """The next state, which is the plain path's, and whose residual is told as it is there."""
+    with Residuals() as told:
+        following = learner.update(state, revealed)
+    with plainly(), Residuals() as plain:
+        assert_same(following, learner.update(state, revealed))
+    assert (len(told.heard), told.worst) == (1, plain.worst)
+    return following
+
+
 def drawn(rng: np.random.Generator, kind: str, x: Any, lead: tuple[int, ...] = ()) -> Any:
     """A loss of a kind, whose data are those of each member or shared."""
     lead = lead if rng.random() < 0.5 else ()
@@ -93,12 +103,7 @@ def test_an_update_at_once_has_the_bits_of_the_plain_path(name: str, lead: Any, 
                 learner.update(state, revealed)
             revealed = coldq.Feedback(revealed.loss, coldq.Affine(g.A, g.b), slot=t)
         taken += at_once(learner, state, revealed) is not None
-        with Residuals() as told:
-            following = learner.update(state, revealed)
-        with plainly(), Residuals() as plain:
-            assert_same(following, learner.update(state, revealed))
-        assert (len(told.heard), told.worst) == (1, plain.worst)
-        state = following
+        state = on_both_paths(learner, state, revealed)
     assert taken == (23 if lead else 24)  # slot 1 of a batch is left to the plain path
 
 
@@ -130,12 +135,7 @@ def test_on_sums_of_blocks_an_update_has_the_bits_of_the_plain_path(
             g = coldq.Affine(rng.normal(size=(n, P)), 0.3 * rng.normal(size=n))
             revealed = coldq.Feedback(drawn(rng, kind, state.x), g, slot=t)
             taken += at_once(learner, state, revealed) is not None
-            with Residuals() as told:
-                following = learner.update(state, revealed)
-            with plainly(), Residuals() as plain:
-                assert_same(following, learner.update(state, revealed))
-            assert told.worst == plain.worst
-            state = following
+            state = on_both_paths(learner, state, revealed)
     assert taken > 45
 
 
@@ -168,12 +168,7 @@ def test_a_slot_of_experts_at_once_has_the_bits_of_the_plain_path(
         g = coldq.Affine(rng.normal(size=(n, P)), 0.3 * rng.normal(size=n))
         revealed = coldq.Feedback(drawn(rng, kind, state.x), g, slot=t)
         taken += experts_at_once(learner, state, revealed) is not None
-        with Residuals() as told:
-            following = learner.update(state, revealed)
-        with plainly(), Residuals() as plain:
-            assert_same(following, learner.update(state, revealed))
-        assert told.worst == plain.worst
-        state = following
+        state = on_both_paths(learner, state, revealed)
     assert taken == 23  # slot 1 is left to the plain path
 
 

@@ -19,7 +19,7 @@ from coldq.feedback import Feedback
 from coldq.learners.state import State
 from coldq.step.residuals import listening
 
-SHORT = 64
+SHORT = 64  # numbers, up to which Python sums a list before NumPy has begun
 log = logging.getLogger("coldq.agent")
 log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
 
@@ -67,7 +67,7 @@ def _require_finite(state: State, round: int) -> None:
         if isinstance(part, State):
             _require_finite(part, round)
         elif part.ndim == 1 and part.size <= SHORT and isfinite(sum(part.tolist())):
-            continue  # a list is summed before NumPy begins
+            continue
         elif not all_finite(part):
             raise InvalidInput(
                 f"after the feedback of round {round} the learner's {names[place]} would not be "

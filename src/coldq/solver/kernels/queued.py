@@ -82,6 +82,30 @@ def set_weights(n, p, x, A, b, measured, queue, gain, eta, floor, price, when, z
         weights[k] *= price
 
 
+@exact_inlined
+def begin_slot(n, p, m, at, slope, zeros, weights, g, queue):
+    """What comes before the step, of operands in the order of :func:`queued_step`: zeros, what rows
+    weigh, and the queue, unless it moves later. Returns where the gradient stands."""
+    for k in range(n):
+        vector(zeros, n)[k] = 0.0
+    set_weights(
+        n, p, at[0], at[4], at[5], at[6], at[7], vector(at[9], 1)[0], vector(at[10], 1)[0],
+        vector(at[11], 1)[0], vector(at[12], 1)[0], vector(at[13], 1)[0], zeros, g, weights, queue,
+    )  # fmt: skip
+    return gradient_at(p, m, at[0], at[1], at[2], at[3], slope)
+
+
+@exact_inlined
+def end_slot(n, p, at, x, g, queue):
+    """What comes after the step to x: the queue, if it moves then."""
+    if vector(at[13], 1)[0] == AFTER:
+        values, gain, eta = vector(g, n), vector(at[9], 1)[0], vector(at[10], 1)[0]
+        set_affine_value(matrix(at[4], n, p), vector(x, p), vector(at[5], n), values)
+        set_bounded_queue(
+            vector(at[7], n), values, gain, eta, vector(at[11], 1)[0], vector(queue, n)
+        )
+
+
 @batch_kernel(
     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(),(s)->(p),(n),(n)"
 )
@@ -106,15 +130,7 @@ def queued_step(sizes, at):
     zeros_at = rounds_at + 8 + 8 * p
     weights_at = zeros_at + 8 * n
     g_at = weights_at + 8 * n
-    gain, eta, floor = vector(at[9], 1)[0], vector(at[10], 1)[0], vector(at[11], 1)[0]
-    price, when = vector(at[12], 1)[0], vector(at[13], 1)[0]
-    for k in range(n):
-        vector(zeros_at, n)[k] = 0.0
-    slope_at = gradient_at(p, m, at[0], at[1], at[2], at[3], rounds_at + 8)
-    set_weights(
-        n, p, at[0], at[4], at[5], at[6], at[7], gain, eta, floor, price, when, zeros_at, g_at,
-        weights_at, at[19],
-    )  # fmt: skip
+    slope_at = begin_slot(n, p, m, at, rounds_at + 8, zeros_at, weights_at, g_at, at[19])
 
     vector(rounds_at, 1)[0] = math.inf
     its_sizes[0], its_sizes[1], its_sizes[2] = p, n, rest
@@ -124,10 +140,7 @@ def queued_step(sizes, at):
     its[10], its[11] = rounds_at, memory + 8 * own
     its[12], its[13], its[14], its[15] = at[18], at[20], 0, memory + 8 * (own + rest)
     residual = run_at(words(at[16], 1)[0], memory, memory + 8 * ITS_SIZES)
-    if when == AFTER:
-        g = vector(g_at, n)
-        set_affine_value(matrix(at[4], n, p), vector(at[18], p), vector(at[5], n), g)
-        set_bounded_queue(vector(at[7], n), g, gain, eta, floor, vector(at[19], n))
+    end_slot(n, p, at, at[18], g_at, at[19])
     return residual
 
 
@@ -149,15 +162,7 @@ def queued_blocks_step(sizes, at):
     zeros_at = slope_at + 8 * p
     weights_at = zeros_at + 8 * n
     g_at = weights_at + 8 * n
-    gain, eta, floor = vector(at[9], 1)[0], vector(at[10], 1)[0], vector(at[11], 1)[0]
-    price, when = vector(at[12], 1)[0], vector(at[13], 1)[0]
-    for r in range(n):
-        vector(zeros_at, n)[r] = 0.0
-    slope_at = gradient_at(p, m, at[0], at[1], at[2], at[3], slope_at)
-    set_weights(
-        n, p, at[0], at[4], at[5], at[6], at[7], gain, eta, floor, price, when, zeros_at, g_at,
-        weights_at, at[23],
-    )  # fmt: skip
+    slope_at = begin_slot(n, p, m, at, slope_at, zeros_at, weights_at, g_at, at[23])
 
     its_sizes[0], its_sizes[1], its_sizes[2], its_sizes[3] = p, n, n * p, 0
     its_sizes[4], its_sizes[5], its_sizes[6] = 0, k, rest
@@ -168,10 +173,7 @@ def queued_blocks_step(sizes, at):
     its[15], its[16] = at[19], memory + 8 * own
     its[17], its[18], its[19], its[20] = at[22], at[24], 0, 0
     residual = run_at(words(at[20], 1)[0], memory, memory + 8 * BLOCK_SIZES)
-    if when == AFTER:
-        g = vector(g_at, n)
-        set_affine_value(matrix(at[4], n, p), vector(at[22], p), vector(at[5], n), g)
-        set_bounded_queue(vector(at[7], n), g, gain, eta, floor, vector(at[23], n))
+    end_slot(n, p, at, at[22], g_at, at[23])
     return residual
 
 
