@@ -20,6 +20,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.kernels import last_resort as kernels
+from coldq.solver.problem import power
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
@@ -372,11 +373,6 @@ def settle(problem: Problem, point: Point) -> Guess:
     x = np.where((x - lower <= near) & (low > 0.0), lower, x)
     x = np.where((upper - x <= near) & (up > 0.0), upper, x)
     return np.clip(x, lower, upper), mu, equal
-
-
-def power(size: Any) -> Any:
-    """The power of two next to a size, 1 for 0: a division by it is exact."""
-    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
 
 
 def on_quadratic_rows(

@@ -28,7 +28,7 @@ from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
 from coldq.solver.kernels.max_affine import hinges_scratch_size, hinges_step, pieces_residual
-from coldq.solver.problem import AffineProblem, Part
+from coldq.solver.problem import AffineProblem, Part, power
 from coldq.solver.threads import run_batch
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
@@ -93,11 +93,6 @@ def units_of(problem: Pieces, size: float | None = None) -> Units:
         size = size_of(problem, np.minimum(np.maximum(y, lower), upper))
     steep = largest_of(np.abs(A).max(axis=1, initial=0.0), group, high.size)
     return Units(float(power(size)), power(steep), power(np.abs(plain).max(axis=1, initial=0.0)))
-
-
-def power(size: Any) -> Any:
-    """The power of two next to a size, 1 for 0: a division by it is exact."""
-    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
 
 
 def size_of(problem: Pieces, x: Array) -> float:

@@ -30,6 +30,11 @@ def zeros_of(n: int) -> Array:
     return zeros
 
 
+def power(size: Any) -> Any:
+    """The power of two next to a size, 1 for 0: a division by it is exact."""
+    return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
+
+
 class DoNotFit(ValueError):
     """Arrays do not belong together; whoever has the objects that they are from says so."""
 
