@@ -22,6 +22,7 @@ LEAST_STEP = 0.1  # of the factor
 ALIKE = 1e-10  # losses of the pool, relative to R |d|, that rounding alone may make
 WEIGHT = 100.0  # the price of a row of slope 1 against a loss whose step has a slope below 1
 CAP = WEIGHT * (1.0 - 1e-9)
+UNSEEN = 1e-6  # of R |grad g|: terms below that are lost among what a step rounds
 HEARD = 1e-3  # an expert with less weight than this does not make a step saturated
 
 
@@ -32,13 +33,18 @@ def correction(t):
 
 
 @exact
-def judge(
-    t, g, seen, norms, width, rate, tally, predicted, moments, errors, out, new, wrong, margin
-):
+def slack_of(tolerance, terms, widest):
+    """Above what a row of such terms counts as violated, as in ``foresight.slack_at``."""
+    return tolerance * min(max(terms, UNSEEN * widest), widest)
+
+
+@exact
+def judge(t, g, seen, slack, rate, tally, predicted, moments, errors, out, new, wrong, margin):
     """Steps 2 to 4: was a row violated, how wrong were the forecasts, and the rows' margins.
 
-    Violations are those of `seen`, the values where the slot was played; forecasts were made for
-    x_t, where the values are g. Nothing of `seen` is read once margins are written.
+    Violations are those of `seen`, the values where the slot was played, above their `slack`;
+    forecasts were made for x_t, where the values are g. Nothing of `seen` is read once margins are
+    written.
     """
     f, n = predicted.shape
     now = correction(t)
@@ -51,7 +57,7 @@ def judge(
     if t >= 2.0:
         violated = False
         for k in range(n):
-            violated = violated or seen[k] > width * norms[k]
+            violated = violated or seen[k] > slack[k]
         out[JUDGED] += 1.0
         if violated:
             out[EXCLUDED if tally[SATURATED] > 0.0 else COUNTED] += 1.0
@@ -72,7 +78,7 @@ def judge(
                 surprise = abs(g[k] - predicted[j, k])
                 counted, most = surprise, before * moments[j, k]
                 # What nobody would call a violation is no measure: a row may have stood still.
-                if t - 2.0 >= CLIP_FROM and most > width * norms[k]:
+                if t - 2.0 >= CLIP_FROM and most > slack[k]:
                     counted = min(surprise, most)
                 new[j, k] += SPREAD * (counted - moments[j, k])
                 # Where the last constraint is never wrong, any surprise counts as a usual one.
@@ -219,14 +225,14 @@ def tune_pool(d, x, points, sizes, R, hedge, losses, weights, out, new, shares, 
             directions[k, i] = part * d[i]
 
 
-@batch_kernel("(),(n),(n),(n),(),(),(c),(f,n),(f,n),(f)->(c),(f,n),(f),(n)")
+@batch_kernel("(),(n),(n),(n),(),(c),(f,n),(f,n),(f)->(c),(f,n),(f),(n)")
 def judge_values(sizes, at):
     n, c, f = sizes[0], sizes[1], sizes[2]
     judge(
         vector(at[0], 1)[0], vector(at[1], n), vector(at[2], n), vector(at[3], n),
-        vector(at[4], 1)[0], vector(at[5], 1)[0], vector(at[6], c), matrix(at[7], f, n),
-        matrix(at[8], f, n), vector(at[9], f), vector(at[10], c), matrix(at[11], f, n),
-        vector(at[12], f), vector(at[13], n),
+        vector(at[4], 1)[0], vector(at[5], c), matrix(at[6], f, n), matrix(at[7], f, n),
+        vector(at[8], f), vector(at[9], c), matrix(at[10], f, n), vector(at[11], f),
+        vector(at[12], n),
     )  # fmt: skip
     return 0.0
 
@@ -301,26 +307,27 @@ def before_rows(sizes, at):
     n, p, c, f, r, d = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
     m, s, k, h = sizes[6], sizes[7], sizes[8], sizes[9]
     t, A, b, x = vector(at[0], 1)[0], matrix(at[1], n, p), vector(at[2], n), vector(at[3], p)
-    R, rate, width = vector(at[5], 1)[0], vector(at[6], 1)[0], vector(at[7], 1)[0]
+    R, rate, tolerance = vector(at[5], 1)[0], vector(at[6], 1)[0], vector(at[7], 1)[0]
     old, past, spec = vector(at[8], c), matrix(at[12], r, d), matrix(at[13], m, s)
     tally, margin, new = vector(at[20], c), vector(at[23], n), matrix(at[24], r, d)
     rows, limits = matrix(at[25], n, p), vector(at[26], n)
 
-    y, g, seen, norms = vector(at[19], p), limits, margin, vector(at[32], n)
+    y, g, seen, slack = vector(at[19], p), limits, margin, vector(at[32], n)
     data = vector(at[24], d)  # row 0 of what is remembered
     for j in range(n):
-        value, there, square = 0.0, 0.0, 0.0
+        value, there, terms, square = 0.0, 0.0, 0.0, 0.0
         for i in range(p):
             value += A[j, i] * x[i]
             there += A[j, i] * y[i]
+            terms += abs(A[j, i] * y[i])
             square += A[j, i] * A[j, i]
             data[j * (p + 1) + i] = A[j, i]
         data[j * (p + 1) + p] = b[j]
         g[j] = value - b[j]
         seen[j] = there - b[j]
-        norms[j] = math.sqrt(square)
+        slack[j] = slack_of(tolerance, terms + abs(b[j]), R * math.sqrt(square))
     judge(
-        t, g, seen, norms, R * width, rate, old, matrix(at[9], f, n), matrix(at[10], f, n),
+        t, g, seen, slack, rate, old, matrix(at[9], f, n), matrix(at[10], f, n),
         vector(at[11], f), tally, matrix(at[21], f, n), vector(at[22], f), margin,
     )  # fmt: skip
     remember(t if old[KIND] == ROWS else 1.0, data, past, spec, new)

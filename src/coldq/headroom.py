@@ -10,7 +10,7 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.errors import InvalidInput
 from coldq.learners.best_response import BestResponse
-from coldq.learners.foresight import TOLERANCE, rate_of
+from coldq.learners.foresight import rate_of, slack_at
 from coldq.protocols import Constraint, Domain, Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 
@@ -116,7 +116,6 @@ def try_headrooms(
 
 
 def is_violated(constraint: Constraint, g: Array, x: Array, domain: Domain) -> np.ndarray:
-    """Whether any row is above ``1e-8 R`` times its slope."""
-    J = constraint.jacobian(x)
-    slopes = np.sqrt(np.square(J).sum(axis=-1))
-    return (g > TOLERANCE * np.asarray(domain.diameter)[..., None] * slopes).any(axis=-1)
+    """Whether any row is violated, as learners count it."""
+    over = g > slack_at(x, g, constraint.jacobian(x), domain.diameter)
+    return np.asarray(over.any(axis=-1))

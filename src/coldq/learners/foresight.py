@@ -33,17 +33,18 @@ from coldq._tuning_kernels import (
     SATURATED,
     SPREAD,
     TALLY,
+    UNSEEN,
     judge_values,
     remember_data,
 )
 from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
-from coldq.contractions import dot
+from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
 from coldq.learners.state import MORE, State, axes
 
-TOLERANCE = 1e-8  # times R |grad g^n|: a step lands on the boundary, and rounding must not count
+TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -110,6 +111,20 @@ def rate_of(violation_rate: Any) -> float | None:
     return rate
 
 
+def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
+    """Above what each row counts as violated at x, given its values and slopes there.
+
+    It is the `tolerance` times the size of the row's terms, ``sum_i |J_i x_i| + |J x - g|``, which
+    is R |J| at most and a millionth of that at least. So a bound that is meant as no limit, or
+    coordinates in other units, do not hide what is violated in the row's own. Of an unbounded
+    domain, R is the decision's own size.
+    """
+    width = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
+    widest = width[..., None] * np.sqrt(dot(J, J))
+    terms = matvec(np.abs(J), np.abs(x)) + np.abs(matvec(J, x) - g)
+    return tolerance * np.minimum(np.maximum(terms, UNSEEN * widest), widest)
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Foresight(Value):
     """The forecasts to choose from, the rate to keep, and when a row counts as violated."""
@@ -161,26 +176,27 @@ class Foresight(Value):
         constraint: Any,
         given: Any,
         R: Any,
-        elsewhere: bool,
+        place: Array,
     ):
         """Judge slot t: the new arrays, and the next constraint as expected.
 
-        A slot is violated where it was played, and forecasts were made for x_t. If that is
-        `elsewhere`, surprises are those of the whole constraint, or of its linear model, at x_t.
+        A slot is violated at the `place` where it was played, and forecasts were made for x_t. If
+        these differ, surprises are those of the whole constraint, or of its linear model, at x_t.
 
         Returns tally, margin, moments, errors and past, the data that every forecast expects, and
         the constraint that the chosen one makes of it.
         """
         batch = state.batch
-        seen, norms, data = g, np.sqrt(dot(J, J)), data_of(constraint)
-        if elsewhere:
+        seen, data = g, data_of(constraint)
+        slack = slack_at(place, g, J, R, self.tolerance)
+        if place is not state.x:
             g = np.array(np.broadcast_to(with_data(constraint, data).value(state.x), g.shape))
         empty = np.empty
         tally, margin = empty(state.tally.shape), empty(g.shape)
         moments, errors = empty(state.moments.shape), empty(state.errors.shape)
         judge_values()(
-            t, g, seen, norms, self.tolerance * R, self.rate, state.tally, state.predicted,
-            state.moments, state.errors, tally, moments, errors, margin,
+            t, g, seen, slack, self.rate, state.tally, state.predicted, state.moments,
+            state.errors, tally, moments, errors, margin,
         )  # fmt: skip
         d = data.shape[-1]
         data = np.ascontiguousarray(np.broadcast_to(data, (*batch, d)))

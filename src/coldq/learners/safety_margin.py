@@ -120,7 +120,7 @@ class Forecasting(Learner):
             horizon=learner.horizon,
             card=card,
             _ahead=ahead,
-            _R=np.where(R > 0.0, R, 1.0) if np.isfinite(R).all() else None,
+            _R=np.where(R > 0.0, R, 1.0),
         )
 
     def init(
@@ -146,11 +146,8 @@ class Forecasting(Learner):
         given = feedback.forecast and feedback.forecast.constraint
         given = None if given is None else whole(given, n)
         t = state.t.astype(np.float64)
-        size = self._R
-        if size is None:  # of an unbounded domain the decision's own size says what rounding is
-            size = np.sqrt(np.square(state.x).sum(axis=-1))
         tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes, g, given, size, self._place(state, played) is not state.x
+            state, t, values, slopes, g, given, self._R, self._place(state, played)
         )
         both: Any = Anticipated(feedback.constraint, expected.tightened(margin))
         elsewhere = {} if played is None else {"played": played}
@@ -211,7 +208,7 @@ class SafetyMargin(Forecasting):
         Some of :mod:`coldq.forecasts` to step on; by default the last constraint alone, which
         leaves the learner what it is.
     tolerance
-        A row is violated above ``tolerance R |grad g|``.
+        A row is violated above this share of the size of its terms, as in SelfTuning.
 
     >>> import coldq
     >>> inside = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)

@@ -79,7 +79,7 @@ class SelfTuning(Algorithm):
     No horizon, no bounds on gradients or constraints, no units. At the end of slot t:
 
     1. ``d = grad f_t(x_t)``, ``S = sum of |d|^2``, ``D = max |d|``.
-    2. Slot t is violated if any ``g_t^n(x_t) > 1e-8 R |grad g_t^n(x_t)|``.
+    2. Slot t is violated if any ``g_t^n(x_t)`` is above 1e-8 times the size of its terms.
     3. Forecasts of g_{t+1} are judged, and the best is taken (:mod:`~coldq.learners.foresight`).
     4. The factor lambda moves by adaptive conformal inference; the margin is ``lambda sigma^n``.
     5. A pool of step sizes c = 4, 1, ..., 4^-6 is weighted by AdaHedge on ``<d, x^c - x_t>``.
@@ -107,7 +107,9 @@ class SelfTuning(Algorithm):
     pool
         The step sizes c.
     tolerance
-        A row is violated above ``tolerance R |grad g|``.
+        A row is violated above ``tolerance (sum_i |J_i x_i| + |J x - g|)``, where J are its slopes:
+        the size of its terms, of an affine row ``sum_i |A_i x_i| + |b|``, counted as R |J| at most
+        and as a millionth of that at least.
 
     Notes
     -----
@@ -269,7 +271,7 @@ class SelfTuning(Algorithm):
         given = None if given is None else whole(given, n)
         ahead, t, R = self._ahead, state.t.astype(np.float64), self._R
         tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes_now, g, given, R, self._place(state, played) is not state.x
+            state, t, values, slopes_now, g, given, R, self._place(state, played)
         )
 
         hedge, losses, weights = (empty(a.shape) for a in (state.hedge, state.losses, state.losses))
