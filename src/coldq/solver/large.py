@@ -49,6 +49,7 @@ ALL = 16  # times the rows chosen: with no more, all are taken from inside
 SHARED = 8  # times the coordinates: as many rows may be between their bounds at the end
 SMALL = 60_000  # numbers of sparse rows as dense ones, with which these are faster from inside
 MOST_AT_ONCE = 600  # sparse rows that all matter, for the compiled kernel
+MORE_AT_ONCE = 2500  # the same where they share coordinates, and so do not fall into parts
 COMPILED = 300  # rows between their bounds for which the compiled kernel finishes
 FIRST_ROWS = 32  # how many of the most violated rows are solved for first
 SQUARE = 2  # times the coordinates: with more rows the piece is mostly singular, and large
@@ -100,7 +101,7 @@ def solve_sparse(problem: Divided) -> tuple[Array, Array]:
 def solve_entered(problem: Divided) -> tuple[Array, Array]:
     """The same where every coordinate is entered."""
     n, p = problem.A.shape
-    at_once = n <= MOST_AT_ONCE and 2 * n <= p
+    at_once = n <= min(3 * p, MOST_AT_ONCE if 4 * n <= p else MORE_AT_ONCE)
     answer = few_at_a_time(problem, at_once)
     if answer is None and at_once:
         x, mu, _ = run_on_box(problem, np.zeros(n), FEWER_STEPS)

@@ -34,6 +34,7 @@ HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and fe
 SHORT = 0.1  # of the way that the piece says: where steps are shorter, its neighbours are many
 FEW_SHORT = 3
 MANY = 64  # rows that move at once in any case
+SINGLE = 8  # rows that move at once even if they depend on each other
 HALVINGS = 30
 LOOKS = 5  # at the slope, that a Newton step may take on average
 
@@ -53,15 +54,28 @@ def scratch_size(n, p, k, entries, sparse):
 
 
 @compiled
+def count_free(lower, upper, x):
+    """How many coordinates are between their bounds: no more rows are independent of each other."""
+    free = 0
+    for i in range(x.size):
+        free += 1 if lower[i] < x[i] and x[i] < upper[i] else 0
+    return free
+
+
+@compiled
 def keep_deepest(rows, m, most):
-    """Keep so many of the m rows that should move: those that x violates most, for the length that
-    they have, and if these tie the first ones."""
+    """Keep so many of the m rows that should move: first those that hold x back, then those that x
+    violates most, for the length that they have, and if these tie the first ones."""
     deepest = 0.0
     for a in range(m):
         k = int(rows[CHOSEN, a])
         rows[STEP, a] = abs(rows[G, k]) / math.sqrt(rows[NORM, k])
         deepest = max(deepest, rows[STEP, a])
-    least, enough = 0.0, deepest
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        held = rows[LO, k] < rows[MU, k] and rows[MU, k] < rows[HI, k]
+        rows[STEP, a] += deepest if held else 0.0
+    least, enough = 0.0, 2.0 * deepest
     for _ in range(HALVINGS):
         middle = 0.5 * (least + enough)
         count = 0
@@ -393,8 +407,11 @@ def solve_instance(
         if hasty and not started:
             hurry(rows, count)
         else:
-            if count > most_of(n, p):
-                count = keep_deepest(rows, count, most_of(n, p))
+            most = most_of(n, p)
+            if not started:
+                most = min(most, max(count_free(lower, upper, x), SINGLE))
+            if count > most:
+                count = keep_deepest(rows, count, most)
             if q == 0:
                 curvature_of_dense(
                     data, lower, upper, columns, blocks, kind, rows, count, free,
