@@ -205,6 +205,19 @@ def test_dense_and_sparse_rows_have_one_exact_answer(N: int, p: int, weights: fl
     np.testing.assert_allclose(dense.x, thin.x, atol=1e-9)
 
 
+@pytest.mark.parametrize(("N", "p"), [(70, 60), (110, 100), (180, 300), (400, 300), (700, 300)])
+@pytest.mark.parametrize("weights", [0.3, 2500.0])
+def test_more_rows_than_free_coordinates_are_solved(N: int, p: int, weights: float) -> None:
+    # They point anywhere: half of the coordinates end at a bound, and rows pull that depend on the
+    # others in the rest.
+    rng, box = np.random.default_rng(N), coldq.Box(0.0, 1.0, dim=p)
+    A = rng.normal(size=(N, p)) * (rng.random((N, p)) < 0.1)
+    b, arguments = rng.uniform(-0.1, 0.6, N), (rng.random(p), rng.normal(size=p), 1.0)
+    for rows in (coldq.Affine(A, b), coldq.SparseAffine(sparse.csr_array(A), b)):
+        step = coldq.penalised_step(*arguments, weights, rows, box)
+        assert residual(step, arguments, weights, A, b) <= TOLERANCE
+
+
 @pytest.mark.parametrize(("N", "p"), [(60, 200), (80, 30)])
 @pytest.mark.parametrize("of", [np.asarray, sparse.csr_array])
 def test_the_unit_of_x_makes_no_difference(N: int, p: int, of) -> None:
