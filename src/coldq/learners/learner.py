@@ -44,6 +44,8 @@ FILL_UP = (
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
 ONE = np.ones(())
+Batch = tuple[int, ...]  # leading axes
+Place = ArrayLike | None  # a decision in place of the learner's own, which None stands for
 
 
 class Learner(Value):
@@ -108,7 +110,7 @@ class Learner(Value):
         own: Any = (problem.domain, problem.horizon) if timed else (problem.domain,)
         return cls(*own, **parameters)
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Batch:
         """The leading axes that the learner's own parameters carry."""
         levels = {name: value_at(getattr(self, name), ONE) for name in self._leading}
         shapes = {name: np.shape(level) for name, level in levels.items() if level is not None}
@@ -118,9 +120,7 @@ class Learner(Value):
         """The number of constraints, checked."""
         return whole_number("n_constraints", n_constraints, 0)
 
-    def first_slot(
-        self, start: ArrayLike | None, batch: tuple[int, ...]
-    ) -> tuple[np.ndarray, Array]:
+    def first_slot(self, start: Place, batch: Batch) -> tuple[np.ndarray, Array]:
         """The slot 1 and the decision x_1 for a batch."""
         dim = self.domain.dim
         given = self.domain.start() if start is None else real_array("start", start, 1)
@@ -132,9 +132,7 @@ class Learner(Value):
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Any:
+    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> Any:
         """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -159,13 +157,13 @@ class Learner(Value):
             )
 
     def observe(
-        self, state: Any, feedback: Feedback, rows: str, played: ArrayLike | None
+        self, state: Any, feedback: Feedback, rows: str, played: Place
     ) -> tuple[Array, Array]:
         """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
         gradient = self.gradient_of(state, feedback, played)
         return gradient, self.values_of(state, feedback, getattr(state, rows).shape, played)
 
-    def _place(self, state: Any, played: ArrayLike | None) -> Array:
+    def _place(self, state: Any, played: Place) -> Array:
         """Where f_t and g_t are evaluated: at x_t, unless another decision was played."""
         x = state.x
         if played is None or played is x:
@@ -177,7 +175,7 @@ class Learner(Value):
             raise InvalidInput(f"played must be finite, but is {at}")
         return x if (at == x).all() else at
 
-    def gradient_of(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Array:
+    def gradient_of(self, state: Any, feedback: Feedback, played: Place = None) -> Array:
         """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
         if (
             type(state) is not self.state_type
@@ -241,7 +239,7 @@ class Learner(Value):
         state: Any,
         feedback: Feedback,
         shape: tuple[int, ...],
-        played: ArrayLike | None = None,
+        played: Place = None,
     ) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
         x = state.x if played is None else self._place(state, played)
@@ -286,15 +284,13 @@ class Learner(Value):
                 f"{shape[:-1]}; feedback may broadcast to the state's batch, not enlarge it"
             )
 
-    def _center(self, state: Any, center: Array | None) -> Array:
+    def _center(self, state: Any, center: Place) -> Array:
         """Where a step starts: x_t, unless a network mixes it with others, see Decentralised."""
         if center is None:
             return state.x
         return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
 
-    def jacobian_of(
-        self, state: Any, feedback: Feedback, rows: int, played: ArrayLike | None = None
-    ) -> Array:
+    def jacobian_of(self, state: Any, feedback: Feedback, rows: int, played: Place = None) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
         x = self._place(state, played)
         shape = (*x.shape[:-1], rows, x.shape[-1])

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._tuning_kernels import SATURATED
 from coldq.errors import InvalidInput
@@ -21,7 +20,7 @@ from coldq.learners.foresight import (
     certificate_of,
     whole,
 )
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Batch, Learner, Place
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
@@ -123,18 +122,14 @@ class Forecasting(Learner):
             _R=np.where(R > 0.0, R, 1.0),
         )
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> AheadState:
+    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> AheadState:
         """The state before slot 1, that of the learner inside with it."""
         rows = self._count(n_constraints)
         inner = self.learner.init(n_constraints, start, batch)
         t, x = np.array(inner.t), np.array(inner.x)
         return self.new_state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
 
-    def update(
-        self, state: AheadState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> AheadState:
+    def update(self, state: AheadState, feedback: Feedback, played: Place = None) -> AheadState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         if feedback.slot is not None:
@@ -168,7 +163,7 @@ class Forecasting(Learner):
         at_cap = (caps > 0.0) & (after.multipliers >= FULL * caps)
         return at_cap.any(axis=-1).astype(np.float64)
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Batch:
         return getattr(self.learner, "_batch", tuple)()
 
     def _restore(self, arrays: Mapping[str, Any]) -> AheadState:

@@ -15,7 +15,14 @@ from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
-from coldq.learners.learner import Algorithm, horizon_of, require_finite, worst_violation
+from coldq.learners.learner import (
+    Algorithm,
+    Batch,
+    Place,
+    horizon_of,
+    require_finite,
+    worst_violation,
+)
 from coldq.learners.state import State, axes
 from coldq.learners.supantha_sinha2026 import BIBTEX
 from coldq.protocols import Domain
@@ -116,7 +123,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         return ceil(0.5 * log2(1.0 + float(self.horizon or 0))) + 1
 
     def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+        self, n_constraints: int, start: Place = None, batch: Batch = ()
     ) -> ProjectionFreeState:
         """The state before slot 1: all experts start where the learner does."""
         rows = self._count(n_constraints)
@@ -127,7 +134,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         return self.new_state(t, x, none, none.copy(), none.copy(), points, *zeros)
 
     def update(
-        self, state: ProjectionFreeState, feedback: Feedback, played: ArrayLike | None = None
+        self, state: ProjectionFreeState, feedback: Feedback, played: Place = None
     ) -> ProjectionFreeState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)

@@ -13,7 +13,7 @@ from coldq.constraints import Affine
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
-from coldq.learners.learner import Algorithm
+from coldq.learners.learner import Algorithm, Batch, Place
 from coldq.learners.nested_projections import (
     BIBTEX,
     NestedProjections,
@@ -121,9 +121,7 @@ class Switch(Algorithm):
     def _arguments(self) -> dict[str, Any]:
         return super()._arguments() | {"lipschitz": self.universal.lipschitz}
 
-    def update(
-        self, state: SwitchState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> SwitchState:
+    def update(self, state: SwitchState, feedback: Feedback, played: Place = None) -> SwitchState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         t, x = state.t, state.x
@@ -159,5 +157,5 @@ class Switch(Algorithm):
             if (getattr(state, name) < 0.0).any():
                 raise InvalidInput(f"{name} must not be negative")
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Batch:
         return np.broadcast_shapes(self.universal._batch(), self.limit.shape)

@@ -34,7 +34,7 @@ from coldq.domains.interior import Inside, inside_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, FIRST_ORDER, VALUES, Card, Claim, Rate, reference
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Batch, Learner, Place
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State, axes, parted
 from coldq.learners.yi2023 import Yi2023
@@ -146,20 +146,16 @@ class ValuesOnly(Learner):
         """What of the values at the points is multiplied by ``d / delta u``."""
         raise NotImplementedError
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Batch:
         own = getattr(self.learner, "_batch", tuple)()
         return np.broadcast_shapes(own, super()._batch())
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> ValuesState:
+    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> ValuesState:
         """The state before slot 1. The learner inside starts at `start`, x_1 lies near it."""
         t, y = self.first_slot(start, batch)
         return self._around(self.learner.init(n_constraints, y, t.shape))
 
-    def update(
-        self, state: ValuesState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> ValuesState:
+    def update(self, state: ValuesState, feedback: Feedback, played: Place = None) -> ValuesState:
         """The state of the next slot; loss and constraint are asked for at ``state.points``."""
         self._require_own(state, feedback)
         name = type(self).__name__
