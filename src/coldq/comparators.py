@@ -28,7 +28,7 @@ from coldq.domains import Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows
+from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows, root_of
 from coldq.protocols import Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 from coldq.solver.answer import TOLERANCE
@@ -84,6 +84,13 @@ def _in(slots: list[int]) -> str:
     shown = ", ".join(map(str, slots[:NAMED]))
     more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
     return f" in slot{'s' if len(slots) > 1 else ''} {shown}{more}"
+
+
+def moves_of(comparator: Comparator) -> Array:
+    """``|x*_t - x*_{t-1}|`` of every slot, the first counting zero, of shape (S, T)."""
+    moves = np.zeros(comparator.loss.shape)
+    moves[:, 1:] = np.sqrt(np.square(np.diff(comparator.x, axis=1)).sum(axis=-1))
+    return moves
 
 
 class _Cache:
@@ -253,15 +260,10 @@ def _static_on_rows(
         more_P, more_q, _ = loss.quadratic()
         P += more_P
         q += more_q
-    values, vectors = np.linalg.eigh(P)
-    roots = np.sqrt(np.maximum(values, 0.0))
-    H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
-    rows = [g for g in constraints if isinstance(g, Affine)]
+    H, rows = root_of(P), [g.as_affine(p) for g in constraints]
     require_whole("a comparator", *rows)
-    A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
-    b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
-    A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (
-        np.zeros((S, 0, p)), np.zeros((S, 0)))  # fmt: skip
+    A = np.concatenate([np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows], axis=1)
+    b = np.concatenate([np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows], axis=1)
     best, exists = np.array(near), np.ones(S, bool)
     for s in range(S):
         best[s], exists[s] = _add_violated_rows(H[s], q[s], A[s], b[s], domain, near[s])
