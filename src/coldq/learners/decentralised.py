@@ -15,7 +15,7 @@ from coldq.contractions import mix
 from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Batch, Learner, Place
+from coldq.learners.learner import Batch, Learner, Place, is_learner
 from coldq.learners.state import State
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
@@ -83,9 +83,7 @@ class Decentralised(Learner):
     agents: int
 
     def __init__(self, learner: Any, mixing: Any, messages: Any = None) -> None:
-        parts = ("init", "update", "domain", "horizon", "card")
-        whole = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
-        if not whole or "center" not in signature(learner.update).parameters:
+        if not is_learner(learner) or "center" not in signature(learner.update).parameters:
             raise InvalidInput(
                 "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
                 f"or Yi2023, but got {learner!r}"

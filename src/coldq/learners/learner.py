@@ -335,8 +335,8 @@ class Learner(Value):
 
     def require_sound(self, state: Any) -> None:
         """What a learner asks of the arrays it restores, beside their shapes."""
-        if isinstance(state, DualState) and (state.queue < 0.0).any():
-            raise InvalidInput("queue must not be negative")
+        if isinstance(state, DualState):
+            require_not_negative(state, "queue")
         if isinstance(state, QueueState) and state.queue.shape != state.multipliers.shape:
             raise InvalidInput(
                 f"queue and multipliers must have the same shape, but have {state.queue.shape} "
@@ -404,6 +404,19 @@ class Algorithm(Learner):
             needed = {name: name for name in cls._from_problem}
             parameters = ConstantsOf(problem, parameters).fill(**needed)
         return cls._of(problem, **parameters)
+
+
+def is_learner(given: Any) -> bool:
+    """Whether another learner may run this one: it is a value, with a card."""
+    parts = ("init", "update", "domain", "horizon", "card")
+    return not isinstance(given, type) and all(hasattr(given, part) for part in parts)
+
+
+def require_not_negative(state: Any, *names: str) -> None:
+    """That some arrays of a state have no negative entry."""
+    for name in names:
+        if (getattr(state, name) < 0.0).any():
+            raise InvalidInput(f"{name} must not be negative")
 
 
 def require_coordinates(name: str, function: Any, x: Array) -> None:

@@ -14,7 +14,14 @@ from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, Batch, Place, require_finite, worst_violation
+from coldq.learners.learner import (
+    Algorithm,
+    Batch,
+    Place,
+    require_finite,
+    require_not_negative,
+    worst_violation,
+)
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
 
@@ -165,8 +172,6 @@ class LekeufackJordan2024(Algorithm):
         return require_finite(f), require_finite(v)
 
     def require_sound(self, state: OptimisticState) -> None:
-        for name in ("violation", "squares", "surprise"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        require_not_negative(state, "violation", "squares", "surprise")
         if not self.domain.contains(state.centre).all():
             raise InvalidInput(f"centre must lie in the domain, but is {state.centre}")

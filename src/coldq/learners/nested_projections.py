@@ -118,7 +118,7 @@ class NestedProjections(Algorithm):
         x_new = require_finite(project_on_rows(y, A, b, X))
         return self.new_state(t + 1, x_new, A, b, np.array(g))
 
-    def require_sound(self, state: NestedState) -> None:
+    def require_sound(self, state: Any) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
 

@@ -20,7 +20,7 @@ from coldq.learners.foresight import (
     certificate_of,
     whole,
 )
-from coldq.learners.learner import Batch, Learner, Place
+from coldq.learners.learner import Batch, Learner, Place, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
@@ -94,9 +94,7 @@ class Forecasting(Learner):
         self._set_inside(learner, Foresight(forecasts, None, TOLERANCE))
 
     def _set_inside(self, learner: Any, ahead: Foresight) -> None:
-        parts = ("init", "update", "domain", "horizon", "card")
-        sound = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
-        if not sound or WHOLE_CONSTRAINT not in learner.card.needs:
+        if not is_learner(learner) or WHOLE_CONSTRAINT not in learner.card.needs:
             raise InvalidInput(
                 f"{type(self).__name__} needs a learner with a step on the whole constraint, such "
                 f"as COLDQ or RECOO, but got {learner!r:.200}"
@@ -212,13 +210,8 @@ class SafetyMargin(Forecasting):
     2.3026
     """
 
-    state_type = AheadState
-    learner: Any
-    domain: Domain
     violation_rate: float
-    forecasts: tuple[Any, ...]
     tolerance: float
-    horizon: int | None
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from coldq.learners.learner import (
     Place,
     horizon_of,
     require_finite,
+    require_not_negative,
     worst_violation,
 )
 from coldq.learners.state import State, axes
@@ -162,9 +163,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         )
 
     def require_sound(self, state: ProjectionFreeState) -> None:
-        for name in ("violation", "squares", "gap"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        require_not_negative(state, "violation", "squares", "gap")
         M = self.n_experts
         shapes = state.points.shape[-2:], state.losses.shape[-1:]
         if shapes != ((M, self.domain.dim), (M,)):

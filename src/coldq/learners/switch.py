@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.constraints import Affine
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
-from coldq.learners.learner import Algorithm, Batch, Place
+from coldq.learners.learner import Algorithm, Batch, Place, require_not_negative
 from coldq.learners.nested_projections import (
     BIBTEX,
     NestedProjections,
@@ -151,11 +150,8 @@ class Switch(Algorithm):
         )
 
     def require_sound(self, state: SwitchState) -> None:
-        if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
-            raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
-        for name in ("ccv", "violation", "squares"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        self.nested.require_sound(state)  # the same rows
+        require_not_negative(state, "ccv", "violation", "squares")
 
     def _batch(self) -> Batch:
         return np.broadcast_shapes(self.universal._batch(), self.limit.shape)

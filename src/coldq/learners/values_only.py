@@ -34,7 +34,7 @@ from coldq.domains.interior import Inside, inside_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, FIRST_ORDER, VALUES, Card, Claim, Rate, reference
-from coldq.learners.learner import Batch, Learner, Place
+from coldq.learners.learner import Batch, Learner, Place, is_learner
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State, axes, parted
 from coldq.learners.yi2023 import Yi2023
@@ -117,8 +117,7 @@ class ValuesOnly(Learner):
     def _require_inside(self, learner: Any) -> None:
         """That the learner inside needs no more than slopes and values at its decision."""
         name = type(self).__name__
-        parts = ("init", "update", "domain", "horizon", "card")
-        if isinstance(learner, type) or not all(hasattr(learner, part) for part in parts):
+        if not is_learner(learner):
             raise InvalidInput(f"{name} needs a learner, but got {learner!r:.200}")
         more = learner.card.needs - FIRST_ORDER
         if more:
