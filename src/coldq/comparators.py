@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array, is_ours, quiet
-from coldq.constraints import (
-    Affine,
-    Kind,
-    SparseAffine,
-    Stacked,
-    Unconstrained,
-    require_whole,
-)
+from coldq.constraints import Affine, Kind, SparseAffine, Stacked, Unconstrained, require_whole
 from coldq.domains import Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback

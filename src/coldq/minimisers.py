@@ -14,12 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import (
-    Affine,
-    LogCapacity,
-    Unconstrained,
-    require_whole,
-)
+from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
 from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible
 from coldq.feedback import Feedback

@@ -13,13 +13,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import (
-    TOLERANCE,
-    Foresight,
-    ForesightState,
-    certificate_of,
-    whole,
-)
+from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of, whole
 from coldq.learners.learner import Batch, Learner, Place, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain

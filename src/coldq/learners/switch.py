@@ -13,12 +13,7 @@ from coldq.constraints import Affine
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.learner import Algorithm, Batch, Place, require_not_negative
-from coldq.learners.nested_projections import (
-    BIBTEX,
-    NestedProjections,
-    NestedState,
-    affine_rows,
-)
+from coldq.learners.nested_projections import BIBTEX, NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
 from coldq.protocols import Domain
