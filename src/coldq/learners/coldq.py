@@ -16,7 +16,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import ONE, Batch, Learner, Place, any_of, has_first, horizon_of
+from coldq.learners.learner import ONE, Learner, Place, Shape, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
@@ -277,7 +277,7 @@ class COLDQ(Learner):
 
         return promised(self, at, n_constraints, **assumed)
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> QueueState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> QueueState:
         """The state before slot 1: x_1 = `start`, or the point of X nearest to the origin.
 
         >>> import coldq
@@ -307,8 +307,7 @@ class COLDQ(Learner):
         """
         if center is None and played is None and (done := at_once(self, state, feedback)):
             return done
-        gradient = self.gradient_of(state, feedback, played)
-        g = self.values_of(state, feedback, state.queue.shape, played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))

@@ -15,7 +15,7 @@ from coldq.contractions import mix
 from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Batch, Learner, Place, is_learner
+from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
@@ -111,7 +111,7 @@ class Decentralised(Learner):
             card=replace(card, claims=claims, assumes=(*card.assumes, ASSUMES)),
         )
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> Any:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Any:
         """The learner's state before slot 1, with the agents as its last leading axis."""
         shape = (*batch_shape(batch), self.agents)
         return self._own(self.learner.init(n_constraints, start, shape))
@@ -145,7 +145,7 @@ class Decentralised(Learner):
             object.__setattr__(state, "made_by", self._maker)
         return state
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> Shape:
         own = getattr(self.learner, "_batch", tuple)()
         return np.broadcast_shapes(own, (self.agents,))
 

@@ -14,7 +14,7 @@ from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.fused import experts_at_once
-from coldq.learners.learner import Algorithm, Batch, Place, horizon_of
+from coldq.learners.learner import Algorithm, Place, Shape, horizon_of
 from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
 from coldq.protocols import Domain
@@ -85,7 +85,7 @@ class ExpertLearner(Algorithm):
         """1, 2, 4, ... for the experts."""
         return np.power(2.0, np.arange(self.n_experts)).reshape(-1, *(1,) * axes)
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> ExpertState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> ExpertState:
         """The state before slot 1: all experts start where the learner does."""
         self._count(n_constraints)
         t, x = self.first_slot(start, batch)

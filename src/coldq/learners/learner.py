@@ -44,7 +44,7 @@ FILL_UP = (
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
 ONE = np.ones(())
-Batch = tuple[int, ...]  # leading axes
+Shape = tuple[int, ...]
 Place = ArrayLike | None  # a decision in place of the learner's own, which None stands for
 
 
@@ -110,7 +110,7 @@ class Learner(Value):
         own: Any = (problem.domain, problem.horizon) if timed else (problem.domain,)
         return cls(*own, **parameters)
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> Shape:
         """The leading axes that the learner's own parameters carry."""
         levels = {name: value_at(getattr(self, name), ONE) for name in self._leading}
         shapes = {name: np.shape(level) for name, level in levels.items() if level is not None}
@@ -120,7 +120,7 @@ class Learner(Value):
         """The number of constraints, checked."""
         return whole_number("n_constraints", n_constraints, 0)
 
-    def first_slot(self, start: Place, batch: Batch) -> tuple[np.ndarray, Array]:
+    def first_slot(self, start: Place, batch: Shape) -> tuple[np.ndarray, Array]:
         """The slot 1 and the decision x_1 for a batch."""
         dim = self.domain.dim
         given = self.domain.start() if start is None else real_array("start", start, 1)
@@ -132,7 +132,7 @@ class Learner(Value):
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> Any:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Any:
         """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -235,11 +235,7 @@ class Learner(Value):
             )
 
     def values_of(
-        self,
-        state: Any,
-        feedback: Feedback,
-        shape: tuple[int, ...],
-        played: Place = None,
+        self, state: Any, feedback: Feedback, shape: Shape, played: Place = None
     ) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
         x = state.x if played is None else self._place(state, played)
@@ -258,7 +254,7 @@ class Learner(Value):
             g = self._spread(name, point(g, rows, name), shape)
         return g
 
-    def _spread(self, name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    def _spread(self, name: str, array: Array, shape: Shape) -> Array:
         """An array broadcast to the state's batch, which it may not enlarge."""
         try:
             return np.ascontiguousarray(np.broadcast_to(array, shape))
@@ -268,7 +264,7 @@ class Learner(Value):
                 "broadcast to the state's batch, not enlarge it"
             ) from None
 
-    def _require_rows(self, feedback: Feedback, shape: tuple[int, ...]) -> None:
+    def _require_rows(self, feedback: Feedback, shape: Shape) -> None:
         """That g_t has one row for each constraint the learner was started for, unevaluated."""
         g: Any = feedback.constraint
         if not hasattr(g, "n_constraints"):
@@ -508,7 +504,7 @@ def step_of(
     return as_schedule("eta", eta)
 
 
-def _fit(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+def _fit(name: str, given: Shape, own: Shape) -> Shape:
     try:
         return np.broadcast_shapes(given, own)
     except ValueError:

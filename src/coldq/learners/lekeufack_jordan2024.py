@@ -16,8 +16,8 @@ from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import (
     Algorithm,
-    Batch,
     Place,
+    Shape,
     require_finite,
     require_not_negative,
     worst_violation,
@@ -112,7 +112,7 @@ class LekeufackJordan2024(Algorithm):
         diameter_of(domain, "LekeufackJordan2024 needs")
         self._take(domain, lipschitz=positive("lipschitz", lipschitz))
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> OptimisticState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> OptimisticState:
         """The state before slot 1, of which nothing is foreseen."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)

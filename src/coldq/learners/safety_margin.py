@@ -14,7 +14,7 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
 from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of, whole
-from coldq.learners.learner import Batch, Learner, Place, is_learner
+from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
@@ -114,7 +114,7 @@ class Forecasting(Learner):
             _R=np.where(R > 0.0, R, 1.0),
         )
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> AheadState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> AheadState:
         """The state before slot 1, that of the learner inside with it."""
         rows = self._count(n_constraints)
         inner = self.learner.init(n_constraints, start, batch)
@@ -155,7 +155,7 @@ class Forecasting(Learner):
         at_cap = (caps > 0.0) & (after.multipliers >= FULL * caps)
         return at_cap.any(axis=-1).astype(np.float64)
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()
 
     def _restore(self, arrays: Mapping[str, Any]) -> AheadState:

@@ -39,7 +39,7 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Algorithm, Batch, Place
+from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.state import axes
 from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
@@ -185,7 +185,7 @@ class SelfTuning(Algorithm):
             _tolerance=np.array(ahead.tolerance),
         )
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> SelfTuningState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> SelfTuningState:
         """The state before slot 1: all of the pool start where the learner does."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)

@@ -17,8 +17,8 @@ from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
 from coldq.learners.learner import (
     Algorithm,
-    Batch,
     Place,
+    Shape,
     horizon_of,
     require_finite,
     require_not_negative,
@@ -124,7 +124,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         return ceil(0.5 * log2(1.0 + float(self.horizon or 0))) + 1
 
     def init(
-        self, n_constraints: int, start: Place = None, batch: Batch = ()
+        self, n_constraints: int, start: Place = None, batch: Shape = ()
     ) -> ProjectionFreeState:
         """The state before slot 1: all experts start where the learner does."""
         rows = self._count(n_constraints)

@@ -12,7 +12,7 @@ from coldq._values import Array, positive
 from coldq.constraints import Affine
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
-from coldq.learners.learner import Algorithm, Batch, Place, require_not_negative
+from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
 from coldq.learners.nested_projections import BIBTEX, NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
@@ -148,5 +148,5 @@ class Switch(Algorithm):
         self.nested.require_sound(state)  # the same rows
         require_not_negative(state, "ccv", "violation", "squares")
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> Shape:
         return np.broadcast_shapes(self.universal._batch(), self.limit.shape)

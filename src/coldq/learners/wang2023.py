@@ -21,7 +21,7 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Batch, Learner, Place, horizon_of
+from coldq.learners.learner import Learner, Place, Shape, horizon_of
 from coldq.learners.state import QueueState, State, axes
 from coldq.protocols import Domain, Problem
 from coldq.step import solve
@@ -138,7 +138,7 @@ class Wang2023(Learner):
         alpha, eta = float(problem.horizon) ** power, known.vector_lipschitz**2 / 2.0
         return cls._of(problem, delay=delay, alpha=alpha, eta=eta, gamma=1.0, **parameters)
 
-    def init(self, n_constraints: int, start: Place = None, batch: Batch = ()) -> Wang2023State:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Wang2023State:
         """The state before the first feedback: all decisions so far are x_1."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)

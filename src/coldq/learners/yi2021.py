@@ -23,7 +23,6 @@ from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
 
-BIBTEX = reference("yi2021regret")
 LIPSCHITZ = ("vector", "rows")  # of which the theory's constant is
 
 
@@ -71,7 +70,7 @@ class Yi2021(Learner):
             Claim("strongly convex", "fixed", Rate(0, log=1), Rate(0, log=1)),
         ),
         certainty="likely",
-        bibtex=BIBTEX,
+        bibtex=reference("yi2021regret"),
     )
 
     state_type = QueueState
