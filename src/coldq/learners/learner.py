@@ -220,18 +220,16 @@ class Learner(Value):
             pass  # found out below
         slots, now = as_array("slot", slot), np.asarray(t)
         try:
-            elsewhere = np.asarray(slots != now)
+            about = np.broadcast_to(slots, now.shape)
         except ValueError:
-            elsewhere = slots
-        if elsewhere.shape != now.shape:
             raise InvalidInput(
                 f"slot has shape {slots.shape}, which does not fit the batch {now.shape}"
-            )
-        words, places = name_indices(elsewhere)
-        for place in places[:1]:
-            about, own = np.broadcast_to(slots, now.shape)[place], now[place]
+            ) from None
+        words, places = name_indices(np.asarray(about != now))
+        for at in places[:1]:
             raise InvalidInput(
-                f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
+                f"the feedback is about slot {about[at]}, but the learner is in slot "
+                f"{now[at]}{words}"
             )
 
     def values_of(

@@ -275,7 +275,7 @@ def certify(
         constraint_bound=G,
         n_constraints=problem.n_constraints,
         constraint_variation=variation,
-        moves=_moves(dynamic, S, trace.horizon),
+        moves=np.full((S, trace.horizon), np.nan) if dynamic is None else moves_of(dynamic),
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
         feasible=slots,
@@ -315,8 +315,7 @@ def _without_premises(
     checks = _beside((), realised, np.ones(S, bool))
     counts, saturated = _counted(trace)
     if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
-        moves = _moves(dynamic, S, trace.horizon)
-        bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+        bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
         whole = dynamic.feasible.all(axis=1)
         shown = Check(
             "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
@@ -403,11 +402,6 @@ def _variation(trace: Trace) -> tuple[Array, Assumption]:
         return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
     source = "exact" if found.exact else "an upper bound"
     return found.total, Assumption(name, HOLDS, f"V = {in_words(found.total)}, {source}")
-
-
-def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
-    """|x*_t - x*_{t-1}| of every slot."""
-    return np.full((seeds, horizon), np.nan) if dynamic is None else moves_of(dynamic)
 
 
 def _bound_of(
