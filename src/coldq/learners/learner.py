@@ -345,18 +345,15 @@ class Learner(Value):
                 f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
-        cores = {name: len(own) for name, own in cls.axes().items()}
-        found = {}
-        for name, core in cores.items():
-            given = as_array(name, arrays[name])
+        found, batches = {}, {}
+        for name, own in cls.axes().items():
+            given, core = as_array(name, arrays[name]), len(own)
             if given.dtype.kind not in "fiu" or given.ndim < core or not np.isfinite(given).all():
                 raise InvalidInput(f"{name} must be finite numbers with at least {core} axes")
             found[name] = np.array(given, dtype=np.int64 if name == "t" else np.float64, order="C")
             if name == "t" and not np.array_equal(found[name], given):
                 raise InvalidInput(f"t must be whole numbers, but is {given}")
-        batches = {
-            name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()
-        }
+            batches[name] = given.shape[: given.ndim - core]
         if len(set(batches.values())) != 1:
             raise InvalidInput(f"the arrays belong to different batches: {batches}")
         x, dim = found["x"], self.domain.dim

@@ -190,7 +190,7 @@ class SelfTuning(Algorithm):
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         lead, K = t.shape, self.pool.size
-        points = np.array(np.broadcast_to(x[..., None, :], (*lead, K, x.shape[-1])), order="C")
+        points = np.repeat(x[..., None, :], K, axis=-2)
         hedge = np.zeros((*lead, HEDGE))
         hedge[..., HEAVIEST] = self.pool[0]
         return self.new_state(

@@ -130,7 +130,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         none, M = np.zeros(t.shape), self.n_experts
-        points = np.array(np.broadcast_to(x[..., None, :], (*t.shape, M, x.shape[-1])))
+        points = np.repeat(x[..., None, :], M, axis=-2)
         zeros = (np.zeros((*t.shape, count)) for count in (M, rows))
         return self.new_state(t, x, none, none.copy(), none.copy(), points, *zeros)
 

@@ -158,8 +158,7 @@ class ValuesOnly(Learner):
         raise NotImplementedError
 
     def _batch(self) -> Shape:
-        own = getattr(self.learner, "_batch", tuple)()
-        return np.broadcast_shapes(own, super()._batch())
+        return np.broadcast_shapes(self.learner._batch(), super()._batch())
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> ValuesState:
         """The state before slot 1. The learner inside starts at `start`, x_1 lies near it."""
