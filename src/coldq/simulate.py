@@ -288,38 +288,36 @@ def replay(
 def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
     """Raise if a problem reveals other functions to other decisions, drawn from all its domain."""
     lead = (len(seeds), *_agents(problem))
-    rng, before = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
     looks = [somewhere(problem.domain, rng, lead) for _ in range(LOOKS)]
-    for look in range(2):
+
+    def seen() -> Iterator[tuple[int, str, list[Array]]]:
+        """Every slot's functions at the same points, other decisions having been played."""
         stream = problem.start(seeds)
         for t in range(1, problem.horizon + 1):
-            played = somewhere(problem.domain, rng, lead)
-            revealed = stream.reveal(t, played)
+            revealed = stream.reveal(t, somewhere(problem.domain, rng, lead))
             _require_fit(t, revealed, problem, lead)
             for name, function in (("loss", revealed.loss), ("constraint", revealed.constraint)):
                 try:
-                    values = [np.asarray(function.value(x)) for x in looks]
+                    yield t, name, [np.asarray(function.value(x)) for x in looks]
                 except NotRevealed:  # it was measured where it was played
-                    values = []
-                if look == 0:
-                    before.append(values)
-                elif not _same(values, before[2 * (t - 1) + (name == "constraint")]):
-                    raise InvalidInput(
-                        f"{type(problem).__name__} reveals another {name} in slot {t} when it is "
-                        "asked again and shown another decision: if it answers to decisions, give "
-                        "it adaptive = True and pass those of a run on; if not, start(seeds) must "
-                        "begin the same stream again"
-                    )
+                    yield t, name, []
+
+    first = list(seen())
+    for (_, _, before), (t, name, values) in zip(first, seen(), strict=True):
+        if not all(map(_same, values, before)):
+            raise InvalidInput(
+                f"{type(problem).__name__} reveals another {name} in slot {t} when it is asked "
+                "again and shown another decision: if it answers to decisions, give it adaptive = "
+                "True and pass those of a run on; if not, start(seeds) must begin the same stream "
+                "again"
+            )
 
 
-def _same(values: list[Array], others: list[Array]) -> bool:
-    """Whether some functions have the same values at the same points, but for rounding."""
-    pairs = zip(values, others, strict=False)
-    return all(
-        one.shape == other.shape
-        and np.allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max(initial=0.0))
-        for one, other in pairs
-    )
+def _same(now: Array, then: Array) -> bool:
+    """Whether a function has the values that it had, but for rounding."""
+    atol = 1e-9 * np.abs(then).max(initial=0.0)
+    return np.shape(now) == np.shape(then) and np.allclose(now, then, rtol=1e-9, atol=atol)
 
 
 def somewhere(domain: Any, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:
@@ -368,8 +366,7 @@ def require_same_again(trace: Trace) -> None:
             ("constraint", revealed.constraint, trace.constraint),
         ):
             now, then = function.value(x[:, t - 1]), was[:, t - 1]
-            size = np.abs(then).max(initial=0.0)
-            if not np.allclose(now, then, rtol=1e-9, atol=1e-9 * size):
+            if not _same(now, then):
                 raise InvalidInput(
                     f"{type(problem).__name__} reveals another {name} in slot {t} than in the run, "
                     f"{now} at the decision that had {then}: start(seeds) must begin the same "
