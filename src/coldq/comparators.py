@@ -191,7 +191,11 @@ def _solve_static(
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
-    constraints = _dense(constraints)
+    # Sparse rows are dense ones where the step would take them as such, too.
+    constraints = [
+        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        for g in constraints
+    ]
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
     known: Any = getattr(problem, "best_fixed_decision", None)
     if known is not None:
@@ -214,14 +218,6 @@ def _solve_static(
     x = np.array(np.broadcast_to(best[:, None, :], (S, T, p)))
     feasible = np.broadcast_to(exists[:, None], (S, T)).copy()
     return np.where(feasible[..., None], x, np.nan), np.where(feasible, loss, np.nan), feasible
-
-
-def _dense(constraints: list[Any]) -> list[Any]:
-    """Sparse rows as dense ones, where the step would take them as such too."""
-    return [
-        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
-        for g in constraints
-    ]
 
 
 def _strictest(constraints: list[Any]) -> Any:
