@@ -16,19 +16,12 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array, is_ours, quiet
-from coldq.constraints import (
-    Affine,
-    Kind,
-    SparseAffine,
-    Stacked,
-    Unconstrained,
-    require_whole,
-)
+from coldq.constraints import Affine, Kind, SparseAffine, Stacked, Unconstrained, require_whole
 from coldq.domains import Domain
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.losses import Linear
-from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows
+from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows, root_of
 from coldq.protocols import Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 from coldq.solver.answer import TOLERANCE
@@ -84,6 +77,13 @@ def _in(slots: list[int]) -> str:
     shown = ", ".join(map(str, slots[:NAMED]))
     more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
     return f" in slot{'s' if len(slots) > 1 else ''} {shown}{more}"
+
+
+def moves_of(comparator: Comparator) -> Array:
+    """``|x*_t - x*_{t-1}|`` of every slot, the first counting zero, of shape (S, T)."""
+    moves = np.zeros(comparator.loss.shape)
+    moves[:, 1:] = np.sqrt(np.square(np.diff(comparator.x, axis=1)).sum(axis=-1))
+    return moves
 
 
 class _Cache:
@@ -191,7 +191,11 @@ def _solve_static(
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
-    constraints = _dense(constraints)
+    # Sparse rows are dense ones where the step would take them as such, too.
+    constraints = [
+        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        for g in constraints
+    ]
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
     known: Any = getattr(problem, "best_fixed_decision", None)
     if known is not None:
@@ -214,14 +218,6 @@ def _solve_static(
     x = np.array(np.broadcast_to(best[:, None, :], (S, T, p)))
     feasible = np.broadcast_to(exists[:, None], (S, T)).copy()
     return np.where(feasible[..., None], x, np.nan), np.where(feasible, loss, np.nan), feasible
-
-
-def _dense(constraints: list[Any]) -> list[Any]:
-    """Sparse rows as dense ones, where the step would take them as such too."""
-    return [
-        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
-        for g in constraints
-    ]
 
 
 def _strictest(constraints: list[Any]) -> Any:
@@ -253,15 +249,10 @@ def _static_on_rows(
         more_P, more_q, _ = loss.quadratic()
         P += more_P
         q += more_q
-    values, vectors = np.linalg.eigh(P)
-    roots = np.sqrt(np.maximum(values, 0.0))
-    H = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
-    rows = [g for g in constraints if isinstance(g, Affine)]
+    H, rows = root_of(P), [g.as_affine(p) for g in constraints]
     require_whole("a comparator", *rows)
-    A = [np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows]
-    b = [np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows]
-    A, b = (np.concatenate(A, axis=1), np.concatenate(b, axis=1)) if rows else (
-        np.zeros((S, 0, p)), np.zeros((S, 0)))  # fmt: skip
+    A = np.concatenate([np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows], axis=1)
+    b = np.concatenate([np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows], axis=1)
     best, exists = np.array(near), np.ones(S, bool)
     for s in range(S):
         best[s], exists[s] = _add_violated_rows(H[s], q[s], A[s], b[s], domain, near[s])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coldq._values import Array, flag, real_array
-from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
 from coldq.constraints import difference
 from coldq.errors import InvalidInput, UndefinedRegret, warn
 from coldq.protocols import Problem, require_problem
@@ -197,9 +197,7 @@ def path_length(comparator: Comparator, *, cumulative: bool = False) -> Array:
             f"path_length takes a comparator, as coldq.dynamic_comparator(problem, seeds) returns "
             f"it, but got {comparator!r}"
         )
-    moves = np.zeros(comparator.x.shape[:2])
-    moves[:, 1:] = np.sqrt(np.square(np.diff(comparator.x, axis=1)).sum(axis=-1))
-    return _totals(moves, cumulative)
+    return _totals(moves_of(comparator), cumulative)
 
 
 @dataclass(frozen=True, eq=False)

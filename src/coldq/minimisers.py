@@ -14,12 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from coldq._values import Array
-from coldq.constraints import (
-    Affine,
-    LogCapacity,
-    Unconstrained,
-    require_whole,
-)
+from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
 from coldq.domains import Ball, Box, Domain
 from coldq.errors import Error, Infeasible
 from coldq.feedback import Feedback
@@ -48,12 +43,9 @@ def nearest_minimiser(
     loss, constraint = revealed.loss, revealed.constraint
     quadratic = hasattr(loss, "quadratic")
     if quadratic and isinstance(constraint, Affine | Unconstrained) and on_rows(domain):
-        rows, targets, slope = quadratic_rows(loss)
-        if isinstance(constraint, Affine):
-            require_whole("a comparator", constraint)
-            return minimise_on_rows(rows, targets, slope, constraint.A, constraint.b, domain, near)
-        none = np.zeros((0, domain.dim)), np.zeros(0)
-        return minimise_on_rows(rows, targets, slope, *none, domain, near)
+        g = constraint.as_affine(domain.dim)
+        require_whole("a comparator", g)
+        return minimise_on_rows(*quadratic_rows(loss), g.A, g.b, domain, near)
     if (
         isinstance(loss, Linear)
         and isinstance(constraint, LogCapacity)
@@ -77,10 +69,15 @@ def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
     P, q, _ = loss.quadratic()
     if not P.any():
         return np.zeros((0, loss.dim)), np.zeros(0), q
+    rows = root_of(P)
+    return rows, np.zeros(rows.shape[:-1]), q
+
+
+def root_of(P: Array) -> Array:
+    """A matrix H with ``H'H = P``, which is positive semidefinite but for rounding."""
     values, vectors = np.linalg.eigh(P)
     roots = np.sqrt(np.maximum(values, 0.0))
-    rows = np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
-    return rows, np.zeros(rows.shape[:-1]), q
+    return np.ascontiguousarray(roots[..., None] * np.swapaxes(vectors, -1, -2))
 
 
 def minimise_on_rows(

@@ -17,6 +17,7 @@ from coldq._values import (
     Value,
     as_array,
     least_zero,
+    one_exponent,
     one_real,
     positive,
     real_array,
@@ -75,9 +76,7 @@ def random(n: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     True
     """
     line = path(n)
-    probability = one_real("probability", probability)
-    if not 0.0 <= probability <= 1.0:
-        raise InvalidInput(f"probability must lie in [0, 1], but is {probability}")
+    probability = one_exponent("probability", probability)
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput(f"rng must be a numpy.random.Generator, but is {rng!r}")
     above = np.triu(rng.random((n, n)) < probability, 1)
@@ -262,9 +261,7 @@ class Dropped:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        share = one_real("probability", self.probability)
-        if not 0.0 <= share <= 1.0:
-            raise InvalidInput(f"probability must lie in [0, 1], but is {share}")
+        share = one_exponent("probability", self.probability)
         object.__setattr__(self, "probability", share)
         whole_number("seed", self.seed, 0)
 

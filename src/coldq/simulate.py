@@ -94,16 +94,15 @@ def play(
 ) -> Trace:
     """:func:`simulate` itself. A learner whose parameters make a batch of as many members as there
     are seeds plays each seed with a member of its own; a seed may then come several times."""
-    delay = whole_number("delay", delay, 0)
-    agents = getattr(problem, "agents", None)
-    keep = _kept_names(keep, KEEPABLE if agents is None else (*KEEPABLE, *PER_AGENT))
+    delay, network = whole_number("delay", delay, 0), _agents(problem)
+    keep = _kept_names(keep, (*KEEPABLE, *PER_AGENT) if network else KEEPABLE)
     _require_together(learner, problem, delay)
     S, T, N, p = len(seeds), problem.horizon, problem.n_constraints, problem.domain.dim
     state = learner.init(N, start=start, batch=(S,))
     for name in keep:
         if name in KEEPABLE[1:] and not hasattr(state, name):
             raise InvalidInput(f"{type(learner).__name__} has no {name} to keep")
-    judged, network = (_alone, ()) if agents is None else (_on_network, (agents,))
+    judged = _on_network if network else _alone
     loss, constraint = np.empty((S, T)), np.empty((S, T, N))
     cores = {"decisions": (p,), "agent_loss": ()}
     kept: dict[str, Array] = {
@@ -187,12 +186,11 @@ def _require_together(learner: Learner, problem: Problem, delay: int) -> None:
 
 def _require_one(learner: Learner, problem: Problem, seeds: int) -> None:
     """Raise unless it is one learner for all seeds."""
-    agents = getattr(problem, "agents", None)
-    own = np.shape(learner.init(problem.n_constraints).x)[:-1]
-    network = () if agents is None else (agents,)
+    own, network = np.shape(learner.init(problem.n_constraints).x)[:-1], _agents(problem)
     if own != network and (network or getattr(learner, "agents", None)):
+        (agents,) = network or ("no",)
         raise InvalidInput(
-            f"the problem has {agents or 'no'} agents, but the learner has the leading axes {own}: "
+            f"the problem has {agents} agents, but the learner has the leading axes {own}: "
             "coldq.Decentralised(learner, mixing) puts a learner on a network"
         )
     if own != network:
@@ -200,6 +198,12 @@ def _require_one(learner: Learner, problem: Problem, seeds: int) -> None:
             f"simulate runs one learner over {seeds} seeds, but this learner's own parameters make "
             f"a batch of {own}"
         )
+
+
+def _agents(problem: Problem) -> tuple[int, ...]:
+    """The axis of a network's agents, if the problem has any."""
+    agents = getattr(problem, "agents", None)
+    return () if agents is None else (agents,)
 
 
 def _alone(
@@ -252,9 +256,9 @@ def replay(
         )
     if decisions is None and not is_ours(problem):
         _require_blind(problem, seeds)
-    agents = getattr(problem, "agents", None)
+    network = _agents(problem)
+    lead = (len(seeds), *network)
     if decisions is not None:
-        network = () if agents is None else (agents,)
         whole = (len(seeds), problem.horizon, *network, problem.domain.dim)
         decisions = real_array("decisions", decisions, 0)
         if decisions.shape != whole:
@@ -263,7 +267,6 @@ def replay(
                 f"{decisions.shape}"
             )
     stream = problem.start(seeds)
-    lead = (len(seeds),) if agents is None else (len(seeds), agents)
     # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
     # from it. Not in a comparison, which is False: only kept decisions find that, see below.
     unseen = np.full((*lead, problem.domain.dim), np.nan)
@@ -279,45 +282,42 @@ def replay(
                 "keep=['decisions']"
             ) from error
         _require_fit(t, revealed, problem, lead)
-        yield t, revealed if agents is None else network_feedback(revealed, lead)
+        yield t, network_feedback(revealed, lead) if network else revealed
 
 
 def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
     """Raise if a problem reveals other functions to other decisions, drawn from all its domain."""
-    agents = getattr(problem, "agents", None)
-    lead = (len(seeds),) if agents is None else (len(seeds), agents)
-    rng, before = np.random.default_rng(0), []
+    lead = (len(seeds), *_agents(problem))
+    rng = np.random.default_rng(0)
     looks = [somewhere(problem.domain, rng, lead) for _ in range(LOOKS)]
-    for look in range(2):
+
+    def seen() -> Iterator[tuple[int, str, list[Array]]]:
+        """Every slot's functions at the same points, other decisions having been played."""
         stream = problem.start(seeds)
         for t in range(1, problem.horizon + 1):
-            played = somewhere(problem.domain, rng, lead)
-            revealed = stream.reveal(t, played)
+            revealed = stream.reveal(t, somewhere(problem.domain, rng, lead))
             _require_fit(t, revealed, problem, lead)
             for name, function in (("loss", revealed.loss), ("constraint", revealed.constraint)):
                 try:
-                    values = [np.asarray(function.value(x)) for x in looks]
+                    yield t, name, [np.asarray(function.value(x)) for x in looks]
                 except NotRevealed:  # it was measured where it was played
-                    values = []
-                if look == 0:
-                    before.append(values)
-                elif not _same(values, before[2 * (t - 1) + (name == "constraint")]):
-                    raise InvalidInput(
-                        f"{type(problem).__name__} reveals another {name} in slot {t} when it is "
-                        "asked again and shown another decision: if it answers to decisions, give "
-                        "it adaptive = True and pass those of a run on; if not, start(seeds) must "
-                        "begin the same stream again"
-                    )
+                    yield t, name, []
+
+    first = list(seen())
+    for (_, _, before), (t, name, values) in zip(first, seen(), strict=True):
+        if not all(map(_same, values, before)):
+            raise InvalidInput(
+                f"{type(problem).__name__} reveals another {name} in slot {t} when it is asked "
+                "again and shown another decision: if it answers to decisions, give it adaptive = "
+                "True and pass those of a run on; if not, start(seeds) must begin the same stream "
+                "again"
+            )
 
 
-def _same(values: list[Array], others: list[Array]) -> bool:
-    """Whether some functions have the same values at the same points, but for rounding."""
-    pairs = zip(values, others, strict=False)
-    return all(
-        one.shape == other.shape
-        and np.allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max(initial=0.0))
-        for one, other in pairs
-    )
+def _same(now: Array, then: Array) -> bool:
+    """Whether a function has the values that it had, but for rounding."""
+    atol = 1e-9 * np.abs(then).max(initial=0.0)
+    return np.shape(now) == np.shape(then) and np.allclose(now, then, rtol=1e-9, atol=atol)
 
 
 def somewhere(domain: Any, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:
@@ -358,8 +358,7 @@ def require_same_again(trace: Trace) -> None:
     about another run. The library's problems are values, and need no look.
     """
     problem, x = trace.problem, trace.decisions
-    network = getattr(problem, "agents", None) is not None
-    if x is None or network or is_ours(problem):
+    if x is None or _agents(problem) or is_ours(problem):
         return
     for t, revealed in replay(problem, trace.seeds, x):
         for name, function, was in (
@@ -367,8 +366,7 @@ def require_same_again(trace: Trace) -> None:
             ("constraint", revealed.constraint, trace.constraint),
         ):
             now, then = function.value(x[:, t - 1]), was[:, t - 1]
-            size = np.abs(then).max(initial=0.0)
-            if not np.allclose(now, then, rtol=1e-9, atol=1e-9 * size):
+            if not _same(now, then):
                 raise InvalidInput(
                     f"{type(problem).__name__} reveals another {name} in slot {t} than in the run, "
                     f"{now} at the decision that had {then}: start(seeds) must begin the same "

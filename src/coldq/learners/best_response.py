@@ -23,7 +23,7 @@ from coldq.constraints import (
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
-from coldq.learners.learner import Learner, require_finite
+from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
 from coldq.protocols import Domain, Problem
@@ -104,7 +104,7 @@ class BestResponse(Learner):
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
         return cls._of(problem, **parameters)
 
-    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
         gradient, values = self.observe(state, feedback, "rows", played)
         require_finite(gradient)

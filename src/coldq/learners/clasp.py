@@ -12,7 +12,7 @@ from coldq._values import Array, one_fraction
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
-from coldq.learners.learner import step_of
+from coldq.learners.learner import Place, step_of
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State
 from coldq.protocols import Domain
@@ -122,9 +122,7 @@ class CLASP(OGD):
 
         return WeightedStep(lambda t: 0.5 / self.eta(t), hard, lambda trace: None)
 
-    def update(
-        self, state: CLASPState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> CLASPState:
+    def update(self, state: CLASPState, feedback: Feedback, played: Place = None) -> CLASPState:
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
         t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)

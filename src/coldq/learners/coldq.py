@@ -16,7 +16,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import ONE, Learner, any_of, has_first, horizon_of
+from coldq.learners.learner import ONE, Learner, Place, Shape, any_of, has_first, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
@@ -277,9 +277,7 @@ class COLDQ(Learner):
 
         return promised(self, at, n_constraints, **assumed)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> QueueState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> QueueState:
         """The state before slot 1: x_1 = `start`, or the point of X nearest to the origin.
 
         >>> import coldq
@@ -293,11 +291,7 @@ class COLDQ(Learner):
         return self.new_state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
     def update(
-        self,
-        state: QueueState,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> QueueState:
         """The state of the next slot, from what slot t revealed. The old state stays as it was.
 
@@ -313,8 +307,7 @@ class COLDQ(Learner):
         """
         if center is None and played is None and (done := at_once(self, state, feedback)):
             return done
-        gradient = self.gradient_of(state, feedback, played)
-        g = self.values_of(state, feedback, state.queue.shape, played)
+        gradient, g = self.observe(state, feedback, "queue", played)
         t, z = state.t, self._center(state, center)
 
         queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))

@@ -15,7 +15,7 @@ from coldq.contractions import mix
 from coldq.errors import InvalidInput, WrongState
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State
 from coldq.learners.yi2023 import Yi2023
 from coldq.networks import mixing_matrix
@@ -83,9 +83,7 @@ class Decentralised(Learner):
     agents: int
 
     def __init__(self, learner: Any, mixing: Any, messages: Any = None) -> None:
-        parts = ("init", "update", "domain", "horizon", "card")
-        whole = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
-        if not whole or "center" not in signature(learner.update).parameters:
+        if not is_learner(learner) or "center" not in signature(learner.update).parameters:
             raise InvalidInput(
                 "Decentralised needs a learner whose update takes a center, such as COLDQ, RECOO "
                 f"or Yi2023, but got {learner!r}"
@@ -113,14 +111,12 @@ class Decentralised(Learner):
             card=replace(card, claims=claims, assumes=(*card.assumes, ASSUMES)),
         )
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Any:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Any:
         """The learner's state before slot 1, with the agents as its last leading axis."""
         shape = (*batch_shape(batch), self.agents)
         return self._own(self.learner.init(n_constraints, start, shape))
 
-    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
         if isinstance(state, State) or issubclass(type(self.learner), Learner):
             self._require_own(state, feedback)
@@ -149,7 +145,7 @@ class Decentralised(Learner):
             object.__setattr__(state, "made_by", self._maker)
         return state
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Shape:
         own = getattr(self.learner, "_batch", tuple)()
         return np.broadcast_shapes(own, (self.agents,))
 

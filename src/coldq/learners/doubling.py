@@ -15,7 +15,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
 from coldq.learners.fused import Rule, at_once
-from coldq.learners.learner import ONE, Algorithm, any_of
+from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Schedule
@@ -87,18 +87,14 @@ class COLDQDoubling(Algorithm):
         exponent = self.alpha.exponent  # type: ignore[attr-defined]
         return super()._arguments() | {"path_exponent": 1.0 - 2.0 * exponent}
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> QueueState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> QueueState:
         """The state before slot 1, with Q_1 = epsilon."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
         return self.new_state(t, x, queue, np.zeros(queue.shape))
 
-    def update(
-        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> QueueState:
+    def update(self, state: QueueState, feedback: Feedback, played: Place = None) -> QueueState:
         """The state of the next slot."""
         if played is None and (done := at_once(self, state, feedback)):
             return done

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, positive, real_array
 from coldq.contractions import hedge, weighted_mean
@@ -15,7 +14,7 @@ from coldq.domains import require_single
 from coldq.errors import InvalidInput, SharedGradient, warn
 from coldq.feedback import Feedback
 from coldq.learners.fused import experts_at_once
-from coldq.learners.learner import Algorithm, horizon_of
+from coldq.learners.learner import Algorithm, Place, Shape, horizon_of
 from coldq.learners.state import State, parted
 from coldq.losses import GradientAt, Linear
 from coldq.protocols import Domain
@@ -86,9 +85,7 @@ class ExpertLearner(Algorithm):
         """1, 2, 4, ... for the experts."""
         return np.power(2.0, np.arange(self.n_experts)).reshape(-1, *(1,) * axes)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> ExpertState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> ExpertState:
         """The state before slot 1: all experts start where the learner does."""
         self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -99,9 +96,7 @@ class ExpertLearner(Algorithm):
         first = first - first.max(axis=0)
         return self.new_state(t, x, np.array(np.broadcast_to(first, (M, *shape))), experts)
 
-    def update(
-        self, state: ExpertState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> ExpertState:
+    def update(self, state: ExpertState, feedback: Feedback, played: Place = None) -> ExpertState:
         """The state of the next slot."""
         if played is None and (done := experts_at_once(self, state, feedback)):
             return done

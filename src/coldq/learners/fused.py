@@ -45,7 +45,7 @@ from coldq.step.residuals import listening, tell
 # adds its gain once more.
 Rule = tuple[Any, Any, Any, Any, Any, float]
 KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
-MOST_SHAPES = 1000  # of A that are remembered
+MOST_SHAPES = 1000  # that are remembered
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -54,23 +54,26 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     Quadratic: lambda loss: (loss.q, loss.P, None),
 }
 
-# By the shape of A, what a call takes: the kernel, the step's code, how much memory, and
+# By the shapes of its arrays, what a call takes: the kernel, the step's code, how much memory, and
 # the shape of one instance; on blocks also by their number, which limits Newton's steps.
-_ready: dict[tuple[int, ...], tuple[Any, Array, int, int, int]] = {}
-_blocks_ready: dict[tuple[int, int, int], tuple[tuple[Any, Array, int, int, int], Array]] = {}
-_experts_ready: dict[tuple[tuple[int, ...], ...], tuple[Any, Array, Array, int, int, int, int]] = {}
+_ready: dict[Any, Any] = {}
 
 
-def _prepare(shape: tuple[int, ...]) -> tuple[Any, Array, int, int, int] | None:
+def _remembered(key: Any, made: Any) -> Any:
+    """What calls of some shapes take, for those to come."""
+    if len(_ready) >= MOST_SHAPES:
+        _ready.clear()
+    make_quickly()  # the feedbacks to come
+    _ready[key] = made
+    return made
+
+
+def _prepare(shape: tuple[int, ...]) -> Any:
     """What a call with A of this shape takes; None if others are better at it."""
     n, p = shape[-2:]
     if n > FEW_ROWS:
         return None
-    if len(_ready) >= MOST_SHAPES:
-        _ready.clear()
-    make_quickly()  # the feedbacks to come
-    _ready[shape] = made = queued_step(), code_of(affine_step), queued_size(n, p), n, p
-    return made
+    return _remembered(shape, (queued_step(), code_of(affine_step), queued_size(n, p), n, p))
 
 
 def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]:
@@ -79,13 +82,10 @@ def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]
     if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
         return None, ()
     (n, p), k, box = A.shape, len(blocks.start), domain.box
-    found = _blocks_ready.get((n, p, k))
+    found = _ready.get(("blocks", n, p, k))
     if found is None:
-        if len(_blocks_ready) >= MOST_SHAPES:
-            _blocks_ready.clear()
-        make_quickly()
         made = queued_blocks_step(), code_of(simplices_step), queued_blocks_size(n, p, k), n, p
-        _blocks_ready[n, p, k] = found = made, steps_for(n, p, k, False)
+        found = _remembered(("blocks", n, p, k), (made, steps_for(n, p, k, False)))
     return found[0], (box.lower, box.upper, *blocks, found[1])
 
 
@@ -94,13 +94,9 @@ def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
     (e, p), (n, _) = points, rows
     if n > FEW_ROWS:
         return None
-    if len(_experts_ready) >= MOST_SHAPES:
-        _experts_ready.clear()
-    make_quickly()
     size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
     made = experts_step(), code_of(affine_step), code_of(affine_steps), size, e, n, p
-    _experts_ready[points, rows] = made
-    return made
+    return _remembered((points, rows), made)
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -196,7 +192,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     vector, matrix, levels = arrays(loss)
     shapes = experts.x.shape, rows.A.shape
     try:
-        prepared = _experts_ready.get(shapes) or _prepare_experts(*shapes)
+        prepared = _ready.get(shapes) or _prepare_experts(*shapes)
         if prepared is None:
             return None
         kernel, code, together, size, e, n, p = prepared

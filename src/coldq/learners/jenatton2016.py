@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_fraction, positive
 from coldq.domains import diameter_of
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, require_finite, worst_row
+from coldq.learners.learner import Algorithm, Place, require_finite, require_not_negative, worst_row
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule
@@ -89,7 +88,7 @@ class Jenatton2016(Algorithm):
         return {"domain": self.domain, "lipschitz": self._lipschitz, "b": b}
 
     def update(
-        self, state: Jenatton2016State, feedback: Feedback, played: ArrayLike | None = None
+        self, state: Jenatton2016State, feedback: Feedback, played: Place = None
     ) -> Jenatton2016State:
         """The state of the next slot."""
         gradient, rows = self.observe(state, feedback, "values", played)
@@ -105,5 +104,4 @@ class Jenatton2016(Algorithm):
         )
 
     def require_sound(self, state: Jenatton2016State) -> None:
-        if (state.dual < 0.0).any():
-            raise InvalidInput("dual must not be negative")
+        require_not_negative(state, "dual")

@@ -44,6 +44,8 @@ FILL_UP = (
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
 ONE = np.ones(())
+Shape = tuple[int, ...]
+Place = ArrayLike | None  # a decision in place of the learner's own, which None stands for
 
 
 class Learner(Value):
@@ -108,7 +110,7 @@ class Learner(Value):
         own: Any = (problem.domain, problem.horizon) if timed else (problem.domain,)
         return cls(*own, **parameters)
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Shape:
         """The leading axes that the learner's own parameters carry."""
         levels = {name: value_at(getattr(self, name), ONE) for name in self._leading}
         shapes = {name: np.shape(level) for name, level in levels.items() if level is not None}
@@ -118,9 +120,7 @@ class Learner(Value):
         """The number of constraints, checked."""
         return whole_number("n_constraints", n_constraints, 0)
 
-    def first_slot(
-        self, start: ArrayLike | None, batch: tuple[int, ...]
-    ) -> tuple[np.ndarray, Array]:
+    def first_slot(self, start: Place, batch: Shape) -> tuple[np.ndarray, Array]:
         """The slot 1 and the decision x_1 for a batch."""
         dim = self.domain.dim
         given = self.domain.start() if start is None else real_array("start", start, 1)
@@ -132,9 +132,7 @@ class Learner(Value):
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Any:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Any:
         """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -159,13 +157,13 @@ class Learner(Value):
             )
 
     def observe(
-        self, state: Any, feedback: Feedback, rows: str, played: ArrayLike | None
+        self, state: Any, feedback: Feedback, rows: str, played: Place
     ) -> tuple[Array, Array]:
         """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
         gradient = self.gradient_of(state, feedback, played)
         return gradient, self.values_of(state, feedback, getattr(state, rows).shape, played)
 
-    def _place(self, state: Any, played: ArrayLike | None) -> Array:
+    def _place(self, state: Any, played: Place) -> Array:
         """Where f_t and g_t are evaluated: at x_t, unless another decision was played."""
         x = state.x
         if played is None or played is x:
@@ -177,7 +175,7 @@ class Learner(Value):
             raise InvalidInput(f"played must be finite, but is {at}")
         return x if (at == x).all() else at
 
-    def gradient_of(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Array:
+    def gradient_of(self, state: Any, feedback: Feedback, played: Place = None) -> Array:
         """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
         if (
             type(state) is not self.state_type
@@ -222,26 +220,20 @@ class Learner(Value):
             pass  # found out below
         slots, now = as_array("slot", slot), np.asarray(t)
         try:
-            elsewhere = np.asarray(slots != now)
+            about = np.broadcast_to(slots, now.shape)
         except ValueError:
-            elsewhere = slots
-        if elsewhere.shape != now.shape:
             raise InvalidInput(
                 f"slot has shape {slots.shape}, which does not fit the batch {now.shape}"
-            )
-        words, places = name_indices(elsewhere)
-        for place in places[:1]:
-            about, own = np.broadcast_to(slots, now.shape)[place], now[place]
+            ) from None
+        words, places = name_indices(np.asarray(about != now))
+        for at in places[:1]:
             raise InvalidInput(
-                f"the feedback is about slot {about}, but the learner is in slot {own}{words}"
+                f"the feedback is about slot {about[at]}, but the learner is in slot "
+                f"{now[at]}{words}"
             )
 
     def values_of(
-        self,
-        state: Any,
-        feedback: Feedback,
-        shape: tuple[int, ...],
-        played: ArrayLike | None = None,
+        self, state: Any, feedback: Feedback, shape: Shape, played: Place = None
     ) -> Array:
         """g_t(x_t), one value for each constraint the learner was started for."""
         x = state.x if played is None else self._place(state, played)
@@ -260,7 +252,7 @@ class Learner(Value):
             g = self._spread(name, point(g, rows, name), shape)
         return g
 
-    def _spread(self, name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    def _spread(self, name: str, array: Array, shape: Shape) -> Array:
         """An array broadcast to the state's batch, which it may not enlarge."""
         try:
             return np.ascontiguousarray(np.broadcast_to(array, shape))
@@ -270,7 +262,7 @@ class Learner(Value):
                 "broadcast to the state's batch, not enlarge it"
             ) from None
 
-    def _require_rows(self, feedback: Feedback, shape: tuple[int, ...]) -> None:
+    def _require_rows(self, feedback: Feedback, shape: Shape) -> None:
         """That g_t has one row for each constraint the learner was started for, unevaluated."""
         g: Any = feedback.constraint
         if not hasattr(g, "n_constraints"):
@@ -286,15 +278,13 @@ class Learner(Value):
                 f"{shape[:-1]}; feedback may broadcast to the state's batch, not enlarge it"
             )
 
-    def _center(self, state: Any, center: Array | None) -> Array:
+    def _center(self, state: Any, center: Place) -> Array:
         """Where a step starts: x_t, unless a network mixes it with others, see Decentralised."""
         if center is None:
             return state.x
         return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
 
-    def jacobian_of(
-        self, state: Any, feedback: Feedback, rows: int, played: ArrayLike | None = None
-    ) -> Array:
+    def jacobian_of(self, state: Any, feedback: Feedback, rows: int, played: Place = None) -> Array:
         """The jacobian of g_t at x_t, its core axes contiguous."""
         x = self._place(state, played)
         shape = (*x.shape[:-1], rows, x.shape[-1])
@@ -339,8 +329,8 @@ class Learner(Value):
 
     def require_sound(self, state: Any) -> None:
         """What a learner asks of the arrays it restores, beside their shapes."""
-        if isinstance(state, DualState) and (state.queue < 0.0).any():
-            raise InvalidInput("queue must not be negative")
+        if isinstance(state, DualState):
+            require_not_negative(state, "queue")
         if isinstance(state, QueueState) and state.queue.shape != state.multipliers.shape:
             raise InvalidInput(
                 f"queue and multipliers must have the same shape, but have {state.queue.shape} "
@@ -355,18 +345,15 @@ class Learner(Value):
                 f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
-        cores = {name: len(own) for name, own in cls.axes().items()}
-        found = {}
-        for name, core in cores.items():
-            given = as_array(name, arrays[name])
+        found, batches = {}, {}
+        for name, own in cls.axes().items():
+            given, core = as_array(name, arrays[name]), len(own)
             if given.dtype.kind not in "fiu" or given.ndim < core or not np.isfinite(given).all():
                 raise InvalidInput(f"{name} must be finite numbers with at least {core} axes")
             found[name] = np.array(given, dtype=np.int64 if name == "t" else np.float64, order="C")
             if name == "t" and not np.array_equal(found[name], given):
                 raise InvalidInput(f"t must be whole numbers, but is {given}")
-        batches = {
-            name: found[name].shape[: found[name].ndim - core] for name, core in cores.items()
-        }
+            batches[name] = given.shape[: given.ndim - core]
         if len(set(batches.values())) != 1:
             raise InvalidInput(f"the arrays belong to different batches: {batches}")
         x, dim = found["x"], self.domain.dim
@@ -408,6 +395,19 @@ class Algorithm(Learner):
             needed = {name: name for name in cls._from_problem}
             parameters = ConstantsOf(problem, parameters).fill(**needed)
         return cls._of(problem, **parameters)
+
+
+def is_learner(given: Any) -> bool:
+    """Whether another learner may run this one: it is a value, with a card."""
+    parts = ("init", "update", "domain", "horizon", "card")
+    return not isinstance(given, type) and all(hasattr(given, part) for part in parts)
+
+
+def require_not_negative(state: Any, *names: str) -> None:
+    """That some arrays of a state have no negative entry."""
+    for name in names:
+        if (getattr(state, name) < 0.0).any():
+            raise InvalidInput(f"{name} must not be negative")
 
 
 def require_coordinates(name: str, function: Any, x: Array) -> None:
@@ -499,7 +499,7 @@ def step_of(
     return as_schedule("eta", eta)
 
 
-def _fit(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+def _fit(name: str, given: Shape, own: Shape) -> Shape:
     try:
         return np.broadcast_shapes(given, own)
     except ValueError:

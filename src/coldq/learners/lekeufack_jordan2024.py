@@ -14,7 +14,14 @@ from coldq.domains import diameter_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, require_finite, worst_violation
+from coldq.learners.learner import (
+    Algorithm,
+    Place,
+    Shape,
+    require_finite,
+    require_not_negative,
+    worst_violation,
+)
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
 
@@ -105,9 +112,7 @@ class LekeufackJordan2024(Algorithm):
         diameter_of(domain, "LekeufackJordan2024 needs")
         self._take(domain, lipschitz=positive("lipschitz", lipschitz))
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> OptimisticState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> OptimisticState:
         """The state before slot 1, of which nothing is foreseen."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -116,7 +121,7 @@ class LekeufackJordan2024(Algorithm):
         return self.new_state(t, x, x.copy(), *counts, *gradients, np.zeros((*t.shape, rows)))
 
     def update(
-        self, state: OptimisticState, feedback: Feedback, played: ArrayLike | None = None
+        self, state: OptimisticState, feedback: Feedback, played: Place = None
     ) -> OptimisticState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)
@@ -167,8 +172,6 @@ class LekeufackJordan2024(Algorithm):
         return require_finite(f), require_finite(v)
 
     def require_sound(self, state: OptimisticState) -> None:
-        for name in ("violation", "squares", "surprise"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        require_not_negative(state, "violation", "squares", "surprise")
         if not self.domain.contains(state.centre).all():
             raise InvalidInput(f"centre must lie in the domain, but is {state.centre}")

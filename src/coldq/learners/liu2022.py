@@ -12,6 +12,7 @@ from coldq.contractions import dot
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
+from coldq.learners.learner import Place
 from coldq.learners.state import QueueState
 from coldq.learners.yu_neely2020 import YuNeely2020
 from coldq.protocols import Domain, Problem
@@ -123,9 +124,7 @@ class Liu2022(YuNeely2020):
             return cls._of(problem, **parameters)
         return super().for_problem(problem, **parameters)
 
-    def _step_size(
-        self, state: QueueState, feedback: Feedback, rows: int, played: ArrayLike | None
-    ) -> Array:
+    def _step_size(self, state: QueueState, feedback: Feedback, rows: int, played: Place) -> Array:
         alpha = super()._step_size(state, feedback, rows, played)
         if self.reading == "known":
             return alpha

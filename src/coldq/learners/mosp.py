@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
-from coldq.learners.learner import Algorithm, horizon_of
+from coldq.learners.learner import Algorithm, Place, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.step import solve
@@ -86,9 +86,7 @@ class MOSP(Algorithm):
         alpha = positive("alpha", step if alpha is None else alpha)
         self._take(domain, horizon, alpha=alpha, mu=positive("mu", step if mu is None else mu))
 
-    def update(
-        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> QueueState:
+    def update(self, state: QueueState, feedback: Feedback, played: Place = None) -> QueueState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x

@@ -15,7 +15,7 @@ from coldq.domains import Box, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, require_finite, step_of
+from coldq.learners.learner import Algorithm, Place, require_finite, step_of
 from coldq.learners.state import MORE, State, axes
 from coldq.protocols import Domain
 from coldq.schedules import Schedule
@@ -107,9 +107,7 @@ class NestedProjections(Algorithm):
         eta = step_of("NestedProjections", domain, eta, lipschitz=lipschitz)
         self._take(domain, eta=eta)
 
-    def update(
-        self, state: NestedState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> NestedState:
+    def update(self, state: NestedState, feedback: Feedback, played: Place = None) -> NestedState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)
         t, x, X = state.t, state.x, self.domain
@@ -120,7 +118,7 @@ class NestedProjections(Algorithm):
         x_new = require_finite(project_on_rows(y, A, b, X))
         return self.new_state(t + 1, x_new, A, b, np.array(g))
 
-    def require_sound(self, state: NestedState) -> None:
+    def require_sound(self, state: Any) -> None:
         if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
             raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
 

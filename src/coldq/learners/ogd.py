@@ -11,7 +11,7 @@ from coldq._values import flag, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite, step_of
+from coldq.learners.learner import Learner, Place, require_finite, step_of
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule
 
@@ -87,7 +87,7 @@ class OGD(Learner):
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 
-    def update(self, state: Any, feedback: Feedback, played: ArrayLike | None = None) -> Any:
+    def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
         t, x = state.t, state.x

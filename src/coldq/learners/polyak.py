@@ -15,7 +15,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of, require_finite, worst_row
+from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_row
 from coldq.learners.state import State
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Schedule, as_schedule
@@ -153,9 +153,7 @@ class PolyakFeasibility(Learner):
             **parameters,
         )
 
-    def update(
-        self, state: PolyakState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> PolyakState:
+    def update(self, state: PolyakState, feedback: Feedback, played: Place = None) -> PolyakState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)
         t, x = state.t, state.x

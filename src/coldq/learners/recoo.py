@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_of, one_real, positive
 from coldq.contractions import bounded_queue
@@ -14,7 +13,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import Algorithm, has_first
+from coldq.learners.learner import Algorithm, Place, has_first
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, number_at
@@ -167,11 +166,7 @@ class RECOO(Algorithm):
         return WeightedStep(self.alpha, least, of_run)
 
     def update(
-        self,
-        state: QueueState,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
         if center is None and played is None and (done := at_once(self, state, feedback)):

@@ -13,7 +13,7 @@ from coldq.contractions import vecmat
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.learner import Learner, Place, horizon_of, require_finite
 from coldq.learners.state import DualState
 from coldq.protocols import Domain, Problem
 
@@ -65,9 +65,7 @@ class SaddlePoint(Learner):
             )
         return cls._of(problem, eta=eta, delta=2.0 * slopes, **parameters)
 
-    def update(
-        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> DualState:
+    def update(self, state: DualState, feedback: Feedback, played: Place = None) -> DualState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x, dual = state.t, state.x, state.queue

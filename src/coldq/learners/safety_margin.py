@@ -7,21 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._tuning_kernels import SATURATED
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import (
-    TOLERANCE,
-    Foresight,
-    ForesightState,
-    certificate_of,
-    whole,
-)
-from coldq.learners.learner import Learner
+from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of, whole
+from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
@@ -95,9 +88,7 @@ class Forecasting(Learner):
         self._set_inside(learner, Foresight(forecasts, None, TOLERANCE))
 
     def _set_inside(self, learner: Any, ahead: Foresight) -> None:
-        parts = ("init", "update", "domain", "horizon", "card")
-        sound = all(hasattr(learner, part) for part in parts) and not isinstance(learner, type)
-        if not sound or WHOLE_CONSTRAINT not in learner.card.needs:
+        if not is_learner(learner) or WHOLE_CONSTRAINT not in learner.card.needs:
             raise InvalidInput(
                 f"{type(self).__name__} needs a learner with a step on the whole constraint, such "
                 f"as COLDQ or RECOO, but got {learner!r:.200}"
@@ -123,18 +114,14 @@ class Forecasting(Learner):
             _R=np.where(R > 0.0, R, 1.0),
         )
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> AheadState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> AheadState:
         """The state before slot 1, that of the learner inside with it."""
         rows = self._count(n_constraints)
         inner = self.learner.init(n_constraints, start, batch)
         t, x = np.array(inner.t), np.array(inner.x)
         return self.new_state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
 
-    def update(
-        self, state: AheadState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> AheadState:
+    def update(self, state: AheadState, feedback: Feedback, played: Place = None) -> AheadState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         if feedback.slot is not None:
@@ -168,7 +155,7 @@ class Forecasting(Learner):
         at_cap = (caps > 0.0) & (after.multipliers >= FULL * caps)
         return at_cap.any(axis=-1).astype(np.float64)
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()
 
     def _restore(self, arrays: Mapping[str, Any]) -> AheadState:
@@ -217,13 +204,8 @@ class SafetyMargin(Forecasting):
     2.3026
     """
 
-    state_type = AheadState
-    learner: Any
-    domain: Domain
     violation_rate: float
-    forecasts: tuple[Any, ...]
     tolerance: float
-    horizon: int | None
 
     def __init__(
         self,

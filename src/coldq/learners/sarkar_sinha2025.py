@@ -12,7 +12,7 @@ from coldq._values import Array, positive
 from coldq.domains import diameter_of
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
+from coldq.learners.sinha_vaze import SinhaVaze
 from coldq.protocols import Domain, Problem
 
 
@@ -63,11 +63,7 @@ class SarkarSinha2025(SinhaVaze):
         bibtex=reference("sarkar2025anytime"),
     )
 
-    state_type = SinhaVazeState
-    domain: Domain
-    lipschitz: Array
     c: Array
-    horizon: int | None
     modulus: ClassVar[None] = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _leading = ("lipschitz", "c")
 

@@ -39,7 +39,7 @@ from coldq.learners.foresight import (
     require_cores,
     whole,
 )
-from coldq.learners.learner import Algorithm
+from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.state import axes
 from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
@@ -185,14 +185,12 @@ class SelfTuning(Algorithm):
             _tolerance=np.array(ahead.tolerance),
         )
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> SelfTuningState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> SelfTuningState:
         """The state before slot 1: all of the pool start where the learner does."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         lead, K = t.shape, self.pool.size
-        points = np.array(np.broadcast_to(x[..., None, :], (*lead, K, x.shape[-1])), order="C")
+        points = np.repeat(x[..., None, :], K, axis=-2)
         hedge = np.zeros((*lead, HEDGE))
         hedge[..., HEAVIEST] = self.pool[0]
         return self.new_state(
@@ -201,7 +199,7 @@ class SelfTuning(Algorithm):
         )  # fmt: skip
 
     def update(
-        self, state: SelfTuningState, feedback: Feedback, played: ArrayLike | None = None
+        self, state: SelfTuningState, feedback: Feedback, played: Place = None
     ) -> SelfTuningState:
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
@@ -217,7 +215,7 @@ class SelfTuning(Algorithm):
         gradient: Array,
         feedback: Feedback,
         g: Affine,
-        played: ArrayLike | None,
+        played: Place,
     ) -> SelfTuningState:
         """The rule for affine rows: two kernels, and the step between them."""
         self._require_rows(feedback, state.margin.shape)
@@ -260,7 +258,7 @@ class SelfTuning(Algorithm):
         )  # fmt: skip
 
     def _update_any(
-        self, state: SelfTuningState, gradient: Array, feedback: Feedback, played: ArrayLike | None
+        self, state: SelfTuningState, gradient: Array, feedback: Feedback, played: Place
     ) -> SelfTuningState:
         """The rule for any constraint, with a forecast of the user's own, or late."""
         shape, n = state.margin.shape, state.margin.shape[-1]

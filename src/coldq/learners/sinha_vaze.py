@@ -15,7 +15,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of, require_finite, worst_violation
+from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_violation
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain, Problem
 
@@ -120,11 +120,7 @@ class SinhaVaze(Learner):
         return cls._of(problem, **known.fill(lipschitz="lipschitz"))
 
     def update(
-        self,
-        state: SinhaVazeState,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: SinhaVazeState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> SinhaVazeState:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "values", played)

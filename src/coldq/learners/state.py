@@ -11,11 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import (
-    Array,
-    as_array,
-    first_index,
-)
+from coldq._values import Array, as_array, first_index
 from coldq.errors import InvalidInput, WrongState
 from coldq.learners.maker import KEY, Maker, require_same
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_real, positive
 from coldq.contractions import dot
@@ -15,7 +14,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.ader import Ader
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, require_finite, worst_violation
+from coldq.learners.learner import Algorithm, Place, Shape, require_finite, worst_violation
 from coldq.learners.state import State, parted
 from coldq.losses import Linear
 from coldq.protocols import Domain
@@ -109,7 +108,7 @@ class SupanthaSinha2026(Algorithm):
         self._set(_ader=ader)
 
     def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+        self, n_constraints: int, start: Place = None, batch: Shape = ()
     ) -> SupanthaSinhaState:
         """The state before slot 1: all of Ader's experts start where the learner does."""
         rows = self._count(n_constraints)
@@ -118,7 +117,7 @@ class SupanthaSinha2026(Algorithm):
         return self.new_state(t, x, np.zeros((*t.shape, rows)), ader)
 
     def update(
-        self, state: SupanthaSinhaState, feedback: Feedback, played: ArrayLike | None = None
+        self, state: SupanthaSinhaState, feedback: Feedback, played: Place = None
     ) -> SupanthaSinhaState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)
@@ -133,7 +132,7 @@ class SupanthaSinha2026(Algorithm):
         ader = self._ader.advance(state.ader, Feedback(Linear(nabla), None), nabla)
         return self.new_state(state.t + 1, np.array(ader.x), np.array(g), ader)
 
-    def _away(self, x: Array, feedback: Feedback, shape: tuple[int, ...]) -> Array:
+    def _away(self, x: Array, feedback: Feedback, shape: Shape) -> Array:
         """The unit vector from X_t to x, zero where x lies in X_t."""
         hard = np.full(shape, np.inf)
         nearest = solve(x, np.zeros(x.shape), HALF, hard, feedback.constraint, self.domain).x

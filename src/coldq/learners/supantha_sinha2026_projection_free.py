@@ -15,7 +15,15 @@ from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
-from coldq.learners.learner import Algorithm, horizon_of, require_finite, worst_violation
+from coldq.learners.learner import (
+    Algorithm,
+    Place,
+    Shape,
+    horizon_of,
+    require_finite,
+    require_not_negative,
+    worst_violation,
+)
 from coldq.learners.state import State, axes
 from coldq.learners.supantha_sinha2026 import BIBTEX
 from coldq.protocols import Domain
@@ -116,18 +124,18 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         return ceil(0.5 * log2(1.0 + float(self.horizon or 0))) + 1
 
     def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
+        self, n_constraints: int, start: Place = None, batch: Shape = ()
     ) -> ProjectionFreeState:
         """The state before slot 1: all experts start where the learner does."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         none, M = np.zeros(t.shape), self.n_experts
-        points = np.array(np.broadcast_to(x[..., None, :], (*t.shape, M, x.shape[-1])))
+        points = np.repeat(x[..., None, :], M, axis=-2)
         zeros = (np.zeros((*t.shape, count)) for count in (M, rows))
         return self.new_state(t, x, none, none.copy(), none.copy(), points, *zeros)
 
     def update(
-        self, state: ProjectionFreeState, feedback: Feedback, played: ArrayLike | None = None
+        self, state: ProjectionFreeState, feedback: Feedback, played: Place = None
     ) -> ProjectionFreeState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "values", played)
@@ -155,9 +163,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         )
 
     def require_sound(self, state: ProjectionFreeState) -> None:
-        for name in ("violation", "squares", "gap"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        require_not_negative(state, "violation", "squares", "gap")
         M = self.n_experts
         shapes = state.points.shape[-2:], state.losses.shape[-1:]
         if shapes != ((M, self.domain.dim), (M,)):

@@ -10,16 +10,10 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, positive
 from coldq.constraints import Affine
-from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
-from coldq.learners.learner import Algorithm
-from coldq.learners.nested_projections import (
-    BIBTEX,
-    NestedProjections,
-    NestedState,
-    affine_rows,
-)
+from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
+from coldq.learners.nested_projections import BIBTEX, NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
 from coldq.protocols import Domain
@@ -121,9 +115,7 @@ class Switch(Algorithm):
     def _arguments(self) -> dict[str, Any]:
         return super()._arguments() | {"lipschitz": self.universal.lipschitz}
 
-    def update(
-        self, state: SwitchState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> SwitchState:
+    def update(self, state: SwitchState, feedback: Feedback, played: Place = None) -> SwitchState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         t, x = state.t, state.x
@@ -153,11 +145,8 @@ class Switch(Algorithm):
         )
 
     def require_sound(self, state: SwitchState) -> None:
-        if state.A.shape[-2:] != (state.b.shape[-1], state.x.shape[-1]):
-            raise InvalidInput(f"A {state.A.shape} and b {state.b.shape} must have the same rows")
-        for name in ("ccv", "violation", "squares"):
-            if (getattr(state, name) < 0.0).any():
-                raise InvalidInput(f"{name} must not be negative")
+        self.nested.require_sound(state)  # the same rows
+        require_not_negative(state, "ccv", "violation", "squares")
 
-    def _batch(self) -> tuple[int, ...]:
+    def _batch(self) -> Shape:
         return np.broadcast_shapes(self.universal._batch(), self.limit.shape)

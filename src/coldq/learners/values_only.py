@@ -34,7 +34,7 @@ from coldq.domains.interior import Inside, inside_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import CONSTRAINT, FIRST_ORDER, VALUES, Card, Claim, Rate, reference
-from coldq.learners.learner import Learner
+from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State, axes, parted
 from coldq.learners.yi2023 import Yi2023
@@ -43,6 +43,18 @@ from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule
 
 LARGEST_SEED = 2**63
+
+
+def _card(key: str) -> Card:
+    """What an estimate needs, whatever learner it is made for."""
+    return Card(
+        needs=frozenset({VALUES}),
+        assumes=(),
+        claims=(),
+        certainty="likely",
+        bibtex=reference(key),
+        played="remembered",
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,8 +129,7 @@ class ValuesOnly(Learner):
     def _require_inside(self, learner: Any) -> None:
         """That the learner inside needs no more than slopes and values at its decision."""
         name = type(self).__name__
-        parts = ("init", "update", "domain", "horizon", "card")
-        if isinstance(learner, type) or not all(hasattr(learner, part) for part in parts):
+        if not is_learner(learner):
             raise InvalidInput(f"{name} needs a learner, but got {learner!r:.200}")
         more = learner.card.needs - FIRST_ORDER
         if more:
@@ -146,20 +157,15 @@ class ValuesOnly(Learner):
         """What of the values at the points is multiplied by ``d / delta u``."""
         raise NotImplementedError
 
-    def _batch(self) -> tuple[int, ...]:
-        own = getattr(self.learner, "_batch", tuple)()
-        return np.broadcast_shapes(own, super()._batch())
+    def _batch(self) -> Shape:
+        return np.broadcast_shapes(self.learner._batch(), super()._batch())
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> ValuesState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> ValuesState:
         """The state before slot 1. The learner inside starts at `start`, x_1 lies near it."""
         t, y = self.first_slot(start, batch)
         return self._around(self.learner.init(n_constraints, y, t.shape))
 
-    def update(
-        self, state: ValuesState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> ValuesState:
+    def update(self, state: ValuesState, feedback: Feedback, played: Place = None) -> ValuesState:
         """The state of the next slot; loss and constraint are asked for at ``state.points``."""
         self._require_own(state, feedback)
         name = type(self).__name__
@@ -277,14 +283,7 @@ class OnePoint(ValuesOnly):
     ((1, 2), True)
     """
 
-    card: ClassVar[Card] = Card(
-        needs=frozenset({VALUES}),
-        assumes=(),
-        claims=(),
-        certainty="likely",
-        bibtex=reference("flaxman2005online"),
-        played="remembered",
-    )
+    card: ClassVar[Card] = _card("flaxman2005online")
     exponent = -0.25
     n_points = 1
     bibtex = card.bibtex
@@ -335,14 +334,7 @@ class TwoPoint(ValuesOnly):
     ((2, 3), array([1., 1.]))
     """
 
-    card: ClassVar[Card] = Card(
-        needs=frozenset({VALUES}),
-        assumes=(),
-        claims=(),
-        certainty="likely",
-        bibtex=reference("agarwal2010optimal"),
-        played="remembered",
-    )
+    card: ClassVar[Card] = _card("agarwal2010optimal")
     exponent = -0.5
     n_points = 2
     bibtex = card.bibtex
@@ -378,7 +370,7 @@ def _seeds(seed: ArrayLike) -> np.ndarray:
     return given.astype(np.int64)
 
 
-def _finite(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+def _finite(name: str, values: Any, shape: Shape) -> Array:
     """Values at all points, each a number."""
     found = as_array(name, values)
     if found.dtype.kind not in "fiu" or found.shape != shape:

@@ -21,7 +21,7 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Learner, Place, Shape, horizon_of
 from coldq.learners.state import QueueState, State, axes
 from coldq.protocols import Domain, Problem
 from coldq.step import solve
@@ -138,9 +138,7 @@ class Wang2023(Learner):
         alpha, eta = float(problem.horizon) ** power, known.vector_lipschitz**2 / 2.0
         return cls._of(problem, delay=delay, alpha=alpha, eta=eta, gamma=1.0, **parameters)
 
-    def init(
-        self, n_constraints: int, start: ArrayLike | None = None, batch: tuple[int, ...] = ()
-    ) -> Wang2023State:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Wang2023State:
         """The state before the first feedback: all decisions so far are x_1."""
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
@@ -149,7 +147,7 @@ class Wang2023(Learner):
         return self.new_state(t, x, queue, queue.copy(), past)
 
     def update(
-        self, state: Wang2023State, feedback: Feedback, played: ArrayLike | None = None
+        self, state: Wang2023State, feedback: Feedback, played: Place = None
     ) -> Wang2023State:
         """The state after the feedback of slot t, which came at the end of slot t + tau."""
         self._require_own(state, feedback)

@@ -7,7 +7,6 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, one_fraction, one_of, positive
 from coldq.errors import InvalidInput
@@ -15,7 +14,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import Rule, at_once
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Learner, Place, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
@@ -24,7 +23,6 @@ from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
 
-BIBTEX = reference("yi2021regret")
 LIPSCHITZ = ("vector", "rows")  # of which the theory's constant is
 
 
@@ -72,7 +70,7 @@ class Yi2021(Learner):
             Claim("strongly convex", "fixed", Rate(0, log=1), Rate(0, log=1)),
         ),
         certainty="likely",
-        bibtex=BIBTEX,
+        bibtex=reference("yi2021regret"),
     )
 
     state_type = QueueState
@@ -177,11 +175,7 @@ class Yi2021(Learner):
         return WeightedStep(lambda t: 1.0 / self.alpha(t), unknown, of_run)
 
     def update(
-        self,
-        state: QueueState,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> QueueState:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         if center is None and played is None and (done := at_once(self, state, feedback)):

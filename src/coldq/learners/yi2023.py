@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_fraction, one_of, positive
 from coldq.contractions import matvec, vecmat
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, require_finite
+from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule
@@ -148,11 +147,7 @@ class Yi2023(Learner):
         return cls.from_exponents(problem.domain, **parameters)
 
     def update(
-        self,
-        state: Yi2023State,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: Yi2023State, feedback: Feedback, center: Place = None, played: Place = None
     ) -> Yi2023State:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "queue", played)

@@ -12,7 +12,7 @@ from coldq._values import Array, either, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of
+from coldq.learners.learner import Learner, Place, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Schedule, as_schedule
@@ -98,9 +98,7 @@ class YuNeely2020(Learner):
         needed = {} if "alpha" in parameters else {"lipschitz": "vector_lipschitz"}
         return cls._of(problem, **known.fill(**needed))
 
-    def update(
-        self, state: QueueState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> QueueState:
+    def update(self, state: QueueState, feedback: Feedback, played: Place = None) -> QueueState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
@@ -113,8 +111,6 @@ class YuNeely2020(Learner):
         step = solve(x, gradient, alpha, weights, feedback.constraint, self.domain, weights)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def _step_size(
-        self, state: QueueState, feedback: Feedback, rows: int, played: ArrayLike | None
-    ) -> Array:
+    def _step_size(self, state: QueueState, feedback: Feedback, rows: int, played: Place) -> Array:
         """alpha_t, which :class:`~coldq.Liu2022` may take from what was revealed."""
         return self.alpha(state.t)

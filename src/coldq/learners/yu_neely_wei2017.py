@@ -12,7 +12,7 @@ from coldq._values import Array, positive
 from coldq.contractions import matvec, vecmat
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, horizon_of, require_finite
+from coldq.learners.learner import Algorithm, Place, horizon_of, require_finite
 from coldq.learners.state import DualState
 from coldq.protocols import Domain
 
@@ -76,9 +76,7 @@ class YuNeelyWei2017(Algorithm):
         V = positive("V", np.sqrt(T) if V is None else V)
         self._take(domain, horizon, V=V, alpha=positive("alpha", T if alpha is None else alpha))
 
-    def update(
-        self, state: DualState, feedback: Feedback, played: ArrayLike | None = None
-    ) -> DualState:
+    def update(self, state: DualState, feedback: Feedback, played: Place = None) -> DualState:
         """The state of the next slot."""
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x, Q = state.t, state.x, state.queue

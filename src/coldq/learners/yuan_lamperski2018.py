@@ -13,7 +13,7 @@ from coldq.contractions import vecmat
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, horizon_of, require_finite
+from coldq.learners.learner import Learner, Place, horizon_of, require_finite
 from coldq.learners.state import DualState
 from coldq.protocols import Domain, Problem
 
@@ -115,11 +115,7 @@ class YuanLamperski2018(Learner):
         return cls._of(problem, eta=eta, sigma=sigma, **parameters)
 
     def update(
-        self,
-        state: DualState,
-        feedback: Feedback,
-        center: Array | None = None,
-        played: ArrayLike | None = None,
+        self, state: DualState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> DualState:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
         gradient, g = self.observe(state, feedback, "queue", played)

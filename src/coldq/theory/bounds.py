@@ -24,15 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import (
-    Array,
-    as_array,
-    fraction,
-    least_zero,
-    positive,
-    quiet,
-    whole_number,
-)
+from coldq._values import Array, as_array, fraction, least_zero, positive, quiet, whole_number
 from coldq.errors import InvalidInput
 from coldq.schedules import as_schedule
 from coldq.theory.known import Known

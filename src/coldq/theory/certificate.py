@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array, real_array
-from coldq.comparators import Comparator, dynamic_comparator, static_comparator
+from coldq.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
 from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
 from coldq.protocols import Domain, Problem
@@ -157,9 +157,7 @@ class Certificate:
                 }
                 for check in self.checks
             ],
-            "assumptions": [
-                {"name": a.name, "verdict": a.verdict, "words": a.words} for a in self.assumptions
-            ],
+            "assumptions": [asdict(assumption) for assumption in self.assumptions],
         }
 
     def __str__(self) -> str:
@@ -277,7 +275,7 @@ def certify(
         constraint_bound=G,
         n_constraints=problem.n_constraints,
         constraint_variation=variation,
-        moves=_moves(dynamic, S, trace.horizon),
+        moves=np.full((S, trace.horizon), np.nan) if dynamic is None else moves_of(dynamic),
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
         feasible=slots,
@@ -314,12 +312,10 @@ def _without_premises(
 ) -> Certificate:
     """Realised values; count and regret of a learner with a violation rate beside its bounds."""
     learner, S = trace.learner, len(trace.seeds)
-    none = np.full(S, np.nan)
-    checks = tuple(Check(name, "", values, none) for name, values in realised.items())
+    checks = _beside((), realised, np.ones(S, bool))
     counts, saturated = _counted(trace)
     if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
-        moves = _moves(dynamic, S, trace.horizon)
-        bound = learner.regret_bound(trace.state, np.sum(moves, axis=-1))
+        bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
         whole = dynamic.feasible.all(axis=1)
         shown = Check(
             "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
@@ -346,12 +342,10 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
     excluded = int(found["excluded"].sum())
     about = Assumption(
         "no decision came from a saturated step",
-        FAILS if trace.delay else HOLDS,
+        FAILS if trace.delay else SATURATED_SOME if words else HOLDS,
         f"slots {listed}; {excluded} of them, violated, are not counted" if words else "none",
     )
-    if words and not trace.delay:
-        about = Assumption(about.name, SATURATED_SOME, about.words)
-    return (count,), (about, *((_prompt(trace.delay),) if trace.delay else ()))
+    return (count,), (about, _prompt(trace.delay)) if trace.delay else (about,)
 
 
 def _regret(trace: Trace, comparator: Comparator | None) -> Array:
@@ -408,15 +402,6 @@ def _variation(trace: Trace) -> tuple[Array, Assumption]:
         return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
     source = "exact" if found.exact else "an upper bound"
     return found.total, Assumption(name, HOLDS, f"V = {in_words(found.total)}, {source}")
-
-
-def _moves(dynamic: Comparator | None, seeds: int, horizon: int) -> Array:
-    """|x*_t - x*_{t-1}| of every slot."""
-    moves = np.full((seeds, horizon), np.nan)
-    if dynamic is not None:
-        moves[:, 0] = 0.0
-        moves[:, 1:] = np.sqrt(np.square(np.diff(dynamic.x, axis=1)).sum(axis=-1))
-    return moves
 
 
 def _bound_of(
