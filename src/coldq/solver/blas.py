@@ -14,11 +14,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from coldq.solver.sparse import SparseRows
+
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
-# Numbers of an instance's largest array: with fewer BLAS takes one thread anyway, with more several
-# pay.
+# Numbers of an instance's largest array, or of the system that sparse rows make: with fewer BLAS
+# takes one thread anyway, with more several pay.
 SMALL, LARGE = 2_000, 1_000_000
 
 _local = threading.local()
@@ -33,13 +35,20 @@ def _libraries() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def size_of(part: Any) -> int:
+    """How many numbers BLAS meets of an array, or of sparse rows; 0 of anything else."""
+    if isinstance(part, np.ndarray):
+        return part.size
+    return min(part.shape) ** 2 if isinstance(part, SparseRows) else 0
+
+
 def on_one_thread(solve: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """Let a solver of one instance, given first as a tuple of arrays, run on one thread of BLAS."""
 
     @wraps(solve)
     def alone(*given: Given.args, **named: Given.kwargs) -> Answer:
         instance: Any = given[0]
-        sizes = (array.size for array in instance if isinstance(array, np.ndarray))
+        sizes = (size_of(part) for part in instance)
         inside = getattr(_local, "inside", False)
         if inside or not SMALL <= max(sizes, default=0) <= LARGE:
             return solve(*given, **named)
