@@ -14,13 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from coldq.solver.sparse import SparseRows
-
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
-# Numbers of an instance's largest array, or of the system that sparse rows make: with fewer BLAS
-# takes one thread anyway, with more several pay.
+# Numbers of the largest matrix that is given, or that vectors may make: with fewer BLAS takes one
+# thread anyway, with more several pay.
 SMALL, LARGE = 2_000, 1_000_000
 
 _local = threading.local()
@@ -36,10 +34,11 @@ def _libraries() -> Any:
 
 
 def size_of(part: Any) -> int:
-    """How many numbers BLAS meets of an array, or of sparse rows; 0 of anything else."""
-    if isinstance(part, np.ndarray):
-        return part.size
-    return min(part.shape) ** 2 if isinstance(part, SparseRows) else 0
+    """How many numbers a matrix has; of a vector, what a system of as many unknowns has, up to what
+    is large: rows may be sparse, or functions. 0 of anything else."""
+    if not isinstance(part, np.ndarray):
+        return 0
+    return part.size if part.ndim > 1 else max(part.size, min(part.size**2, LARGE))
 
 
 def on_one_thread(solve: Callable[Given, Answer]) -> Callable[Given, Answer]:
@@ -48,7 +47,7 @@ def on_one_thread(solve: Callable[Given, Answer]) -> Callable[Given, Answer]:
     @wraps(solve)
     def alone(*given: Given.args, **named: Given.kwargs) -> Answer:
         instance: Any = given[0]
-        sizes = (size_of(part) for part in instance)
+        sizes = map(size_of, instance)
         inside = getattr(_local, "inside", False)
         if inside or not SMALL <= max(sizes, default=0) <= LARGE:
             return solve(*given, **named)
