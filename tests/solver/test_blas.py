@@ -40,7 +40,8 @@ found = {"at first": threads()}
 found["inside"], found["after"] = inside(middle), threads()
 found["deeper inside"], found["after that"] = inside(middle, 2), threads()
 found["of vectors"] = inside((np.ones(100), csr_array(np.eye(100))))  # a system of 100 by 100
-found["tiny"], found["large"] = inside((np.ones((2, SMALL // 2 - 1)), np.ones(SMALL // 100))), inside((np.ones(LARGE + 1),))
+tiny = (np.ones((2, SMALL // 2 - 1)), np.ones(SMALL // 100))
+found["tiny"], found["large"] = inside(tiny), inside((np.ones(LARGE + 1),))
 try:
     fails(middle)
 except ValueError:
