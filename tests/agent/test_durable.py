@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -437,7 +438,7 @@ except coldq.InUse as error:
 
 
 FORKED = """
-import os, sys, coldq
+import os, signal, sys, coldq
 from tests.agent.feeds import LEARNER, bits, revealed
 one = coldq.Agent(LEARNER, 2, path=sys.argv[1])
 one.observe(one.decide().round, *revealed(1))
@@ -450,17 +451,18 @@ if not child:
             assert "forked from" in str(error)
         else:
             os._exit(1)
-    os._exit(0)
+    exec(sys.argv[2])
 assert os.waitpid(child, 0)[1] == 0
 one.observe(one.decide().round, *revealed(2))
-one.close()
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_fork_of_the_process_is_refused_and_the_parent_goes_on(path: Path) -> None:
-    with started("-c", FORKED, str(path)) as process:
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit()", "del one, act; os._exit(0)"])
+def test_a_fork_of_the_process_is_refused_and_takes_nothing_with_it(path: Path, end: str) -> None:
+    with started("-c", FORKED, str(path), end) as process:
         assert process.stderr is not None
-        assert process.wait() == 0, process.stderr.read()
+        assert process.wait() == -signal.SIGKILL, process.stderr.read()
     with coldq.Agent.open(path) as again:
         assert bits(again.state) == bits(undisturbed([1, 2]))
 
@@ -479,6 +481,18 @@ def test_a_file_that_is_gone_or_replaced_is_said_at_once(path: Path, replaced: b
     kept.replace(path)
     assert one.observe(round, *revealed(round)).status == "applied"
     one.close()
+
+
+def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> None:
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(2))
+    Path(f"{path}-wal").unlink()
+    with pytest.raises(coldq.NotWritten, match="-wal is gone, or another file"):
+        one.observe(one.decide().round, *revealed(3))
+    with pytest.raises(coldq.NotWritten, match="-wal is gone"):
+        one.close()
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == bits(undisturbed([1, 2]))
 
 
 def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:

@@ -12,15 +12,17 @@ is no data: its state is written at once instead.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -70,6 +72,30 @@ def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
     return later[:whole], later[whole:]
 
 
+class Connection(sqlite3.Connection):
+    """One that a fork of the process leaves to it.
+
+    If the fork closed it, even as it ends, SQLite would take itself for the last to use the file,
+    and remove the log that the parent goes on to write.
+    """
+
+    ours: ClassVar = weakref.WeakSet[sqlite3.Connection]()
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.ours.add(self)
+
+    @classmethod
+    def leave_open(cls) -> None:
+        """See to it that none is ever closed in this process."""
+        for connection in cls.ours:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Connection.leave_open)
+
+
 class Options(NamedTuple):
     """What an agent was made with."""
 
@@ -104,11 +130,11 @@ class Store:
         self._process = os.getpid()
         try:
             with self._errors:
-                self._db = sqlite3.connect(
+                self._db = Connection(
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
-            self._file = self.path.stat()
+            self._files = [(path, path.stat()) for path in (self.path, Path(f"{self.path}-wal"))]
         except BaseException:
             self.close()
             raise
@@ -293,14 +319,15 @@ class Store:
             )
 
     def _require_there(self) -> None:
-        """That what is written now is what the path names, so that it is found again."""
-        with suppress(OSError):
-            if os.path.samestat(self.path.stat(), self._file):
-                return
-        raise NotWritten(
-            f"{self.path} is gone, or another file than the one that was opened: nothing was "
-            "written, and nothing has changed"
-        )
+        """That what is written now, to the log beside the file, is found again by their names."""
+        for path, opened in self._files:
+            with suppress(OSError):
+                if os.path.samestat(path.stat(), opened):
+                    continue
+            raise NotWritten(
+                f"{path} is gone, or another file than the one that was opened: nothing was "
+                "written, and nothing has changed"
+            )
 
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
