@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
 from coldq.learners.self_tuning import POOL
@@ -288,12 +289,83 @@ def test_a_decision_on_the_boundary_is_no_violation_beside_a_bound_meant_as_no_l
     assert learner.certificate(state)["violated"] <= 1  # where it started
 
 
-def test_coordinates_of_unlike_units_are_warned_about() -> None:
+def rows_of(kind: str, u: np.ndarray, b: float):
+    """The same row of x / u, whatever the units u are, as a constraint on x."""
+    A = np.array([[-1.0, -1.0, -0.5]]) / u
+    if kind in ("affine", "forecast", "played", "batch"):
+        return coldq.Affine(A, [-b])
+    if kind == "sparse":
+        return coldq.SparseAffine(sparse.csr_array(A), [-b])
+    if kind == "pieces":
+        return coldq.MaxAffine(np.stack([A[0], 0.5 * A[0]])[None], [[-b, -b]])
+    P, q = np.diag([0.1, 0.2, 0.1]) / np.outer(u, u), A
+    if kind == "quadratic":
+        return coldq.QuadraticConstraint(P[None], q, [-b])
+    if kind == "diagonal":
+        return coldq.QuadraticConstraint.diagonal(np.diag(P)[None], q, [-b])
+    if kind == "low rank":
+        return coldq.QuadraticConstraint.low_rank(
+            np.diag(P)[None], (np.array([0.1, 0.1, 0.2]) / u)[None, :, None], q, [-b]
+        )
+    if kind == "capacity":
+        return coldq.LogCapacity(b, np.ones(3), np.array([2.0, 4.0, 2.0]) / u)
+    if kind == "stack":
+        return coldq.Stacked(coldq.Affine(A, [-b]), coldq.Affine(-A, [4.0]))
+    return coldq.Convex(lambda x: A @ x + b, lambda x: A, lambda x: np.zeros((1, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["affine", "forecast", "played", "batch", "sparse", "pieces", "quadratic", "diagonal",
+     "low rank", "capacity", "stack", "function"],
+)  # fmt: skip
+def test_units_of_single_coordinates_make_no_difference_in_a_box(kind: str) -> None:
+    decisions = []
+    for far in (2.0**9, 2.0**40):
+        u, rng, found = np.array([far, 1.0, 1.0 / far]), np.random.default_rng(1), []
+        learner = coldq.SelfTuning(coldq.Box(0.0, 3.0 * u), 0.05)
+        n = 2 if kind == "stack" else 1
+        state = learner.init(n, batch=(2,) if kind == "batch" else ())
+        for _ in range(120):
+            g = rows_of(kind, u, 2.0 + 0.2 * rng.normal())
+            ahead = coldq.Forecast(constraint=g) if kind == "forecast" else None
+            played = 0.5 * state.x + 0.5 * u if kind == "played" else None
+            loss = coldq.Linear(np.array([4.0, 2.0, 1.5]) / u)
+            state = learner.update(state, coldq.Feedback(loss, g, forecast=ahead), played)
+            found.append(state.x / u)
+        decisions.append(np.array(found))
+        if kind == "affine":
+            counted = learner.certificate(state)
+            assert counted["violated"] <= counted["bound"] and counted["excluded"] <= 1
+    assert np.array_equal(*decisions)
+    assert decisions[0].std(axis=0).max() > 0.01
+
+
+def test_the_regret_bound_counts_a_path_in_the_units_of_the_step() -> None:
+    far = coldq.SelfTuning(coldq.Box(0.0, [1024.0, 1.0]))
+    state = far.init(1)
+    for _ in range(5):
+        revealed = coldq.Feedback(coldq.Linear([1.0, 1.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
+        state = far.update(state, revealed)
+    # A move of 1 in the narrow coordinate is one of 1,024 there.
+    assert far.regret_bound(state, 1.0) > far.regret_bound(state, 0.0)
+    alike = coldq.SelfTuning(coldq.Box(0.0, 1024.0, dim=2))
+    there = alike.init(1)
+    for _ in range(5):
+        revealed = coldq.Feedback(
+            coldq.Linear([1.0, 1.0 / 1024.0]), coldq.Affine([[1.0, 1.0 / 1024.0]], [1.0])
+        )
+        there = alike.update(there, revealed)
+    assert np.isclose(far.regret_bound(state, 1.0), alike.regret_bound(there, 1024.0))
+
+
+def test_coordinates_of_unlike_units_are_warned_about_where_nothing_is_done() -> None:
+    wide = coldq.Polytope(np.ones((1, 2)), [3e8], 0.0, [6e8, 0.6])
     with pytest.warns(coldq.UnlikelyUnits, match="coordinate 0 is 6e.08 wide and coordinate 1 0.6"):
-        coldq.SelfTuning(coldq.Box(0.0, [6e8, 0.6]), 0.05)
+        coldq.SelfTuning(wide, 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        coldq.SelfTuning(coldq.Box(0.0, [600.0, 0.6, 0.0]), 0.05)
+        coldq.SelfTuning(coldq.Box(0.0, [6e8, 0.6, 0.0]), 0.05)
 
 
 def test_a_fixed_constraint_is_kept_from_slot_3_on_without_a_margin() -> None:

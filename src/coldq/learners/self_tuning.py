@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from coldq.constraints import Affine
 from coldq.contractions import dot
 from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput, UnlikelyUnits, warn
-from coldq.feedback import Feedback
+from coldq.feedback import Feedback, Forecast
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
@@ -41,6 +41,8 @@ from coldq.learners.foresight import (
 )
 from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.state import axes
+from coldq.learners.units import box_in, rows_in, units_of
+from coldq.losses import Linear
 from coldq.protocols import Domain
 from coldq.solver.threads import fill_batch
 from coldq.step import solve
@@ -91,10 +93,12 @@ class SelfTuning(Algorithm):
        It is saturated if a multiplier is at its cap 100 in an expert of weight above 1e-3.
     7. x_{t+1} is the weighted mean of the pool.
 
-    Decisions do not depend on the units of the loss or of any row. What has no unit yet is put in
-    a way that keeps this: before the first gradient that is not zero, alpha / F is that of a first
-    one; a row without a slope (0'x <= b) counts by its sign; a curved row that is flat at x_t takes
-    the steepest slope seen, or else |g^n| / R; a surprise that never came leaves the margin zero.
+    Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
+    100 times as wide as another, all of this is in units in which they are about as wide. What has
+    no unit yet is put in a way that keeps this: before the first gradient that is not zero,
+    alpha / F is that of a first one; a row without a slope (0'x <= b) counts by its sign; a curved
+    row that is flat at x_t takes the steepest slope seen, or else |g^n| / R; a surprise that never
+    came leaves the margin zero.
 
     Parameters
     ----------
@@ -157,6 +161,8 @@ class SelfTuning(Algorithm):
     _ahead: ClassVar[Foresight]  # set for each
     _R: ClassVar[Array]
     _tolerance: ClassVar[Array]
+    _units: ClassVar[Array | None]
+    _inside: ClassVar[Any]
 
     def __init__(
         self,
@@ -169,11 +175,20 @@ class SelfTuning(Algorithm):
     ) -> None:
         require_single(domain, "SelfTuning")
         R = diameter_of(domain, "SelfTuning needs")
-        _doubt_widths(domain)
+        units = units_of(domain)
+        if units is None:
+            _doubt_widths(domain)
         sizes = real_array("pool", pool, 1)
         if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
             raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")
         ahead = Foresight(forecasts, violation_rate, tolerance)
+        inside = None
+        if units is not None:
+            inside = SelfTuning(
+                box_in(units, domain), violation_rate, forecasts=ahead.forecasts, pool=sizes,
+                tolerance=tolerance,
+            )  # fmt: skip
+            R = inside._R
         self._take(
             domain,
             violation_rate=ahead.violation_rate,
@@ -183,6 +198,8 @@ class SelfTuning(Algorithm):
             _ahead=ahead,
             _R=np.array(R if R > 0.0 else 1.0),
             _tolerance=np.array(ahead.tolerance),
+            _units=units,
+            _inside=inside,
         )
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> SelfTuningState:
@@ -204,10 +221,31 @@ class SelfTuning(Algorithm):
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
         g: Any = feedback.constraint
+        if self._units is not None:
+            return self._update_in_units(self._units, state, gradient, feedback, played)
         plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
         if plain and feedback.forecast is None:
             return self._update_rows(state, gradient, feedback, g, played)
         return self._update_any(state, gradient, feedback, played)
+
+    def _update_in_units(
+        self, units: Array, state: SelfTuningState, gradient: Array, feedback: Feedback,
+        played: Place,
+    ) -> SelfTuningState:  # fmt: skip
+        """The same in units in which all coordinates are about as wide."""
+        self.values_of(state, feedback, state.margin.shape, played)  # says what is wrong
+        given = feedback.forecast and feedback.forecast.constraint
+        found = self._inside.update(
+            replace(state, x=state.x / units, points=state.points / units),
+            Feedback(
+                Linear(gradient * units),
+                rows_in(units, whole(feedback.constraint, state.margin.shape[-1])),
+                feedback.slot,
+                None if given is None else Forecast(constraint=rows_in(units, given)),
+            ),
+            None if played is None else self._place(state, played) / units,
+        )
+        return replace(found, x=found.x * units, points=found.points * units)
 
     def _update_rows(
         self,
@@ -332,6 +370,8 @@ class SelfTuning(Algorithm):
         array(0.)
         """
         path, R = least_zero("path_length", path_length), self._R
+        if self._units is not None:
+            path = path / self._units.min()  # no longer than that in these units
         log = np.log(self.pool.size)
         squares, steepest = state.hedge[..., SQUARES], state.hedge[..., STEEPEST]
         spans = self.pool * (1.0 + 2.0 * path / R)[..., None] + 0.5 / self.pool
@@ -380,6 +420,6 @@ def _doubt_widths(domain: Domain) -> None:
         warn(
             f"SelfTuning goes as far in one coordinate as in another, but coordinate {widest} is "
             f"{width[widest]:.3g} wide and coordinate {narrowest} {width[narrowest]:.3g}: choose "
-            "units in which they are alike, or the narrow one's violations may not be noticed",
+            "units in which they are alike, or the rate may not be kept (a Box sees to that itself)",
             UnlikelyUnits,
         )

@@ -1,0 +1,92 @@
+"""Coordinates of unlike units: a box and its constraints, in units in which it is about as wide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints import (
+    Affine,
+    BallRows,
+    Convex,
+    DiagonalQuadratic,
+    LogCapacity,
+    LowRankQuadratic,
+    MaxAffine,
+    QuadraticConstraint,
+    SparseAffine,
+    Stacked,
+    Unconstrained,
+)
+from coldq.domains import Box, Product
+from coldq.protocols import Domain
+
+UNLIKE = 100.0  # times as wide as another: what is round for both is far too long for the narrow
+
+
+def units_of(domain: Domain) -> Array | None:
+    """A unit for each coordinate of a box, or of a product of boxes, about as large as it is wide,
+    if some are far wider than others. All are powers of two, so that nothing is rounded."""
+    parts = domain.domains if isinstance(domain, Product) else (domain,)
+    if not all(isinstance(part, Box) for part in parts):
+        return None
+    width = domain.box.upper - domain.box.lower  # type: ignore[attr-defined]
+    widest = width.max(initial=0.0)
+    width = np.where(width > 0.0, width, widest)
+    if not (0.0 < widest < np.inf) or widest < UNLIKE * width.min():
+        return None
+    return np.exp2(np.floor(np.log2(width)))
+
+
+def box_in(units: Array, domain: Any) -> Box:
+    """The box in other units."""
+    return Box(domain.box.lower / units, domain.box.upper / units)
+
+
+def rows_in(units: Array, g: Any) -> Any:
+    """A constraint as a function of ``x / units``: of its own kind, or as a function."""
+    made = KINDS.get(type(g))
+    return as_functions(g, units) if made is None else made(g, units)
+
+
+def as_functions(g: Any, units: Array) -> Any:
+    """One of a kind that is not known here."""
+    if isinstance(g, Stacked):
+        return Stacked(*(rows_in(units, part) for part in g.parts))
+    square = units[:, None] * units
+    bend = (lambda z: g.hessian(z * units) * square) if getattr(g, "has_hessian", False) else None
+    return Convex(
+        lambda z: g.value(z * units), lambda z: g.jacobian(z * units) * units, bend,
+        g.n_constraints, vectorised=True,
+    )  # fmt: skip
+
+
+def affine(g: Affine, units: Array) -> Affine:
+    """Affine rows, or the model of what was measured."""
+    if g.measured is None:
+        return Affine(g.A * units, g.b)
+    return Affine.from_measurement(g.measured_at / units, g.measured, g.A * units)  # type: ignore[operator,arg-type]
+
+
+def diagonal(g: Any, units: Array) -> DiagonalQuadratic:
+    return DiagonalQuadratic(g.d * units * units, g.q * units, g.r)
+
+
+KINDS: dict[type, Callable[[Any, Array], Any]] = {
+    Affine: affine,
+    BallRows: diagonal,
+    DiagonalQuadratic: diagonal,
+    LogCapacity: lambda g, u: LogCapacity(g.demand, g.scale, g.rate * u),
+    LowRankQuadratic: lambda g, u: LowRankQuadratic(g.d * u * u, g.F * u[:, None], g.q * u, g.r),
+    MaxAffine: lambda g, u: MaxAffine(g.A * u, g.b),
+    QuadraticConstraint: lambda g, u: QuadraticConstraint.unchecked(
+        g.P * u * u[:, None], g.q * u, g.r
+    ),
+    SparseAffine: lambda g, u: SparseAffine._of_parts(
+        g.data * u[g.indices], g.indices, g.indptr, g.shape, g.b
+    ),
+    Unconstrained: lambda g, u: g,
+}
