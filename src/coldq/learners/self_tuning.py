@@ -50,7 +50,7 @@ from coldq.step import solve
 POOL = tuple(4.0**-k for k in range(-1, 7))
 BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1)  # core axes of inputs
 AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
-UNLIKE = 1e4  # times as wide as another: its own size is all that a step of a coordinate sees
+DOUBTFUL = 1e4  # times as wide as another: the narrow coordinate hardly counts in a step
 FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
 
 
@@ -416,10 +416,10 @@ def _doubt_widths(domain: Domain) -> None:
     if not moving.size:
         return
     widest, narrowest = (moving[pick(width[moving])] for pick in (np.argmax, np.argmin))
-    if width[widest] >= UNLIKE * width[narrowest]:
+    if width[widest] >= DOUBTFUL * width[narrowest]:
         warn(
             f"SelfTuning goes as far in one coordinate as in another, but coordinate {widest} is "
             f"{width[widest]:.3g} wide and coordinate {narrowest} {width[narrowest]:.3g}: choose "
-            "units in which they are alike, or the rate may not be kept (a Box sees to that itself)",
+            "units in which they are alike, or the rate may not be kept",
             UnlikelyUnits,
         )
