@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -309,21 +310,14 @@ def _table_of(
 ) -> Array:
     """Terms as an array over coordinates, with the slots before if a column is among them."""
     given = [columns[term] if isinstance(term, str) else term for term in terms]
-    if any(isinstance(term, str) for term in terms):
-        slots = max(np.size(one) for one in given)
-        given = [np.broadcast_to(one, slots) for one in given]
-        return np.repeat(np.stack(given, axis=-1), copies, axis=-1)
-    return np.repeat(np.array(given), copies)
+    return np.repeat(np.stack(np.broadcast_arrays(*given), axis=-1), copies, axis=-1)
 
 
 def _limit_of(limit: float | tuple[str, ...], columns: Mapping[str, Array]) -> Array:
     """A number, or columns added up in their order."""
     if not isinstance(limit, tuple):
         return np.array(limit)
-    total = columns[limit[0]]
-    for name in limit[1:]:
-        total = total + columns[name]
-    return total
+    return reduce(np.add, (columns[name] for name in limit))
 
 
 def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
@@ -338,19 +332,13 @@ def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
         return Linear(np.broadcast_to(c, (slots, np.shape(c)[-1])))  # type: ignore[arg-type]
     rows = [_table_of(one.terms, columns, layout.copies) for one in layout.squares]
     targets = [_limit_of(one.to, columns) for one in layout.squares]
-    H = np.stack(_level(rows, 1), axis=-2)
+    H = np.stack(np.broadcast_arrays(*rows), axis=-2)
     y = np.stack([np.broadcast_to(target, slots) for target in targets], axis=-1)
     squares = LeastSquares(H, y)
     if c is None:
         return squares
     P, q, r = squares.quadratic()
     return Quadratic(P, q + c, r)
-
-
-def _level(arrays: Sequence[Array], core: int) -> list[Array]:
-    """Arrays over slots, or none of them so."""
-    lead = max((array.shape[:-core] for array in arrays), key=len)
-    return [np.broadcast_to(array, lead + array.shape[-core:]) for array in arrays]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,7 +375,7 @@ def _constraint(
 
     def gather() -> None:
         if A:
-            parts.append(Affine(np.stack(_level(A, 1), axis=-2), np.stack(b, axis=-1)))
+            parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
             A.clear()
             b.clear()
 
