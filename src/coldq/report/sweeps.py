@@ -84,9 +84,7 @@ def _draw(one: Answers) -> Canvas:
     """Loss against violation of every setting, and the front."""
     canvas = new_canvas(7.0, 3.6)
     axes = canvas.subplots()
-    labels = list(dict.fromkeys(setting.learner for setting in one.settings))
-    for place, label in enumerate(labels):
-        own = [k for k, setting in enumerate(one.settings) if setting.learner == label]
+    for place, (label, own) in enumerate(one.places.items()):
         axes.plot(
             one.means[own, 0], one.means[own, 1], MARKERS[place % len(MARKERS)], markersize=4.0,
             color=COLOURS[place % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4,
