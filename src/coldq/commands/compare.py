@@ -15,8 +15,6 @@ from coldq.report.files import write_comparison, write_standings
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
 
-MEGABYTES = 20.0
-
 
 def run_compare(
     key: str,
@@ -30,7 +28,7 @@ def run_compare(
     problem_of(key, horizon)
     names, out = tuple(learners), Path(out)
     count = len(learners_of(names))
-    require_report(out, MEGABYTES)
+    require_report(out)
 
     from coldq.report import write_league_page
 
@@ -62,7 +60,7 @@ def run_own(
     title, problem = own_problem(name, horizon)
     names, rates, out = tuple(learners), tuple(rates), Path(out)
     learners_of(names)
-    require_report(out, MEGABYTES)
+    require_report(out)
 
     from coldq.report import write_comparison_page
 

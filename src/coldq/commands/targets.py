@@ -11,8 +11,6 @@ from coldq.report.files import write_scores
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
 
-MEGABYTES = 20.0
-
 
 def run_targets(
     keys: Iterable[str],
@@ -27,7 +25,7 @@ def run_targets(
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         first_scored(target_problem(key, horizon).horizon, last)
-    require_report(out, MEGABYTES)
+    require_report(out)
 
     from coldq.report import write_target_page
 

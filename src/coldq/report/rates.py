@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from coldq.experiments.rates.settings import CONVEX, DYNAMIC, STATIC, STRONG, VIOLATION
+from coldq.experiments.rates.settings import CONVEX, DYNAMIC, MEASURES, STRONG
 from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
 from coldq.report.curves import PALETTE
 from coldq.report.numbers import number
@@ -16,7 +16,6 @@ from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
 
 INCHES = (7.0, 5.2)
-MEASURES = (STATIC, DYNAMIC, VIOLATION)
 
 
 def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> None:

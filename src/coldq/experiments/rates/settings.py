@@ -35,6 +35,7 @@ from coldq.step import solve
 GRID = (0.0, 0.25, 0.5, 0.75)  # of V_x and of V_g
 CONVEX, STRONG = "convex", "strongly convex"
 STATIC, DYNAMIC, VIOLATION = "static", "dynamic", "violation"  # two regrets and the hard violation
+MEASURES = (STATIC, DYNAMIC, VIOLATION)
 SMALL = 1e-6  # an epsilon with which the queue's floor alone does not hold the constraint
 INTERRUPTED = 0.01  # the share of slots without a feasible decision, where the queue matters
 
@@ -139,7 +140,7 @@ class Column:
     claimant: Any
     path_exponents: tuple[float, ...] = GRID
     variation_exponents: tuple[float, ...] = GRID
-    measures: tuple[str, ...] = (STATIC, DYNAMIC, VIOLATION)
+    measures: tuple[str, ...] = MEASURES
     own: bool = True
 
     @cached_property
@@ -174,7 +175,7 @@ def columns() -> tuple[Column, ...]:
 def _variants(losses: str) -> Iterable[Column]:
     """COLDQ and RECOO with and without V_x, and COLDQ without its queue."""
     # With strongly convex losses the static column is read from alpha_t = mu t.
-    told = (STATIC, DYNAMIC, VIOLATION) if losses == CONVEX else (DYNAMIC, VIOLATION)
+    told = MEASURES if losses == CONVEX else (DYNAMIC, VIOLATION)
     other: dict[str, Any] = {"measures": (DYNAMIC, VIOLATION), "own": False}
     yield Column("COLDQ told V_x", losses, _told, COLDQ, measures=told)
     yield Column("COLDQ not told", losses, COLDQ.for_problem, COLDQ, MOVING, **other)
