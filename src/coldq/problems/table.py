@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -370,37 +371,24 @@ def _constraint(
 ) -> tuple[Any, LimitShare, tuple[str, ...]]:
     """All rows in their order, how headroom tightens them, and their names."""
     parts: list[Any] = []
-    A, b = list[Array](), list[Array]()
     plus, sign, names = list[float](), list[float](), list[str]()
-
-    def gather() -> None:
-        if A:
-            parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
-            A.clear()
-            b.clear()
-
-    for row in layout.rows:
-        if row.capacity is not None:
-            gather()
-            ((_, limit),) = row.limits
-            scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
-            demand = np.broadcast_to(
-                _limit_of(limit, columns) - _limit_of(row.plus, columns), slots
-            )
-            parts.append(LogCapacity(demand, scale, rate))
-            names.append(row.name)
-            plus.append(_fixed(row.plus))
-            sign.append(1.0)
-            continue
-        for side, value, label in _sides(row, columns):
-            terms = _table_of(row.terms or (), columns, layout.copies)
-            A.append(side * terms)
-            b.append(np.broadcast_to(value, slots))
-            names.append(label)
+    for summed, rows in groupby(layout.rows, lambda row: row.capacity is None):
+        A, b = list[Array](), list[Array]()
+        for row in rows:
             equal = row.limits[0][0] == "equal"
-            plus.append(0.0 if equal else _fixed(row.plus))
-            sign.append(0.0 if equal else side)
-    gather()
+            for side, value, label in _sides(row, columns):
+                level = np.broadcast_to(value, slots)
+                if summed:
+                    A.append(side * _table_of(row.terms or (), columns, layout.copies))
+                    b.append(level)
+                else:
+                    scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
+                    parts.append(LogCapacity(level, scale, rate))
+                names.append(label)
+                plus.append(0.0 if equal else _fixed(row.plus))
+                sign.append(0.0 if equal else side)
+        if summed:
+            parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
     headroom = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
     return whole, headroom, tuple(names)
@@ -412,10 +400,12 @@ def _fixed(plus: float | tuple[str, ...]) -> float:
 
 
 def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Array, str]]:
-    """The rows ``A x <= b`` of one line: the sign of A, b, and a name."""
+    """The rows ``A x <= b`` of one line: the sign of A, b, and a name; of a capacity its demand."""
     for key, limit in row.limits:
         value = _limit_of(limit, columns) - _limit_of(row.plus, columns)
         sides = (1.0, -1.0) if key == "equal" else (LIMITS[key],)
+        if row.capacity is not None:  # `LogCapacity` turns the signs itself
+            sides = (1.0,)
         for side in sides:
             many = len(sides) + len(row.limits) > 2
             label = f"{row.name}, {'at most' if side > 0.0 else 'at least'}" if many else row.name
