@@ -56,15 +56,15 @@ STYLE: Any = {
 }
 
 
-def picture_name(figure: Figure, setting: Setting, suffix: str) -> str:
-    """The file of one setting of a figure.
+def picture_name(figure: Figure, setting: Setting) -> str:
+    """The files of one setting of a figure, without their suffixes.
 
     >>> from coldq.experiments.figures import find
     >>> from coldq.report.pictures import picture_name
-    >>> picture_name(find("linear"), find("linear").settings[0], ".pdf")
-    'linear-printed.pdf'
+    >>> picture_name(find("linear"), find("linear").settings[0])
+    'linear-printed'
     """
-    return f"{figure.key}-{setting.key}{suffix}"
+    return f"{figure.key}-{setting.key}"
 
 
 def write_pictures(runs: FigureRuns, folder: Path) -> None:
@@ -87,7 +87,7 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     ['linear-short.pdf', 'linear-short.png']
     """
     for setting in runs.figure.settings:
-        write_picture(folder / picture_name(runs.figure, setting, ""), _draw, runs, setting)
+        write_picture(folder / picture_name(runs.figure, setting), _draw, runs, setting)
 
 
 def write_picture(path: Path, draw: Callable[..., Canvas], *shown: Any) -> Canvas:
