@@ -30,7 +30,7 @@ def run_compare(
     count = len(learners_of(names))
     require_report(out)
 
-    from coldq.report import write_league_page
+    from coldq.report.league import write_league_page
 
     with progress(1 + count) as done:
         warmup(everything=False)
@@ -62,7 +62,7 @@ def run_own(
     learners_of(names)
     require_report(out)
 
-    from coldq.report import write_comparison_page
+    from coldq.report.comparison import write_comparison_page
 
     found = []
     with progress(1 + len(rates) * count_of(names)) as done:

@@ -51,7 +51,7 @@ def measure_tables(
     with bar:
         slots = bar.add_task("slots", total=sum(task.horizon for task in whole))
         run_missing(out, whole, processes, lambda task: bar.advance(slots, task.horizon))
-    from coldq.report import write_rates_page
+    from coldq.report.rates import write_rates_page
 
     found = cells(out, horizons, n_seeds)
     lines = [*differences(found), *queue_matters(out, horizons, n_seeds)]

@@ -102,7 +102,7 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
     found = read(folder)
     out = folder if out is None else out
     require_report(out)
-    from coldq.report import write_sweep_page
+    from coldq.report.sweeps import write_sweep_page
 
     said, shown = answers(found), console()
     for one in said:

@@ -27,7 +27,7 @@ def run_targets(
         first_scored(target_problem(key, horizon).horizon, last)
     require_report(out)
 
-    from coldq.report import write_target_page
+    from coldq.report.targets import write_target_page
 
     targets: list[Target] = []
     with progress(1 + 6 * len(keys)) as done:

@@ -17,7 +17,7 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
     """Write the picture beside the page, as PNG and PDF, and join the table to the page.
 
     >>> import pathlib, tempfile, coldq
-    >>> from coldq.report import write_comparison_page
+    >>> from coldq.report.comparison import write_comparison_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> write_comparison_page(coldq.compare(coldq.problems.Autoscale(60), ["COLDQ"]), path)
     >>> "Autoscale" in path.read_text(encoding="utf-8")

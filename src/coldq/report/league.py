@@ -28,7 +28,7 @@ def write_league_page(league: League, path: Path) -> None:
 
     >>> import pathlib, tempfile
     >>> from coldq.experiments.compare import compare
-    >>> from coldq.report import write_league_page
+    >>> from coldq.report.league import write_league_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> league = compare("linear", ["COLDQ", "OGD"], seeds=range(2), horizon=40)
     >>> write_league_page(league, path)

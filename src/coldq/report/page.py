@@ -59,7 +59,7 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> from coldq.experiments.reproduce import Reproduction
     >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
-    >>> from coldq.report import write_page
+    >>> from coldq.report.page import write_page
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> runs = run_figures([replace(find("linear"), settings=short)], seeds=(0, 1))
     >>> result = Reproduction(runs, (), {}, seeds=(0, 1), seconds=1.0, stepping=None)

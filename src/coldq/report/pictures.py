@@ -78,7 +78,7 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     >>> from coldq.experiments.figures import Setting, find
     >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
-    >>> from coldq.report import write_pictures
+    >>> from coldq.report.pictures import write_pictures
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> (runs,) = run_figures([replace(find("linear"), settings=short)], seeds=(0,))

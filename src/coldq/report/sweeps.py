@@ -24,7 +24,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
     """Write pictures and LaTeX of what a sweep says, and join a part with all problems to the page.
 
     >>> import pathlib, tempfile, coldq
-    >>> from coldq.report import write_sweep_page
+    >>> from coldq.report.sweeps import write_sweep_page
     >>> from coldq.sweeps.answers import answers
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)

@@ -28,7 +28,7 @@ def write_target_page(target: Target, path: Path) -> None:
 
     >>> import pathlib, tempfile
     >>> from coldq.experiments.targets import measure_target
-    >>> from coldq.report import write_target_page
+    >>> from coldq.report.targets import write_target_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=90, curves=False)
     >>> write_target_page(target, path)
