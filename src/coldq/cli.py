@@ -103,8 +103,7 @@ def compare(
     With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand. On
     a problem of your own all learners stand beside that, at 5% if no rate is given.
     """
-    from coldq.commands.compare import run_compare, run_own
-    from coldq.commands.targets import run_targets
+    from coldq.commands.compare import run_compare, run_own, run_targets
     from coldq.experiments.named import is_own
     from coldq.experiments.targets import keys_of, rates_of
     from coldq.report.terminal import print_comparison, print_league, print_target

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from coldq.experiments.compare import League, compare
-from coldq.report import write_league_page, write_page
+from coldq.report.league import write_league_page
+from coldq.report.page import write_page
 from tests.chromium import PATIENCE
 from tests.reproduction import AWKWARD, small_reproduction
 

@@ -12,8 +12,7 @@ from coldq.commands.compare import run_compare
 from coldq.experiments.compare import League, Standing, compare
 from coldq.experiments.named import learners_of
 from coldq.learners import CATALOGUE
-from coldq.report import write_league_page
-from coldq.report.league import Place, log_floor, placed, spans_magnitudes
+from coldq.report.league import Place, log_floor, placed, spans_magnitudes, write_league_page
 from coldq.report.terminal import print_league
 from tests.report.test_page import Page
 

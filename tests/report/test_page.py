@@ -16,8 +16,9 @@ import pytest
 from coldq.experiments.figures import Setting
 from coldq.experiments.published import published_curve
 from coldq.experiments.reproduce import Reproduction
-from coldq.report import write_page, write_pictures
 from coldq.report.curves import Curve, frame, log_floor, looks, outside, thinned
+from coldq.report.page import write_page
+from coldq.report.pictures import write_pictures
 from tests.reproduction import AWKWARD, SEEDS, TOLD, small_reproduction
 
 

@@ -1,8 +1,12 @@
-"""``coldq compare``: a league of learners on a problem, or all of them on one of your own."""
+"""``coldq compare``: a league of learners on a problem, or all of them on one of your own.
+
+With ``--rate``: what it costs to keep a violation rate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from coldq.commands.needs import require_report
@@ -11,11 +15,10 @@ from coldq.experiments.compare import League, compare
 from coldq.experiments.comparison import Comparison, count_of
 from coldq.experiments.comparison import compare as compare_own
 from coldq.experiments.named import learners_of, own_problem, problem_of
-from coldq.report.files import write_comparison, write_standings
+from coldq.experiments.targets import Target, first_scored, measure_target, target_problem
+from coldq.report.files import write_comparison, write_scores, write_standings
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
-
-MEGABYTES = 20.0
 
 
 def run_compare(
@@ -30,13 +33,11 @@ def run_compare(
     problem_of(key, horizon)
     names, out = tuple(learners), Path(out)
     count = len(learners_of(names))
-    require_report(out, MEGABYTES)
+    require_report(out)
 
-    from coldq.report import write_league_page
+    from coldq.report.league import write_league_page
 
-    with progress(1 + count) as done:
-        warmup(everything=False)
-        done("kernels compiled or loaded")
+    with _warm_progress(count) as done:
         league = compare(key, names, seeds, horizon=horizon, done=done)
     if not league.standings:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
@@ -62,14 +63,12 @@ def run_own(
     title, problem = own_problem(name, horizon)
     names, rates, out = tuple(learners), tuple(rates), Path(out)
     learners_of(names)
-    require_report(out, MEGABYTES)
+    require_report(out)
 
-    from coldq.report import write_comparison_page
+    from coldq.report.comparison import write_comparison_page
 
     found = []
-    with progress(1 + len(rates) * count_of(names)) as done:
-        warmup(everything=False)
-        done("kernels compiled or loaded")
+    with _warm_progress(len(rates) * count_of(names)) as done:
         for rate in rates:
             made = compare_own(
                 problem, names or None, rate=rate, seeds=seeds, last=last, title=title, done=done
@@ -81,3 +80,42 @@ def run_own(
         write_comparison(made, out)
         write_comparison_page(made, out / "index.html")
     return found
+
+
+def run_targets(
+    keys: Iterable[str],
+    rates: Iterable[float],
+    seeds: Iterable[int],
+    out: str | Path,
+    horizon: int | None = None,
+    last: int | None = None,
+    show: Callable[[Target], None] = lambda target: None,
+) -> list[Target]:
+    """Check first, play with a progress bar; show and write what each problem gave when it did."""
+    keys, rates, out = tuple(keys), tuple(rates), Path(out)
+    for key in keys:
+        first_scored(target_problem(key, horizon).horizon, last)
+    require_report(out)
+
+    from coldq.report.targets import write_target_page
+
+    targets: list[Target] = []
+    with _warm_progress(6 * len(keys)) as done:
+        for key in keys:
+            found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
+            targets += found
+            for target in found:
+                show(target)
+            write_scores(targets, out / "compare-rates.parquet")
+            for target in found:
+                write_target_page(target, out / "index.html")
+    return targets
+
+
+@contextmanager
+def _warm_progress(total: int) -> Iterator[Callable[..., None]]:
+    """A bar of so many runs, after the kernels, which are its first step."""
+    with progress(1 + total) as done:
+        warmup(everything=False)
+        done("kernels compiled or loaded")
+        yield done

@@ -9,8 +9,10 @@ from coldq.errors import InvalidInput
 from coldq.files import require_writable
 from coldq.report.files import require_own_page
 
+MEGABYTES = 20.0  # of most results, with room to spare
 
-def require_report(out: Path, megabytes: float) -> None:
+
+def require_report(out: Path, megabytes: float = MEGABYTES) -> None:
     """Raise unless a report can be written there: its libraries, room, and no page of another's."""
     require("the report", "report", "jinja2", "matplotlib", "plotly", "pyarrow")
     require_writable(out, megabytes)

@@ -15,7 +15,6 @@ from coldq.report.terminal import rate_tables
 
 HORIZONS, SEEDS = (256, 1024, 4096, 16384, 65536), 12
 QUICK_HORIZONS, QUICK_SEEDS = (64, 256, 1024, 4096), 4
-MEGABYTES = 20.0
 
 
 def measure_tables(
@@ -43,7 +42,7 @@ def measure_tables(
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
     n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
     out, shown = Path(out), console()
-    require_report(out, MEGABYTES)
+    require_report(out)
     whole = tasks(horizons, n_seeds)
     bar = Progress(
         TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -52,7 +51,7 @@ def measure_tables(
     with bar:
         slots = bar.add_task("slots", total=sum(task.horizon for task in whole))
         run_missing(out, whole, processes, lambda task: bar.advance(slots, task.horizon))
-    from coldq.report import write_rates_page
+    from coldq.report.rates import write_rates_page
 
     found = cells(out, horizons, n_seeds)
     lines = [*differences(found), *queue_matters(out, horizons, n_seeds)]

@@ -35,7 +35,7 @@ def reproduce(
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
     require_report(out, MEGABYTES)
 
-    from coldq.report import write_page
+    from coldq.report.page import write_page
 
     with progress(count_steps(figures)) as done:
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
@@ -52,7 +52,7 @@ def reproduce(
 
 
 def _write_figure(task: tuple[FigureRuns, Path]) -> None:
-    from coldq.report import write_pictures
+    from coldq.report.pictures import write_pictures
 
     runs, out = task
     write_pictures(runs, out / "figures")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq._tables import console, table
-from coldq.commands.needs import require_report
+from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
 from coldq.files import require_writable
 from coldq.report.numbers import duration, percentage
@@ -22,7 +22,6 @@ from coldq.sweeps.task import Task
 from coldq.tasks.engines import cores, engine_of
 from coldq.tasks.store import Store
 
-MEGABYTES = 20.0
 NAMED = 3  # failures whose sentence is printed
 
 
@@ -102,8 +101,8 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
     found = read(folder)
     out = folder if out is None else out
-    require_report(out, MEGABYTES)
-    from coldq.report import write_sweep_page
+    require_report(out)
+    from coldq.report.sweeps import write_sweep_page
 
     said, shown = answers(found), console()
     for one in said:

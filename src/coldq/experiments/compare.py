@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from coldq._values import Array
+from coldq.experiments.intervals import front
 from coldq.experiments.named import learners_of, make, problem_of
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
@@ -26,12 +29,6 @@ class Standing:
     soft_violation: Array
     seconds_per_slot: float
 
-    def beats(self, other: Standing) -> bool:
-        """Whether the means are nowhere worse and somewhere better than another's."""
-        ours = (self.loss.mean(), self.violation.mean())
-        theirs = (other.loss.mean(), other.violation.mean())
-        return ours != theirs and all(a <= b for a, b in zip(ours, theirs, strict=True))
-
 
 @dataclass(frozen=True, eq=False)
 class League:
@@ -46,11 +43,9 @@ class League:
     @property
     def front(self) -> tuple[str, ...]:
         """The Pareto front: those that no other learner beats in both loss and violation."""
-        return tuple(
-            one.name
-            for one in self.standings
-            if not any(other.beats(one) for other in self.standings)
-        )
+        means = [(one.loss.mean(), one.violation.mean()) for one in self.standings]
+        ahead = front(np.reshape(means, (-1, 2)))
+        return tuple(self.standings[place].name for place in sorted(ahead))
 
 
 def compare(

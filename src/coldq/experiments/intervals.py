@@ -1,4 +1,4 @@
-"""Intervals over seeds."""
+"""Intervals over seeds, and who is ahead by their means."""
 
 from __future__ import annotations
 
@@ -48,6 +48,28 @@ def as_low(loss: Array, target: float) -> np.ndarray:
     return loss <= target + AS_LOW_A_LOSS * abs(target)
 
 
+def front(means: Array) -> tuple[int, ...]:
+    """The places that no other beats: nowhere worse and somewhere better; by the first measure.
+
+    >>> import numpy as np
+    >>> from coldq.experiments.intervals import front
+    >>> front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [2.5, 2.5]]))
+    (1, 2, 0)
+    """
+    least, found = np.inf, []
+    for place in np.lexsort((means[:, 1], means[:, 0])):
+        same = found and (means[place] == means[found[-1]]).all()
+        if means[place, 1] < least or same:
+            found.append(int(place))
+            least = means[place, 1]
+    return tuple(found)
+
+
+def drawn_anew(count: int) -> np.ndarray:
+    """Places of as many seeds, drawn with replacement, (RESAMPLES, count); the same always."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+
+
 def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, float] | None:
     """The 95% percentile interval of a statistic of means, seeds drawn with replacement together.
 
@@ -60,7 +82,7 @@ def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, 
     count = samples[0].size
     if count < 2:
         return None
-    drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    drawn = drawn_anew(count)
     values = np.sort(statistic(*(sample[drawn].mean(axis=1) for sample in samples)))
     cut = RESAMPLES // 40  # 2.5% at either end
     return float(values[cut]), float(values[-1 - cut])

@@ -92,22 +92,22 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
         return problem.title, problem
     if horizon is not None:
         raise InvalidInput(f"{name} has its own horizon, so that no other is for it")
-    problem = own_object(name, "problem", "start")
+    problem = _from_module(name)
     require_problem(problem)
     return name.partition(":")[2], problem
 
 
-def own_object(name: str, what: str, mark: str) -> Any:
-    """module:name from a module in this folder: what has the `mark`, or what a call of it gives."""
+def _from_module(name: str) -> Any:
+    """module:problem from a module in this folder: a problem, or what a call of it gives."""
     module, _, attribute = name.partition(":")
     if not re.fullmatch(r"\w+(\.\w+)*", module) or not attribute.isidentifier():
-        raise InvalidInput(f"module:{what} is written as mine:{what}, but is {name!r}")
+        raise InvalidInput(f"module:problem is written as mine:problem, but is {name!r}")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         found = getattr(import_module(module), attribute)
-        return found() if isinstance(found, type) or not hasattr(found, mark) else found
+        return found() if isinstance(found, type) or not hasattr(found, "start") else found
     except Error:
         raise
     except AttributeError as error:

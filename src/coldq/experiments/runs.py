@@ -17,6 +17,7 @@ from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
 from coldq.simulate import play
+from coldq.tasks.engines import here
 from coldq.tasks.workers import share
 from coldq.trace import Trace
 
@@ -138,8 +139,7 @@ def _all_played(
     if processes > 1:
         share(_played, list(enumerate(tasks)), processes, keep)
     else:
-        for numbered in enumerate(tasks):
-            keep(numbered, _played(numbered))
+        here(_played, enumerate(tasks), keep)
     return [found[number] for number in range(len(tasks))]
 
 

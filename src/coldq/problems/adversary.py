@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, exponent, least_zero, one_real, whole_number
+from coldq._values import Array, least_zero, one_exponent, one_real, whole_number
 from coldq.constraints import Affine
 from coldq.contractions import dot
 from coldq.domains import Box
@@ -95,10 +95,10 @@ class Adversary(Problem):
             raise InvalidInput(f"switches must be fewer than the {T} slots, but are {jumps}")
         room = {"pull": pull, "margin": margin}
         self._set(
-            greed=float(exponent("greed", one_real("greed", greed))),
+            greed=one_exponent("greed", greed),
             switches=jumps,
             period=whole_number("period", period, 0),
-            drift=float(exponent("drift", one_real("drift", drift))),
+            drift=one_exponent("drift", drift),
             **{name: float(least_zero(name, one_real(name, room[name]))) for name in room},
             dim=whole_number("dim", dim, 1),
             horizon=T,

@@ -10,10 +10,9 @@ import numpy as np
 from coldq._values import Array, whole_number
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
-from coldq.errors import InvalidInput
 from coldq.losses import Linear
 from coldq.problems.job_scheduling import request_trace
-from coldq.problems.problem import Constants, Problem
+from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
 
 CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
@@ -50,10 +49,7 @@ class Autoscale(Problem):
     seeds_differ = False
 
     def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:
-        most = len(request_trace())
-        T = most if horizon is None else whole_number("horizon", horizon, 2)
-        if most < T:
-            raise InvalidInput(f"horizon is {T}, but the request trace has only {most} slots")
+        T = horizon_of(horizon, len(request_trace()), "the request trace has")
         seed = whole_number("price_seed", price_seed, 0)
         self._set(horizon=T, price_seed=seed, domain=Box(0.0, UNITS))
 

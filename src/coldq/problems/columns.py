@@ -67,9 +67,11 @@ def read_table(
     wanted = list(dict.fromkeys(wanted))
     asked = [*wanted, *([time] if time is not None and time not in wanted else [])]
     if is_path(table):
-        name, raw = _from_file(table, asked, time if time_format is not None else None)
+        name = str(Path(table))
+        raw = _from_file(Path(table), asked, time if time_format is not None else None)
     else:
-        name, raw = _from_memory(table, asked)
+        name = "the table"
+        raw = _from_memory(name, table, asked)
     lengths = {key: len(values) for key, values in raw.items()}
     if len(set(lengths.values())) > 1:
         given = ", ".join(f"{key!r} has {n}" for key, n in lengths.items())
@@ -111,39 +113,33 @@ def nearest(word: str, known: Iterable[str]) -> str:
 # From memory
 
 
-def _from_memory(table: Any, asked: list[str]) -> tuple[str, dict[str, Raw]]:
+def _from_memory(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
     kind = type(table).__module__.partition(".")[0]
     if kind not in FRAMES and hasattr(table, "__arrow_c_stream__"):
         table, kind = _pyarrow("this table").table(table), "pyarrow"
-    if kind == "pandas" and hasattr(table, "columns"):
-        there = list(table.columns)
-        require_columns("the table", asked, there)
-        return "the table", {c: _of_pandas(table[c]) for c in asked}
     if kind == "polars" and hasattr(table, "collect"):
         table = table.collect()
-    if kind == "polars" and hasattr(table, "get_column"):
-        require_columns("the table", asked, table.columns)
-        return "the table", {c: table.get_column(c).to_numpy() for c in asked}
-    if kind == "pyarrow" and hasattr(table, "column_names"):
-        return "the table", _of_arrow("the table", table, asked)
-    if isinstance(table, Mapping):
-        require_columns("the table", asked, list(table))
-        return "the table", {c: _listed("the table", c, table[c]) for c in asked}
-    raise InvalidInput(
-        "a table is a path, a pandas, Polars or Arrow frame, or a mapping of columns by name, but "
-        f"got a {type(table).__name__}"
-    )
+    if kind == "pandas" and hasattr(table, "columns"):
+        there, column = table.columns, lambda c: _of_pandas(table[c])
+    elif kind == "polars" and hasattr(table, "get_column"):
+        there, column = table.columns, lambda c: table.get_column(c).to_numpy()
+    elif kind == "pyarrow" and hasattr(table, "column_names"):
+        there, column = table.column_names, lambda c: table.column(c).to_numpy()
+    elif isinstance(table, Mapping):
+        there, column = table, lambda c: _listed(name, c, table[c])
+    else:
+        raise InvalidInput(
+            "a table is a path, a pandas, Polars or Arrow frame, or a mapping of columns by name, "
+            f"but got a {type(table).__name__}"
+        )
+    require_columns(name, asked, list(there))
+    return {c: column(c) for c in asked}
 
 
 def _of_pandas(series: Any) -> np.ndarray:
     if getattr(series.dtype, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series.to_numpy()
-
-
-def _of_arrow(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
-    require_columns(name, asked, table.column_names)
-    return {column: table.column(column).to_numpy() for column in asked}
 
 
 def _listed(name: str, column: str, values: Any) -> Raw:
@@ -171,11 +167,8 @@ def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
 # From files
 
 
-def _from_file(
-    table: str | os.PathLike[str], asked: list[str], text: str | None
-) -> tuple[str, dict[str, Raw]]:
+def _from_file(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
     """The asked columns of a file; that called `text` is not read as numbers where it is text."""
-    path = Path(table)
     kind = suffix_of(path)
     if kind not in KINDS:
         raise InvalidInput(f"{path}: a table is a file of {', '.join(KINDS)}, not {kind!r}")
@@ -183,10 +176,10 @@ def _from_file(
         raise InvalidInput(f"{path}: there is no such file")
     try:
         if kind == ".npz":
-            return str(path), _of_npz(path, asked)
+            return _of_npz(path, asked)
         if kind == ".parquet":
-            return str(path), _of_parquet(path, asked)
-        return str(path), _of_csv(path, asked, text)
+            return _of_parquet(path, asked)
+        return _of_csv(path, asked, text)
     except (OSError, EOFError, zlib.error) as error:
         raise NotReadable(f"{path}: cannot be read ({error})") from None
 
@@ -209,7 +202,8 @@ def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
     try:
         file = pq.ParquetFile(path)
         require_columns(str(path), asked, file.schema_arrow.names)
-        return _of_arrow(str(path), file.read(columns=asked), asked)
+        read = file.read(columns=asked)
+        return {c: read.column(c).to_numpy() for c in asked}
     except arrow.ArrowException as error:
         raise NotReadable(f"{path}: is no whole parquet file ({error})") from None
 

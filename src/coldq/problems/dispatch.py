@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, whole_number
+from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.domains import Box, Domain
-from coldq.errors import InvalidInput
 from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
-from coldq.problems.problem import Constants, Problem
+from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
 
 ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
@@ -51,9 +50,7 @@ class Dispatch(Problem):
 
     def __init__(self, horizon: int | None = None) -> None:
         loads = october_2016("load")
-        T = len(loads) if horizon is None else whole_number("horizon", horizon, 2)
-        if len(loads) < T:
-            raise InvalidInput(f"horizon is {T}, but the week has only {len(loads)} slots")
+        T = horizon_of(horizon, len(loads), "the week has")
         self._set(horizon=T, domain=Box(0.0, SPARE * loads[:SLOTS_A_DAY].mean(axis=0)))
 
     @property
@@ -114,8 +111,6 @@ def october_2016(what: str) -> Array:
     >>> october_2016("load").shape
     (2016, 11)
     """
-    header, *rows = data.text(f"nyiso-{what}-5min-2016-10-23_2016-10-29.csv.gz").splitlines()
-    assert tuple(header.split(",")[1:]) == ZONES
-    values = np.loadtxt(rows, delimiter=",", usecols=range(1, len(ZONES) + 1))
-    values.flags.writeable = False
+    zones, values = data.columns(f"nyiso-{what}-5min-2016-10-23_2016-10-29.csv.gz")
+    assert zones == ZONES
     return values

@@ -23,6 +23,7 @@ TILT = np.pi / 6  # the surface leans this much, to one side or the other
 SHARP, NOISE, PULL, MU = 1.0, 0.5, 0.5, 0.5  # the loss, see Valley
 SIDES = np.array([1.0, 1.0, -1.0, -1.0])  # of the four states, the best decision's side
 LEANS = np.array([1.0, -1.0, 1.0, -1.0])  # and the surface's
+SQUARE = Box(-1.0, 1.0, dim=2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +98,7 @@ class Drifting(Problem):
     strongly_convex: bool
     horizon: int
     n_constraints = 1
+    domain = SQUARE
 
     def __init__(
         self,
@@ -111,11 +113,6 @@ class Drifting(Problem):
             strongly_convex=bool(strongly_convex),
             horizon=whole_number("horizon", horizon, 2),
         )
-
-    @property
-    def domain(self) -> Box:  # type: ignore[override]
-        """[-1, 1]^2."""
-        return SQUARE
 
     @property
     def mu(self) -> float:
@@ -159,10 +156,8 @@ class Drifting(Problem):
         That sum has at most four kinks, one for each state, and its bowl is mu T |x|^2.
         """
         stream = self.start(seeds)
-        best = np.empty((len(stream.best), 2))
-        for k in range(len(best)):
-            best[k] = self._best_fixed(stream, k)
-        return best
+        best = [self._best_fixed(stream, k) for k in range(len(stream.best))]
+        return np.reshape(best, (-1, 2))
 
     def _best_fixed(self, stream: DriftingStream, k: int) -> Array:
         states = stream.state[:, k]
@@ -190,9 +185,6 @@ class Drifting(Problem):
                 break
             x = step.x
         return x
-
-
-SQUARE = Box(-1.0, 1.0, dim=2)
 
 
 class DriftingStream:

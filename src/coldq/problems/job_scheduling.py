@@ -17,7 +17,7 @@ from coldq.errors import InvalidInput
 from coldq.losses import Linear
 from coldq.problems import data
 from coldq.problems.nyiso import ZONES, ZonalPrices, may_2017, read_nyiso
-from coldq.problems.problem import Constants, Problem, generators, require_bounded
+from coldq.problems.problem import Constants, Problem, generators, horizon_of, require_bounded
 from coldq.problems.slots import WholeStream
 
 REGIONS = tuple(zone for zone in ZONES if zone != "NORTH")
@@ -107,13 +107,9 @@ class JobScheduling(Problem):
         mean = positive("mean_arrivals", mean_arrivals)
         if mean.ndim or mean > 1e12:
             raise InvalidInput(f"mean_arrivals must be one number, at most 1e12, but is {mean}")
-        T = len(prices.values) if horizon is None else whole_number("horizon", horizon, 2)
-        available = {"the prices have": len(prices.values)}
+        T = horizon_of(horizon, len(prices.values), "the prices have")
         if arrivals == "requests":
-            available["the request trace has"] = len(request_trace())
-        for words, slots in available.items():
-            if slots < T:
-                raise InvalidInput(f"horizon is {T}, but {words} only {slots} slots")
+            horizon_of(T, len(request_trace()), "the request trace has")
         centres_per_zone = whole_number("centres_per_zone", centres_per_zone, 1)
         centres = centres_per_zone * len(prices.zones)
         domain = Box(0.0, 1000.0, dim=centres) if domain is None else domain
@@ -226,7 +222,4 @@ def request_trace() -> Array:
     >>> request_trace().shape
     (2880,)
     """
-    _, *rows = data.text("nasa-http-requests-5min-1995-07-01_1995-07-10.csv.gz").splitlines()
-    trace = np.loadtxt(rows, delimiter=",", usecols=1)
-    trace.flags.writeable = False
-    return trace
+    return data.columns("nasa-http-requests-5min-1995-07-01_1995-07-10.csv.gz")[1][:, 0]

@@ -140,7 +140,10 @@ def layout_of(keys: Mapping[str, Any], where: str) -> Layout:
     gaps = keys.get("gaps", "refuse")
     if not isinstance(gaps, str) or gaps not in GAPS:
         raise InvalidInput(f"{where}: gaps must be one of {', '.join(GAPS)}, but is {gaps!r:.80}")
-    texts = {key: _text(where, key, keys.get(key)) for key in ("time", "time_format", "about")}
+    texts = {
+        key: require_text(where, key, keys.get(key), optional=True)
+        for key in ("time", "time_format", "about")
+    }
     if texts["time_format"] is not None and texts["time"] is None:
         raise InvalidInput(f"{where}: time_format is that of a time column, which time names")
     layout = Layout(
@@ -179,10 +182,11 @@ def require_number(where: str, key: str, value: Any) -> float:
     return float(value)
 
 
-def _text(where: str, key: str, value: Any) -> str | None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise InvalidInput(f"{where}: {key} must be some text, but is {value!r:.80}")
-    return value
+def require_text(where: str, key: str, value: Any, *, optional: bool = False) -> Any:
+    """Some text under a key, or none if it is optional."""
+    if (value is None and optional) or (isinstance(value, str) and value):
+        return value
+    raise InvalidInput(f"{where}: {key} must be some text, but is {value!r:.80}")
 
 
 def _tables(where: str, key: str, keys: Mapping[str, Any]) -> list[Any]:
@@ -357,7 +361,7 @@ def _one_row(where: str, k: int, keys: Mapping[str, Any], names: tuple[str, ...]
     name = f"row {k}" if called is None else repr(called)
     where = f"{where}, {name}"
     require_keys(where, keys, ROW_KEYS)
-    _text(where, "name", called)
+    require_text(where, "name", called, optional=True)
     given = [(key, _limit(where, key, keys[key])) for key in LIMITS if key in keys]
     if not given or (len(given) > 1 and "equal" in keys):
         raise InvalidInput(

@@ -16,7 +16,7 @@ from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.problems.problem import Constants, Problem, generators
 
-KINDS = ("price", "chase", "signs")
+LIMITS = {"price": 0.0, "chase": 1.0, "signs": 1.0}  # b of the row x <= b at the start
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -76,9 +76,10 @@ class LowerBound(Problem):
     step: float
     horizon: int
     n_constraints = 1
+    domain = Box(-1.0, 1.0, dim=1)
 
     def __init__(self, kind: str, step: float | None = None, horizon: int = 1000) -> None:
-        one_of("kind", kind, KINDS)
+        one_of("kind", kind, tuple(LIMITS))
         if step is not None and kind != "chase":
             raise InvalidInput(f'step is how fast "chase" falls, but the kind is "{kind}"')
         length = positive("step", one_real("step", 0.1 if step is None else step))
@@ -89,11 +90,6 @@ class LowerBound(Problem):
     def _arguments(self) -> dict[str, Any]:
         step = self.step if self.kind == "chase" else None
         return {"kind": self.kind, "step": step, "horizon": self.horizon}
-
-    @property
-    def domain(self) -> Box:  # type: ignore[override]
-        """[-1, 1]."""
-        return LINE
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]
@@ -114,9 +110,6 @@ class LowerBound(Problem):
     def start(self, seeds: Iterable[int]) -> LowerBoundStream:
         """One stream for all seeds."""
         return LowerBoundStream(self, tuple(seeds))
-
-
-LINE = Box(-1.0, 1.0, dim=1)
 
 
 class LowerBoundStream:
@@ -142,6 +135,3 @@ class LowerBoundStream:
         step = self.problem.step
         start = np.where(self.limit - step < -1.0, LIMITS["chase"], self.limit)
         self.limit = np.where(x > start - 0.5 * step, start - step, start)
-
-
-LIMITS = {"price": 0.0, "chase": 1.0, "signs": 1.0}

@@ -153,12 +153,11 @@ def may_2017() -> ZonalPrices:
     >>> may_2017().values.shape
     (2880, 11)
     """
-    header, *rows = data.text("nyiso-lbmp-5min-2017-05-01_2017-05-10.csv.gz").splitlines()
-    zones = header.split(",")[1:]
+    zones, values = data.columns("nyiso-lbmp-5min-2017-05-01_2017-05-10.csv.gz")
     shape = ", ".join(PUBLISHED[:-1]) + " and " + PUBLISHED[-1]
     return ZonalPrices(
         zones,
-        np.loadtxt(rows, delimiter=",", usecols=range(1, len(zones) + 1)),
+        values,
         first=datetime(2017, 5, 1, 0, 5),
         source="Prices: NYISO real-time zonal LBMP (P-24A), five-minute intervals, "
         "1 to 10 May 2017.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coldq._values import Value
+from coldq._values import Value, whole_number
 from coldq.domains import Domain, diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.protocols import Stream
@@ -69,6 +69,14 @@ def generators(tag: int, seeds: Iterable[int], kinds: int) -> list[list[np.rando
         [np.random.default_rng(np.random.SeedSequence(s, spawn_key=(tag, k))) for s in seeds]
         for k in range(kinds)
     ]
+
+
+def horizon_of(horizon: int | None, most: int, words: str) -> int:
+    """T as it is given, or all `most` slots that, in `words`, the data has; raise if T is more."""
+    T = most if horizon is None else whole_number("horizon", horizon, 2)
+    if most < T:
+        raise InvalidInput(f"horizon is {T}, but {words} only {most} slots")
+    return T
 
 
 def require_bounded(domain: Domain, dim: int | None = None) -> Domain:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -309,21 +311,14 @@ def _table_of(
 ) -> Array:
     """Terms as an array over coordinates, with the slots before if a column is among them."""
     given = [columns[term] if isinstance(term, str) else term for term in terms]
-    if any(isinstance(term, str) for term in terms):
-        slots = max(np.size(one) for one in given)
-        given = [np.broadcast_to(one, slots) for one in given]
-        return np.repeat(np.stack(given, axis=-1), copies, axis=-1)
-    return np.repeat(np.array(given), copies)
+    return np.repeat(np.stack(np.broadcast_arrays(*given), axis=-1), copies, axis=-1)
 
 
 def _limit_of(limit: float | tuple[str, ...], columns: Mapping[str, Array]) -> Array:
     """A number, or columns added up in their order."""
     if not isinstance(limit, tuple):
         return np.array(limit)
-    total = columns[limit[0]]
-    for name in limit[1:]:
-        total = total + columns[name]
-    return total
+    return reduce(np.add, (columns[name] for name in limit))
 
 
 def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
@@ -338,19 +333,13 @@ def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
         return Linear(np.broadcast_to(c, (slots, np.shape(c)[-1])))  # type: ignore[arg-type]
     rows = [_table_of(one.terms, columns, layout.copies) for one in layout.squares]
     targets = [_limit_of(one.to, columns) for one in layout.squares]
-    H = np.stack(_level(rows, 1), axis=-2)
+    H = np.stack(np.broadcast_arrays(*rows), axis=-2)
     y = np.stack([np.broadcast_to(target, slots) for target in targets], axis=-1)
     squares = LeastSquares(H, y)
     if c is None:
         return squares
     P, q, r = squares.quadratic()
     return Quadratic(P, q + c, r)
-
-
-def _level(arrays: Sequence[Array], core: int) -> list[Array]:
-    """Arrays over slots, or none of them so."""
-    lead = max((array.shape[:-core] for array in arrays), key=len)
-    return [np.broadcast_to(array, lead + array.shape[-core:]) for array in arrays]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -382,37 +371,24 @@ def _constraint(
 ) -> tuple[Any, LimitShare, tuple[str, ...]]:
     """All rows in their order, how headroom tightens them, and their names."""
     parts: list[Any] = []
-    A, b = list[Array](), list[Array]()
     plus, sign, names = list[float](), list[float](), list[str]()
-
-    def gather() -> None:
-        if A:
-            parts.append(Affine(np.stack(_level(A, 1), axis=-2), np.stack(b, axis=-1)))
-            A.clear()
-            b.clear()
-
-    for row in layout.rows:
-        if row.capacity is not None:
-            gather()
-            ((_, limit),) = row.limits
-            scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
-            demand = np.broadcast_to(
-                _limit_of(limit, columns) - _limit_of(row.plus, columns), slots
-            )
-            parts.append(LogCapacity(demand, scale, rate))
-            names.append(row.name)
-            plus.append(_fixed(row.plus))
-            sign.append(1.0)
-            continue
-        for side, value, label in _sides(row, columns):
-            terms = _table_of(row.terms or (), columns, layout.copies)
-            A.append(side * terms)
-            b.append(np.broadcast_to(value, slots))
-            names.append(label)
+    for summed, rows in groupby(layout.rows, lambda row: row.capacity is None):
+        A, b = list[Array](), list[Array]()
+        for row in rows:
             equal = row.limits[0][0] == "equal"
-            plus.append(0.0 if equal else _fixed(row.plus))
-            sign.append(0.0 if equal else side)
-    gather()
+            for side, value, label in _sides(row, columns):
+                level = np.broadcast_to(value, slots)
+                if summed:
+                    A.append(side * _table_of(row.terms or (), columns, layout.copies))
+                    b.append(level)
+                else:
+                    scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
+                    parts.append(LogCapacity(level, scale, rate))
+                names.append(label)
+                plus.append(0.0 if equal else _fixed(row.plus))
+                sign.append(0.0 if equal else side)
+        if summed:
+            parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
     headroom = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
     return whole, headroom, tuple(names)
@@ -424,10 +400,12 @@ def _fixed(plus: float | tuple[str, ...]) -> float:
 
 
 def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Array, str]]:
-    """The rows ``A x <= b`` of one line: the sign of A, b, and a name."""
+    """The rows ``A x <= b`` of one line: the sign of A, b, and a name; of a capacity its demand."""
     for key, limit in row.limits:
         value = _limit_of(limit, columns) - _limit_of(row.plus, columns)
         sides = (1.0, -1.0) if key == "equal" else (LIMITS[key],)
+        if row.capacity is not None:  # `LogCapacity` turns the signs itself
+            sides = (1.0,)
         for side in sides:
             many = len(sides) + len(row.limits) > 2
             label = f"{row.name}, {'at most' if side > 0.0 else 'at least'}" if many else row.name

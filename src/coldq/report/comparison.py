@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import Comparison
 from coldq.report.files import comparison_name
 from coldq.report.parts import join_picture
-from coldq.report.pictures import STYLE, save
+from coldq.report.pictures import write_picture
 
 
 def write_comparison_page(found: Comparison, path: Path) -> None:
     """Write the picture beside the page, as PNG and PDF, and join the table to the page.
 
     >>> import pathlib, tempfile, coldq
-    >>> from coldq.report import write_comparison_page
+    >>> from coldq.report.comparison import write_comparison_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> write_comparison_page(coldq.compare(coldq.problems.Autoscale(60), ["COLDQ"]), path)
     >>> "Autoscale" in path.read_text(encoding="utf-8")
     True
     """
     name = comparison_name(found)
-    with matplotlib.rc_context(STYLE):
-        left, right = found.plot()
-        left.tick_params(axis="y", length=0.0, labelsize=6.5)
-        canvas = left.figure
-        FigureCanvasAgg(canvas)
-        handles, labels = right.get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-        save(canvas, path.parent / "figures" / name)
+    write_picture(path.parent / "figures" / name, _draw, found)
     title = f"{found.title}: learners beside headroom, {100 * found.rate:g}% of slots"
     lead = "What each learner would have done, beside headroom as it is tuned by hand."
     shown = {"found": found, "alternative": _alternative(found)}
     shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
     join_picture(name, title, lead, path, "comparison.html.jinja", **shown)
+
+
+def _draw(found: Comparison) -> Canvas:
+    left, right = found.plot()
+    for axes in (left, right):
+        axes.grid(visible=False, axis="y")
+    left.tick_params(axis="y", length=0.0, labelsize=6.5)
+    canvas = left.figure
+    FigureCanvasAgg(canvas)
+    canvas.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return canvas
 
 
 def _alternative(found: Comparison) -> str:

@@ -60,16 +60,10 @@ class Curve:
     published: tuple[Array, Array] | None
 
     @property
-    def least(self) -> float:
-        """The least value drawn."""
-        drawn = self.low if self.published is None else np.append(self.low, self.published[1])
-        return float(drawn.min())
-
-    @property
-    def greatest(self) -> float:
-        """The greatest value drawn."""
-        drawn = self.high if self.published is None else np.append(self.high, self.published[1])
-        return float(drawn.max())
+    def drawn(self) -> Array:
+        """The values that are drawn, all of them in one."""
+        published = () if self.published is None else self.published[1]
+        return np.concatenate([self.low, self.high, published])
 
 
 def curves(runs: FigureRuns, setting: Setting, measure: str) -> tuple[Curve, ...]:
@@ -123,8 +117,8 @@ def frame(drawn: Iterable[Curve]) -> tuple[float, float]:
     """The range of values that shows the learners of the paper, or all where it plots none."""
     drawn = tuple(drawn)
     fitted = [curve for curve in drawn if curve.plotted] or drawn
-    least = min(curve.least for curve in fitted)
-    greatest = max(curve.greatest for curve in fitted)
+    values = np.concatenate([curve.drawn for curve in fitted])
+    least, greatest = float(values.min()), float(values.max())
     margin = 0.04 * (greatest - least) or 1.0
     return least - margin, greatest + margin
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,24 @@ def require_own_page(path: Path) -> None:
         )
 
 
+def write_text(path: Path, text: str) -> None:
+    """A file of text."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _write_parquet(table: Any, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    with whole_file(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def plain(title: str, otherwise: str) -> str:
+    """A title as the name of a file: plain letters, whatever it is."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.") or otherwise
+
+
 def write_claims(result: Reproduction, path: Path) -> None:
     """The verdicts on the paper's claims."""
     document = {
@@ -46,8 +64,7 @@ def write_claims(result: Reproduction, path: Path) -> None:
         "seeds": list(result.seeds),
         "verdicts": [verdict.to_dict() for verdict in result.verdicts],
     }
-    with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(document, indent=2) + "\n")
 
 
 def write_traces(runs: FigureRuns, path: Path) -> None:
@@ -88,7 +105,6 @@ def write_traces(runs: FigureRuns, path: Path) -> None:
 def write_standings(league: League, path: Path) -> None:
     """One row a learner and seed."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     each = [(one, k) for one in league.standings for k in range(len(league.seeds))]
     front = league.front
@@ -103,8 +119,7 @@ def write_standings(league: League, path: Path) -> None:
             "on_front": [one.name in front for one, _ in each],
         }
     )
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary)
+    _write_parquet(table, path)
 
 
 def write_rates(found: list[Cell], out: Path) -> None:
@@ -135,14 +150,12 @@ def write_rates(found: list[Cell], out: Path) -> None:
     for row, c in zip(rows, found, strict=True):
         row |= {"horizons": c.horizons, "mean_totals": c.totals.mean(axis=1).tolist()}
         row |= {key: None for key in ("slope", "low", "high") if np.isnan(row[key])}
-    with whole_file(out / "rates.json") as path:
-        path.write_text(json.dumps(rows, indent=1))
+    write_text(out / "rates.json", json.dumps(rows, indent=1))
 
 
 def write_scores(targets: Iterable[Target], path: Path) -> None:
     """One row a problem, violation rate and learner."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = [
         {
@@ -154,22 +167,16 @@ def write_scores(targets: Iterable[Target], path: Path) -> None:
         for target in targets
         for one in target.scores
     ]  # fmt: skip
-    with whole_file(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows), temporary)
+    _write_parquet(pa.Table.from_pylist(rows), path)
 
 
 def comparison_name(found: Comparison) -> str:
-    """The name of a comparison's files: plain letters, whatever the title."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", found.title).strip("-.") or "own"
-    return f"compare-{plain}-{found.rate:g}"
+    """The name of a comparison's files."""
+    return f"compare-{plain(found.title, 'own')}-{found.rate:g}"
 
 
 def write_comparison(found: Comparison, folder: Path) -> None:
     """One row a learner, as parquet and as LaTeX."""
-    import pyarrow.parquet as pq
-
     name = comparison_name(found)
-    with whole_file(folder / f"{name}.parquet") as temporary:
-        pq.write_table(found.to_arrow(), temporary)
-    with whole_file(folder / f"{name}.tex") as temporary:
-        temporary.write_text(found.to_latex() + "\n", encoding="utf-8")
+    _write_parquet(found.to_arrow(), folder / f"{name}.parquet")
+    write_text(folder / f"{name}.tex", found.to_latex() + "\n")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter
@@ -17,7 +16,7 @@ from coldq.experiments.intervals import mean_interval
 from coldq.report.curves import BLUE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import join_picture
-from coldq.report.pictures import STYLE, new_canvas, save
+from coldq.report.pictures import new_canvas, write_picture
 
 FRONT, OTHERS = VERMILION, BLUE
 WIDTH, MARGINS, ROW = 7.0, 0.95, 0.155  # inches: of the picture, above and below, of a learner
@@ -29,7 +28,7 @@ def write_league_page(league: League, path: Path) -> None:
 
     >>> import pathlib, tempfile
     >>> from coldq.experiments.compare import compare
-    >>> from coldq.report import write_league_page
+    >>> from coldq.report.league import write_league_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> league = compare("linear", ["COLDQ", "OGD"], seeds=range(2), horizon=40)
     >>> write_league_page(league, path)
@@ -37,8 +36,7 @@ def write_league_page(league: League, path: Path) -> None:
     True
     """
     name, places = f"compare-{league.key}", placed(league)
-    with matplotlib.rc_context(STYLE):
-        save(_draw(league, places), path.parent / "figures" / name)
+    write_picture(path.parent / "figures" / name, _draw, league, places)
     title = f"{type(league.problem).__name__}: all learners"
     lead = "Learners side by side, with the parameters that their own theory gives them."
     shown = {
@@ -115,16 +113,13 @@ def _draw(league: League, places: Sequence[Place]) -> Canvas:
         + f"{seeds} seed{'' if seeds == 1 else 's'}",
         fontsize=8.5,
     )
-    handles, labels = right.get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    canvas.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return canvas
 
 
 def _panel(
     axes: Any, values: Sequence[tuple[float, float]], places: Sequence[Place], title: str
 ) -> None:
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
     axes.set_title(title, loc="left")
     for ahead, look, label in (
         (True, FRONT, "on the Pareto front: beaten by no other learner in both"),

@@ -59,7 +59,7 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> from coldq.experiments.reproduce import Reproduction
     >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
-    >>> from coldq.report import write_page
+    >>> from coldq.report.page import write_page
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> runs = run_figures([replace(find("linear"), settings=short)], seeds=(0, 1))
     >>> result = Reproduction(runs, (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
@@ -90,14 +90,12 @@ def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, 
         "outcomes": OUTCOMES,
         "counts": {o: sum(v.outcome == o for v in result.verdicts) for o in OUTCOMES},
         "sections": sections,
-        "cvxpy": _cvxpy(result),
         "packages": {"coldq": coldq.__version__, "Python": platform.python_version()}
         | _versions(PACKAGES),
         "machine": f"{platform.system()}, {platform.machine()}, {os.cpu_count()} cores",
         "gauge": gauge,
         "needs": _needs,
         "suffixes": SUFFIXES,
-        "picture_name": picture_name,
     }
 
 
@@ -125,7 +123,7 @@ def _panel(
     words = {"loss": figure.loss_label, "violation": figure.violation_label}
     queue = next((_queue(run) for run in own if run.above_floor is not None), None)
     return {
-        "id": f"{figure.key}-{setting.key}",
+        "id": picture_name(figure, setting),
         "setting": setting,
         "seeds": len(own[0].trace.seeds),
         "horizon": own[0].trace.horizon,
@@ -278,14 +276,6 @@ def _provenance(figure: Figure) -> list[tuple[str, list[str]]]:
         for setting, each in zip(figure.settings, told, strict=True)
     ]
     return [("", common), *((title, sentences) for title, sentences in own if sentences)]
-
-
-def _cvxpy(result: Reproduction) -> dict[str, float] | None:
-    """The estimate for CVXPY beside what the same runs took here."""
-    if result.stepping is None:
-        return None
-    ours, theirs = result.stepping.ours, result.stepping.seconds
-    return {"ours": ours, "theirs": theirs, "ratio": theirs / ours}
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

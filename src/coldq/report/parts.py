@@ -14,9 +14,9 @@ from plotly.offline import get_plotlyjs
 
 import coldq
 from coldq.errors import IgnoredFile, warn
-from coldq.files import is_unfinished, whole_file
+from coldq.files import is_unfinished
 from coldq.report import numbers
-from coldq.report.files import require_own_page
+from coldq.report.files import require_own_page, write_text
 from coldq.report.pictures import SUFFIXES
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
@@ -70,10 +70,8 @@ def join(part: Part, path: Path) -> None:
         data=_json({id: drawn for key in order for id, drawn in kept[key].data.items()}),
         version=coldq.__version__,
     )
-    with whole_file(folder / f"{part.key}.json") as temporary:
-        temporary.write_text(json.dumps(asdict(part), allow_nan=False), encoding="utf-8")
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(folder / f"{part.key}.json", json.dumps(asdict(part), allow_nan=False))
+    write_text(path, text)
 
 
 def join_picture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,9 @@ STYLE: Any = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "legend.frameon": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#E3E3E3",
     "grid.linewidth": 0.5,
     "xtick.major.width": 0.6,
@@ -51,23 +54,17 @@ STYLE: Any = {
     "pdf.fonttype": 42,  # text stays text
     "svg.hashsalt": "coldq",  # names inside the file that are the same in every run
 }
-# Neither the day nor the program: the same runs give the same bytes.
-UNSTAMPED = {
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    ".svg": {"Date": None, "Creator": None},
-}
 
 
-def picture_name(figure: Figure, setting: Setting, suffix: str) -> str:
-    """The file of one setting of a figure.
+def picture_name(figure: Figure, setting: Setting) -> str:
+    """The files of one setting of a figure, without their suffixes.
 
     >>> from coldq.experiments.figures import find
     >>> from coldq.report.pictures import picture_name
-    >>> picture_name(find("linear"), find("linear").settings[0], ".pdf")
-    'linear-printed.pdf'
+    >>> picture_name(find("linear"), find("linear").settings[0])
+    'linear-printed'
     """
-    return f"{figure.key}-{setting.key}{suffix}"
+    return f"{figure.key}-{setting.key}"
 
 
 def write_pictures(runs: FigureRuns, folder: Path) -> None:
@@ -81,7 +78,7 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     >>> from coldq.experiments.figures import Setting, find
     >>> from coldq.experiments.runs import run_figures
     >>> from coldq.problems import OnlineLinear
-    >>> from coldq.report import write_pictures
+    >>> from coldq.report.pictures import write_pictures
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> (runs,) = run_figures([replace(find("linear"), settings=short)], seeds=(0,))
@@ -90,8 +87,18 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     ['linear-short.pdf', 'linear-short.png']
     """
     for setting in runs.figure.settings:
-        with matplotlib.rc_context(STYLE):
-            save(_draw(runs, setting), folder / picture_name(runs.figure, setting, ""))
+        write_picture(folder / picture_name(runs.figure, setting), _draw, runs, setting)
+
+
+def write_picture(path: Path, draw: Callable[..., Canvas], *shown: Any) -> Canvas:
+    """Draw a picture of what is shown, and write it whole, in every format."""
+    with matplotlib.rc_context(STYLE):
+        canvas = draw(*shown)
+        _settle(canvas)
+        for suffix in SUFFIXES:
+            with whole_file(path.with_name(path.name + suffix)) as temporary:
+                _print(canvas, suffix, temporary)
+    return canvas
 
 
 def new_canvas(width: float, height: float) -> Canvas:
@@ -101,29 +108,25 @@ def new_canvas(width: float, height: float) -> Canvas:
     return canvas
 
 
-def save(canvas: Canvas, path: Path) -> None:
-    """Write a picture whole, in every format, without the day and the program in it."""
-    settle(canvas)
-    for suffix in SUFFIXES:
-        with whole_file(path.with_name(path.name + suffix)) as temporary:
-            _print(canvas, suffix, temporary)
-
-
 def _print(canvas: Canvas, suffix: str, file: Any) -> None:
-    """As `savefig` does, which draws a picture twice, the first time to lay it out."""
+    """As `savefig` does, which draws a picture twice, the first time to lay it out.
+
+    Neither the day nor the program are in it: the same runs give the same bytes.
+    """
     shown = canvas.dpi
     canvas.set_dpi(DOTS)
     match suffix:
         case ".png":
-            FigureCanvasAgg(canvas).print_png(file, metadata=UNSTAMPED[suffix])
+            FigureCanvasAgg(canvas).print_png(file, metadata={"Software": None})
         case ".pdf":
-            FigureCanvasPdf(canvas).print_pdf(file, metadata=UNSTAMPED[suffix])
+            unstamped = {"CreationDate": None, "Creator": None, "Producer": None}
+            FigureCanvasPdf(canvas).print_pdf(file, metadata=unstamped)
         case ".svg":
-            FigureCanvasSVG(canvas).print_svg(file, metadata=UNSTAMPED[suffix])
+            FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None, "Creator": None})
     canvas.set_dpi(shown)
 
 
-def settle(canvas: Canvas) -> None:
+def _settle(canvas: Canvas) -> None:
     """Lay the picture out, once for all formats: that takes longer than to draw it."""
     if isinstance(canvas.get_layout_engine(), ConstrainedLayoutEngine):
         canvas.draw_without_rendering()
@@ -131,10 +134,10 @@ def settle(canvas: Canvas) -> None:
 
 
 def as_address(canvas: Canvas) -> str:
-    """The picture as SVG inside an address, so that the page needs no other file."""
-    settle(canvas)
+    """A picture that was written, as SVG inside an address: the page needs no other file."""
     content = io.BytesIO()
-    _print(canvas, ".svg", content)
+    with matplotlib.rc_context(STYLE):
+        _print(canvas, ".svg", content)
     return f"data:image/svg+xml;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
@@ -158,8 +161,6 @@ def _draw(runs: FigureRuns, setting: Setting) -> Canvas:
 
 
 def _panel(axes: Any, drawn: Sequence[Curve], look: dict[str, Look], *, logarithmic: bool) -> None:
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
     axes.set_xlim(0.0, drawn[0].t[-1])
     for i, curve in enumerate(drawn):
         style, plotted = look[curve.label], curve.plotted
@@ -228,6 +229,6 @@ def _legend(canvas: Canvas, drawn: Sequence[Curve], look: dict[str, Look]) -> No
     if seeds > 1:
         handles.append(Patch(color="#BBBBBB", linewidth=0.0, label=f"range of {seeds} seeds"))
     canvas.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False,
+        handles=handles, loc="outside lower center", ncols=min(len(handles), 5),
         handlelength=2.4, columnspacing=1.6,
     )  # fmt: skip

@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from coldq.experiments.rates.settings import CONVEX, DYNAMIC, STATIC, STRONG, VIOLATION
+from coldq.experiments.rates.settings import CONVEX, DYNAMIC, MEASURES, STRONG
 from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
 from coldq.report.curves import PALETTE
 from coldq.report.numbers import number
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, as_address, new_canvas, save
+from coldq.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
 
 INCHES = (7.0, 5.2)
-MEASURES = (STATIC, DYNAMIC, VIOLATION)
 
 
 def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> None:
@@ -26,15 +24,12 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
     for k, (constraints, title) in enumerate(TABLES.items(), 1):
         chosen = [cell for cell in found if cell.constraints == constraints]
         name = f"rates-table-{k}"
-        with matplotlib.rc_context(STYLE):
-            canvas = _draw(chosen, title)
-            save(canvas, path.parent / "figures" / name)
-            picture = as_address(canvas)
+        canvas = write_picture(path.parent / "figures" / name, _draw, chosen, title)
         tables.append(
             {
                 "name": name,
                 "title": title,
-                "picture": picture,
+                "picture": as_address(canvas),
                 "alternative": _alternative(chosen, title),
                 "rows": [
                     (losses, column.title, measure, group[0].rate, column.own, measured(group),
@@ -72,7 +67,7 @@ def _draw(chosen: list[Cell], title: str) -> Canvas:
     names = sorted(handles, key=number.__getitem__)
     canvas.legend(
         [handles[name] for name in names], names, loc="outside lower center", ncols=5,
-        fontsize=6, frameon=False,
+        fontsize=6,
     )  # fmt: skip
     return canvas
 
@@ -82,7 +77,6 @@ def _panel(axes: Any, chosen: list[Cell], number: dict[str, int], title: str) ->
     axes.set_title(title, loc="left")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.grid(visible=True)
     middle = {c.column.title: c for c in sorted(chosen, key=_off_middle, reverse=True)}
     lines = {}
     for name, cell in middle.items():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import escaped
-from coldq.files import whole_file
+from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import STYLE, SUFFIXES, new_canvas, save
+from coldq.report.pictures import SUFFIXES, new_canvas, write_picture
 from coldq.sweeps.answers import Answers, shown, with_interval
 from coldq.sweeps.table import Sweep
 
@@ -26,7 +24,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
     """Write pictures and LaTeX of what a sweep says, and join a part with all problems to the page.
 
     >>> import pathlib, tempfile, coldq
-    >>> from coldq.report import write_sweep_page
+    >>> from coldq.report.sweeps import write_sweep_page
     >>> from coldq.sweeps.answers import answers
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)
@@ -36,11 +34,9 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
     """
     sections, contents = [], []
     for k, one in enumerate(said, 1):
-        name = f"sweep-{k}-{plain(one.problem)}"
-        with matplotlib.rc_context(STYLE):
-            save(_draw(one), path.parent / "figures" / name)
-        with whole_file(path.parent / f"{name}.tex") as temporary:
-            temporary.write_text(latex(one), encoding="utf-8")
+        name = f"sweep-{k}-{plain(one.problem, 'problem')}"
+        write_picture(path.parent / "figures" / name, _draw, one)
+        write_text(path.parent / f"{name}.tex", latex(one))
         contents.append((name, one.problem))
         sections.append(
             render(
@@ -55,11 +51,6 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
     title = found.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
     join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
-
-
-def plain(title: str) -> str:
-    """A title as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.") or "problem"
 
 
 def latex(one: Answers) -> str:
@@ -93,9 +84,7 @@ def _draw(one: Answers) -> Canvas:
     """Loss against violation of every setting, and the front."""
     canvas = new_canvas(7.0, 3.6)
     axes = canvas.subplots()
-    labels = list(dict.fromkeys(setting.learner for setting in one.settings))
-    for place, label in enumerate(labels):
-        own = [k for k, setting in enumerate(one.settings) if setting.learner == label]
+    for place, (label, own) in enumerate(one.places.items()):
         axes.plot(
             one.means[own, 0], one.means[own, 1], MARKERS[place % len(MARKERS)], markersize=4.0,
             color=COLOURS[place % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4,
@@ -111,12 +100,9 @@ def _draw(one: Answers) -> Canvas:
               label="recommended")  # fmt: skip
     axes.set_xlabel("loss, mean over seeds")
     axes.set_ylabel("hard violation, mean over seeds")
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
     title = f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds"
     canvas.suptitle(title, fontsize=8.5, parse_math=False)  # a $ is a dollar
-    handles, words = axes.get_legend_handles_labels()
-    legend = canvas.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    legend = canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=6)
     for text in legend.get_texts():
         text.set_parse_math(False)
     return canvas

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import PercentFormatter
 
@@ -12,7 +11,7 @@ from coldq.experiments.targets import Target
 from coldq.report.curves import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import join_picture
-from coldq.report.pictures import STYLE, new_canvas, save
+from coldq.report.pictures import new_canvas, write_picture
 
 LOOKS = {
     "SelfTuning": VERMILION,
@@ -29,7 +28,7 @@ def write_target_page(target: Target, path: Path) -> None:
 
     >>> import pathlib, tempfile
     >>> from coldq.experiments.targets import measure_target
-    >>> from coldq.report import write_target_page
+    >>> from coldq.report.targets import write_target_page
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=90, curves=False)
     >>> write_target_page(target, path)
@@ -37,8 +36,7 @@ def write_target_page(target: Target, path: Path) -> None:
     True
     """
     name = f"rate-{target.key}-{target.rate:g}"
-    with matplotlib.rc_context(STYLE):
-        save(_draw(target), path.parent / "figures" / name)
+    write_picture(path.parent / "figures" / name, _draw, target)
     title = f"{type(target.problem).__name__}: at most {100 * target.rate:g}% of slots violated"
     lead = "What a violation rate costs, by learners that keep one and by hand."
     shown = {"target": target, "alternative": _alternative(target)}
@@ -48,8 +46,6 @@ def write_target_page(target: Target, path: Path) -> None:
 def _draw(target: Target) -> Canvas:
     canvas = new_canvas(5.0, 3.2)
     axes = canvas.subplots()
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
     for name, points in target.curves.items():
         look = LOOKS[name]
         shown = sorted((max(share, LEAST), cost) for share, cost in points if share <= 0.5)
@@ -74,7 +70,7 @@ def _draw(target: Target) -> Canvas:
         f"{type(target.problem).__name__}: cost against violated slots",
         loc="left",
     )
-    axes.legend(frameon=False, fontsize=6.5)
+    axes.legend(fontsize=6.5)
     return canvas
 
 

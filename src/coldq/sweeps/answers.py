@@ -17,7 +17,14 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.experiments.intervals import RESAMPLES, as_low, mean_interval, tuned_to
+from coldq.experiments.intervals import (
+    RESAMPLES,
+    as_low,
+    drawn_anew,
+    front,
+    mean_interval,
+    tuned_to,
+)
 from coldq.sweeps.table import Sweep
 
 REFERENCE = "COLDQ"
@@ -79,6 +86,14 @@ class Answers:
         return np.array([one.means for one in self.settings])
 
     @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The places of every learner's settings."""
+        found: dict[str, list[int]] = {}
+        for place, one in enumerate(self.settings):
+            found.setdefault(one.learner, []).append(place)
+        return found
+
+    @cached_property
     def front(self) -> tuple[int, ...]:
         """The places of the settings that no other beats in both, by their loss."""
         return front(self.means)
@@ -86,8 +101,7 @@ class Answers:
     @cached_property
     def _drawn(self) -> np.ndarray:
         """Seeds drawn anew, (RESAMPLES, seeds)."""
-        n = len(self.seeds)
-        return np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
+        return drawn_anew(len(self.seeds))
 
     @cached_property
     def ranks(self) -> Array:
@@ -122,9 +136,7 @@ class Answers:
     @cached_property
     def reference(self) -> int:
         """The setting whose loss others are tuned to: COLDQ's at its own knee, else the first's."""
-        labels = [one.learner for one in self.settings]
-        label = REFERENCE if REFERENCE in labels else labels[0]
-        own = [k for k, each in enumerate(labels) if each == label]
+        own = self.places.get(REFERENCE) or self.places[self.settings[0].learner]
         return own[knee(self.means[own])]
 
     def tuned(self) -> Iterator[tuple[int, float, float, bool]]:
@@ -134,18 +146,16 @@ class Answers:
         loss is as low; where none is, the place is that of the least.
         """
         target = self.means[self.reference]
-        for label in dict.fromkeys(one.learner for one in self.settings):
-            if label == self.settings[self.reference].learner:
+        for own in self.places.values():
+            if self.reference in own:
                 continue
-            own = [k for k, one in enumerate(self.settings) if one.learner == label]
             place = own[tuned_to(float(target[0]), *self.means[own].T)]
             loss, violation = map(_apart, self.means[place], target)
             yield place, loss, violation, bool(as_low(self.means[place, 0], target[0]))
 
     def sensitivities(self) -> Iterator[Sensitivity]:
         """Every parameter that has several values."""
-        for label in dict.fromkeys(one.learner for one in self.settings):
-            own = [k for k, one in enumerate(self.settings) if one.learner == label]
+        for label, own in self.places.items():
             for name in self.settings[own[0]].parameters:
                 yield from self._sensitivity(label, name, own)
 
@@ -218,23 +228,6 @@ def _settings(
     return [(*pair, rows[pair]) for pair in order if pair in rows]
 
 
-def front(means: Array) -> tuple[int, ...]:
-    """The places that no other beats: nowhere worse and somewhere better; by the first measure.
-
-    >>> import numpy as np
-    >>> from coldq.sweeps.answers import front
-    >>> front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [2.5, 2.5]]))
-    (1, 2, 0)
-    """
-    least, found = np.inf, []
-    for place in np.lexsort((means[:, 1], means[:, 0])):
-        same = found and (means[place] == means[found[-1]]).all()
-        if means[place, 1] < least or same:
-            found.append(int(place))
-            least = means[place, 1]
-    return tuple(found)
-
-
 def knee(means: Array) -> int:
     """The place on the front that lies nearest to its corner, both measures scaled to it.
 
@@ -269,8 +262,9 @@ def ranked(values: Array) -> Array:
 
 def shown(value: Any) -> str:
     """A parameter's value as it is read."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value).lower() if isinstance(
-        value, bool) else str(value)  # fmt: skip
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_interval(samples: Array) -> str:

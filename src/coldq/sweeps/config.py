@@ -17,7 +17,7 @@ from coldq.learners import CATALOGUE
 from coldq.learners.constants import NAMES
 from coldq.problems import from_table
 from coldq.problems.columns import nearest
-from coldq.problems.layout import read_toml, require_keys
+from coldq.problems.layout import read_toml, require_keys, require_text
 from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
 from coldq.sweeps.grid import combinations, flat
@@ -178,12 +178,12 @@ def _problems(where: str, given: Any, folder: Path) -> Iterator[Played]:
         return
     said = {"problem": given} if isinstance(given, str) else dict(given)
     name, title = said.pop("problem", None), said.pop("name", None)
-    _require_name(where, "name", title, optional=True)
+    require_text(where, "name", title, optional=True)
     if not isinstance(name, str) and name is not None:  # an object, with a name
         require_keys(where, said, ())
         yield _made_problem(where, name, title or type(name).__name__)
         return
-    name = _require_name(where, "problem", name)
+    name = require_text(where, "problem", name)
     make, known = _problem_maker(where, name, folder)
     require_keys(where, said, known)
     # A domain is one value with lists in it, and of what is no grid there is one value.
@@ -200,12 +200,6 @@ def _problems(where: str, given: Any, folder: Path) -> Iterator[Played]:
 
 def _is_range(value: Any) -> bool:
     return isinstance(value, Mapping) and "type" not in value
-
-
-def _require_name(where: str, key: str, given: Any, *, optional: bool = False) -> Any:
-    if (given is None and optional) or (isinstance(given, str) and given):
-        return given
-    raise InvalidInput(f"{where}: {key} must be some text, but is {given!r:.80}")
 
 
 def _problem_maker(
@@ -259,7 +253,7 @@ def _learners(where: str, given: Any) -> Iterator[Player]:
     """Every learner that one entry asks for."""
     said = dict(given) if isinstance(given, Mapping) else {"learner": given}
     name, label = said.pop("learner", None), said.pop("name", None)
-    _require_name(where, "name", label, optional=True)
+    require_text(where, "name", label, optional=True)
     if isinstance(name, type):
         name = name.__name__
     if name is not None and not isinstance(name, str):  # a learner
@@ -270,7 +264,7 @@ def _learners(where: str, given: Any) -> Iterator[Player]:
         except NotSaveable as error:
             raise InvalidInput(f"{where}: {error}") from None
         return
-    name = _require_name(where, "learner", name)
+    name = require_text(where, "learner", name)
     base, known = _learner_named(where, name)
     if known is not None:
         require_keys(where, said, ("learner", "name", *known))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq._looks import PALETTE
-from coldq._values import flag, is_ours, is_several
+from coldq._values import is_ours, is_several
 from coldq.errors import InvalidInput
-from coldq.trace.plots import SUMMED, chosen_panels, draw_line, finish, panel_axes
+from coldq.trace.plots import draw_panels
 from coldq.trace.text import Text
 from coldq.trace.trace import Trace, require_trace
 
@@ -45,19 +44,13 @@ def plot_compare(
     ['COLDQ', 'RECOO']
     """
     named = _named(traces)
-    alone, chosen = chosen_panels(what, SUMMED)
-    cumulative = flag("cumulative", cumulative)
-    axes = panel_axes(ax, len(chosen))
-    for panel, name in zip(axes, chosen, strict=True):
-        for k, (label, trace) in enumerate(named):
-            values = trace.loss if name == "loss" else trace.violation.sum(axis=-1)
-            values = np.add.accumulate(values, axis=1) if cumulative else values
-            given = {"color": PALETTE[k % len(PALETTE)].colour, "label": label, **line}
-            draw_line(panel, values, given)
-        finish(panel, name, cumulative)
-    axes[-1].set_xlabel("slot t")
-    axes[0].legend(frameon=False, ncols=min(len(named), 4))
-    return axes[0] if alone else axes
+    series = {
+        "loss": [(label, trace.loss) for label, trace in named],
+        "violation": [(label, trace.violation.sum(axis=-1)) for label, trace in named],
+    }
+    axes = draw_panels(series, what, ax, cumulative, line, named=0)
+    np.ravel(axes)[0].legend(frameon=False, ncols=min(len(named), 4))
+    return axes
 
 
 def _named(traces: Any) -> list[tuple[str, Trace]]:
@@ -91,11 +84,6 @@ def _name(learner: Any) -> str:
 
 def _differ(one: Any, other: Any) -> bool:
     """Whether two problems are known to differ: of a user's own only the name is known."""
-    if (
-        is_ours(one)
-        and is_ours(other)
-        and not isinstance(one, Text)
-        and not isinstance(other, Text)
-    ):
+    if all(is_ours(each) and not isinstance(each, Text) for each in (one, other)):
         return one != other
     return _name(one) != _name(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,33 +15,48 @@ PANEL = (7.0, 2.2)  # inches of one panel
 NAMED = 10  # lines up to which a legend names them
 SUMMED = ("loss", "violation")
 SYMBOLS = {"decisions": "x"}
+Lines = Sequence[tuple[str, Array]]  # labels, and of each the seeds' series (S, T)
 
 
 def draw_panels(
-    series: Mapping[str, Array], what: Any, ax: Any, cumulative: bool, line: Mapping[str, Any]
+    series: Mapping[str, Lines],
+    what: Any,
+    ax: Any,
+    cumulative: bool,
+    line: Mapping[str, Any],
+    *,
+    named: int = NAMED,
 ) -> Any:
-    """A panel for each of the series chosen, which have the axes (S, T) or (S, T, lines)."""
-    alone, chosen = chosen_panels(what, tuple(series))
+    """A panel for each of the series chosen, with a legend where there are few lines in it."""
+    alone, chosen = _chosen_panels(what, tuple(series))
     cumulative = flag("cumulative", cumulative)
-    axes = panel_axes(ax, len(chosen))
+    axes = _panel_axes(ax, len(chosen))
     for panel, name in zip(axes, chosen, strict=True):
-        values = series[name]
-        if cumulative and name in SUMMED:
-            values = np.add.accumulate(values, axis=1)
-        many = values[..., None] if values.ndim == 2 else values
-        count = many.shape[-1]
-        for k in range(count):
-            label = f"{SYMBOLS.get(name, name)}_{k + 1}" if values.ndim == 3 else name
+        summed, lines = cumulative and name in SUMMED, series[name]
+        for k, (label, values) in enumerate(lines):
             given = {"color": PALETTE[k % len(PALETTE)].colour, "label": label, **line}
-            draw_line(panel, many[..., k], given)
-        finish(panel, name, cumulative)
-        if 1 < count <= NAMED:
-            panel.legend(frameon=False, ncols=min(count, 5))
+            _draw_line(panel, np.add.accumulate(values, axis=1) if summed else values, given)
+        panel.set_title(f"{name} so far" if summed else name)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(visible=True, color="#E3E3E3", linewidth=0.5)
+        panel.set_axisbelow(True)
+        if 1 < len(lines) <= named:
+            panel.legend(frameon=False, ncols=min(len(lines), 5))
     axes[-1].set_xlabel("slot t")
     return axes[0] if alone else axes
 
 
-def chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+def lines_of(name: str, values: Array, *, agents: bool) -> Lines:
+    """A line for each entry of the last axis of (S, T, lines), or of a network's (S, T, n, lines),
+    whose agents count as seeds do."""
+    if agents:
+        moved = np.moveaxis(values, 2, 1)
+        values = moved.reshape(-1, *moved.shape[2:])
+    symbol = SYMBOLS.get(name, name)
+    return [(f"{symbol}_{k + 1}", values[..., k]) for k in range(values.shape[-1])]
+
+
+def _chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     """Whether one panel was asked for by its name, and the names of all that are to be drawn."""
     alone = isinstance(what, str)
     if what is not None and not is_several(what):
@@ -56,7 +71,7 @@ def chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, .
     return alone, chosen
 
 
-def panel_axes(ax: Any, count: int) -> np.ndarray:
+def _panel_axes(ax: Any, count: int) -> np.ndarray:
     """Axes for that many panels, an array: those given, or those of a new figure."""
     if ax is None:
         words = "pictures need Matplotlib: install it with pip install 'coldq[report]'"
@@ -70,7 +85,7 @@ def panel_axes(ax: Any, count: int) -> np.ndarray:
     return axes
 
 
-def draw_line(panel: Any, values: Array, line: Mapping[str, Any]) -> None:
+def _draw_line(panel: Any, values: Array, line: Mapping[str, Any]) -> None:
     """The mean of several seeds (S, T) as a line, and their range as a band."""
     t = np.arange(1, values.shape[1] + 1)
     try:
@@ -80,17 +95,3 @@ def draw_line(panel: Any, values: Array, line: Mapping[str, Any]) -> None:
     if len(values) > 1:
         low, high = values.min(axis=0), values.max(axis=0)
         panel.fill_between(t, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0.0)
-
-
-def finish(panel: Any, name: str, cumulative: bool) -> None:
-    """A title, and a quiet frame."""
-    panel.set_title(f"{name} so far" if cumulative and name in SUMMED else name)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.grid(visible=True, color="#E3E3E3", linewidth=0.5)
-    panel.set_axisbelow(True)
-
-
-def agents_as_seeds(values: Array) -> Array:
-    """(S, T, n, ...) as (S n, T, ...)."""
-    moved = np.moveaxis(values, 2, 1)
-    return moved.reshape(-1, *moved.shape[2:])

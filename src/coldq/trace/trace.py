@@ -154,12 +154,15 @@ class Trace(Tabular):
         >>> trace.plot("loss", color="black").lines[0].get_ydata().shape
         (50,)
         """
-        series = {"loss": self.loss, "violation": self.violation.sum(axis=-1)}
+        series: dict[str, plots.Lines] = {
+            "loss": [("loss", self.loss)],
+            "violation": [("violation", self.violation.sum(axis=-1))],
+        }
         network = self.network_violation is not None
         for name in ("decisions", *DUALS):
             values = getattr(self, name)
             if values is not None:
-                series[name] = plots.agents_as_seeds(values) if network else values
+                series[name] = plots.lines_of(name, values, agents=network)
         return plots.draw_panels(series, what, ax, cumulative, line)
 
     def _columns(self) -> dict[str, np.ndarray]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from coldq._values import Array
+from coldq.experiments.intervals import drawn_anew
 from coldq.learners.card import Largest, Rate
 
 NOTHING = 1e-9  # a total below this many times T counts as zero
 MARGIN = 0.05  # of an exponent: what a finite range of horizons may be off by
-RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,7 @@ def growth(horizons: Sequence[int] | Array, totals: Array) -> Growth:
     if not (mean > 0.0).all():
         return Growth("not positive")
     slope = float(_slope(T, mean))
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(0, totals.shape[1], (RESAMPLES, totals.shape[1]))
-    means = totals[:, drawn].mean(axis=-1)
+    means = totals[:, drawn_anew(totals.shape[1])].mean(axis=-1)
     slopes = _slope(T, means[:, (means > 0.0).all(axis=0)])
     low, high = (float(q) for q in np.percentile(slopes, [2.5, 97.5]))
     kind = "power"

@@ -35,6 +35,7 @@ from coldq.step import solve
 GRID = (0.0, 0.25, 0.5, 0.75)  # of V_x and of V_g
 CONVEX, STRONG = "convex", "strongly convex"
 STATIC, DYNAMIC, VIOLATION = "static", "dynamic", "violation"  # two regrets and the hard violation
+MEASURES = (STATIC, DYNAMIC, VIOLATION)
 SMALL = 1e-6  # an epsilon with which the queue's floor alone does not hold the constraint
 INTERRUPTED = 0.01  # the share of slots without a feasible decision, where the queue matters
 
@@ -139,7 +140,7 @@ class Column:
     claimant: Any
     path_exponents: tuple[float, ...] = GRID
     variation_exponents: tuple[float, ...] = GRID
-    measures: tuple[str, ...] = (STATIC, DYNAMIC, VIOLATION)
+    measures: tuple[str, ...] = MEASURES
     own: bool = True
 
     @cached_property
@@ -168,13 +169,13 @@ STILL, FIXED, MOVING = (0.0,), (0.0,), GRID[1:]
 
 def columns() -> tuple[Column, ...]:
     """Every column. At V_x = 0 "not told" is "told", so it is run where they differ."""
-    return (*_variants(CONVEX), *_convex(), *_rivals(), *_variants(STRONG), *_strongly_convex())
+    return (*_variants(CONVEX), *_convex(), *_variants(STRONG), *_strongly_convex())
 
 
 def _variants(losses: str) -> Iterable[Column]:
     """COLDQ and RECOO with and without V_x, and COLDQ without its queue."""
     # With strongly convex losses the static column is read from alpha_t = mu t.
-    told = (STATIC, DYNAMIC, VIOLATION) if losses == CONVEX else (DYNAMIC, VIOLATION)
+    told = MEASURES if losses == CONVEX else (DYNAMIC, VIOLATION)
     other: dict[str, Any] = {"measures": (DYNAMIC, VIOLATION), "own": False}
     yield Column("COLDQ told V_x", losses, _told, COLDQ, measures=told)
     yield Column("COLDQ not told", losses, COLDQ.for_problem, COLDQ, MOVING, **other)
@@ -185,22 +186,20 @@ def _variants(losses: str) -> Iterable[Column]:
 
 
 def _convex() -> Iterable[Column]:
-    yield Column("COLDQ-Expert", CONVEX, COLDQExpert.for_problem, COLDQExpert)
-    yield Column("RECOO-Expert", CONVEX, RECOOExpert.for_problem, RECOOExpert, GRID, FIXED)
-    yield Column("Yi 2021", CONVEX, Yi2021.for_problem, Yi2021, STILL, FIXED)
-    yield Column("Yi 2021-Expert", CONVEX, Yi2021Expert.for_problem, Yi2021Expert, GRID, FIXED)
-    yield Column("Yi 2023", CONVEX, Yi2023.for_problem, Yi2023, STILL)
-    yield Column("Sinha-Vaze", CONVEX, SinhaVaze.for_problem, SinhaVaze, STILL)
-
-
-def _rivals() -> Iterable[Column]:
-    """What came after COLDQ or beside it; those without a dynamic bound where x* does not move."""
-    universal, free = SupanthaSinha2026, SupanthaSinha2026ProjectionFree
-    yield Column("Supantha-Sinha", CONVEX, universal.for_problem, universal)
-    yield Column("Supantha-Sinha, projection-free", CONVEX, free.for_problem, free)
-    anytime, optimistic = SarkarSinha2025, LekeufackJordan2024
-    yield Column("Sarkar-Sinha", CONVEX, anytime.for_problem, anytime, STILL)
-    yield Column("Lekeufack-Jordan", CONVEX, optimistic.for_problem, optimistic, STILL)
+    """Others as their theory has them; those without a dynamic bound where x* does not move."""
+    for title, kind, path_exponents, variation_exponents in (
+        ("COLDQ-Expert", COLDQExpert, GRID, GRID),
+        ("RECOO-Expert", RECOOExpert, GRID, FIXED),
+        ("Yi 2021", Yi2021, STILL, FIXED),
+        ("Yi 2021-Expert", Yi2021Expert, GRID, FIXED),
+        ("Yi 2023", Yi2023, STILL, GRID),
+        ("Sinha-Vaze", SinhaVaze, STILL, GRID),
+        ("Supantha-Sinha", SupanthaSinha2026, GRID, GRID),
+        ("Supantha-Sinha, projection-free", SupanthaSinha2026ProjectionFree, GRID, GRID),
+        ("Sarkar-Sinha", SarkarSinha2025, STILL, GRID),
+        ("Lekeufack-Jordan", LekeufackJordan2024, STILL, GRID),
+    ):
+        yield Column(title, CONVEX, kind.for_problem, kind, path_exponents, variation_exponents)
 
 
 def _strongly_convex() -> Iterable[Column]:

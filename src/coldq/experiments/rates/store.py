@@ -19,6 +19,7 @@ from coldq.files import whole_file
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.problems import Drifting
 from coldq.simulate import simulate
+from coldq.tasks.engines import here
 from coldq.tasks.workers import share
 
 FORMAT = 1  # of the stored files; another number is run again
@@ -140,7 +141,6 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
         progress(task)
 
     if processes < 2:
-        for task in missing:
-            keep(task, run_task(task))
+        here(run_task, missing, keep)
     else:
         share(run_task, missing, processes, keep)

@@ -15,16 +15,16 @@ from coldq.experiments.rates.settings import (
     CONVEX,
     DYNAMIC,
     INTERRUPTED,
+    MEASURES,
     QUEUE_LEARNERS,
     SMALL,
-    STATIC,
     STRONG,
     VIOLATION,
     Column,
     columns,
 )
-from coldq.experiments.rates.store import Task, stored
-from coldq.learners.card import Claim, Largest, Rate
+from coldq.experiments.rates.store import QUEUE, Task, stored
+from coldq.learners.card import Largest, Rate
 
 VERDICTS = ("within", "better", "worse")
 FROZEN = "COLDQ, Q frozen"
@@ -84,29 +84,19 @@ def cells(out: Path, horizons: Sequence[int], n_seeds: int) -> list[Cell]:
 
 def _claims(column: Column, constraints: str, vx: float) -> Iterator[tuple[str, Rate | Largest]]:
     """What is claimed of a column: static regret where x* does not move, dynamic everywhere."""
-    claim = _claim(column, constraints)
-    if claim is None:
-        return
-    if vx == 0.0 and STATIC in column.measures and claim.static_regret is not None:
-        yield STATIC, claim.static_regret
-    if DYNAMIC in column.measures and claim.dynamic_regret is not None:
-        yield DYNAMIC, claim.dynamic_regret
-    if VIOLATION in column.measures and claim.violation is not None:
-        yield VIOLATION, claim.violation
-
-
-def _claim(column: Column, constraints: str) -> Claim | None:
     for claim in column.claimant.card.claims:
         if (claim.losses, claim.constraints) == (column.losses, constraints):
-            return claim
-    return None
+            static = claim.static_regret if vx == 0.0 else None
+            rates = zip(MEASURES, (static, claim.dynamic_regret, claim.violation), strict=True)
+            yield from ((m, rate) for m, rate in rates if m in column.measures and rate is not None)
+            return
 
 
 def grouped(chosen: list[Cell]) -> Iterator[tuple[str, Column, str, list[Cell]]]:
     """The cells of each kind of loss, column and measure, in the order of the tables."""
     for losses in (CONVEX, STRONG):
         for column in (each for each in columns() if each.losses == losses):
-            for measure in (STATIC, DYNAMIC, VIOLATION):
+            for measure in MEASURES:
                 group = [c for c in chosen if c.column.key == column.key and c.measure == measure]
                 if group:
                     yield losses, column, measure, group
@@ -161,7 +151,7 @@ def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> Iterator[
     """The setting with a low floor and interrupted slots, in words."""
     grown = {}
     for name in QUEUE_LEARNERS:
-        runs: list[Any] = [stored(out, Task(f"queue {name}", 0.0, T, n_seeds)) for T in horizons]
+        runs: list[Any] = [stored(out, Task(f"{QUEUE}{name}", 0.0, T, n_seeds)) for T in horizons]
         totals = np.array([run["violation"][0] for run in runs])
         last = f"{totals[-1].mean():,.1f} at T = {horizons[-1]:,}"
         grown[name] = f"{growth(horizons, totals)}, {last}"
