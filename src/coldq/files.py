@@ -41,11 +41,10 @@ def whole_file(path: Path, through: Path | None = None) -> Iterator[Path]:
         for each in {path.parent, folder}:
             each.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder, begin, end)
-        handle, name = tempfile.mkstemp(prefix=begin, suffix=end, dir=folder)
-        temporary = Path(name)
-        os.close(handle)
+        unused = folder / f"{begin}{os.urandom(4).hex()}{end}"
+        unused.touch(exist_ok=False)
+        temporary = unused
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
         words = f"{path} could not be written: {error.strerror or error}"
@@ -87,10 +86,23 @@ def _remove_stale(folder: Path, begin: str, end: str) -> None:
                 left.unlink()
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def locked(path: Path) -> int | None:
+    """The handle of a file that is made if need be, locked until it is closed or its process ends.
+
+    None if it lost its name meanwhile, to whoever held it. Raises BlockingIOError while another
+    holds it, and ImportError where there are no such locks.
+    """
+    import fcntl
+
+    handle, ours = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666), False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(FileNotFoundError):
+            ours = os.path.samestat(os.fstat(handle), path.stat())
+    finally:
+        if not ours:
+            os.close(handle)
+    return handle if ours else None
 
 
 def require_writable(folder: Path, megabytes: float) -> None:

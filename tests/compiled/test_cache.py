@@ -17,6 +17,7 @@ from numba.core import base, ssa, typeinfer
 
 import coldq
 from coldq.compiled import Kernel, cache, calls, compiler
+from coldq.files import locked
 from tests.compiled import small
 from tests.compiled.cold_starts import SMALL, play
 
@@ -306,8 +307,8 @@ def test_only_who_wants_the_same_kernel_waits_for_it(left, folder) -> None:
         own.touch()
     with cache._turn([folder], files[0]):
         with pytest.raises(BlockingIOError):
-            cache._take(own)
-        handle = cache._take(other)
+            locked(own)
+        handle = locked(other)
         assert handle is not None
         os.close(handle)
     assert [path.name for path in folder.iterdir()] == [other.name]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from coldq.errors import InUse
+from coldq.files import locked
 
 
 class Lock:
@@ -19,19 +20,8 @@ class Lock:
         self._handle: int | None = None
         self._process, self._beside = os.getpid(), Path(f"{os.path.realpath(path)}-lock")
         try:
-            import fcntl
-
             while self._handle is None:
-                handle = os.open(self._beside, os.O_RDONLY | os.O_CREAT, 0o666)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if os.path.samestat(os.fstat(handle), self._beside.stat()):
-                        self._handle = handle
-                except FileNotFoundError:
-                    pass  # whoever held it has just removed it
-                finally:
-                    if self._handle is None:
-                        os.close(handle)
+                self._handle = locked(self._beside)
         except BlockingIOError:
             raise in_use(path) from None
         except (ImportError, OSError):

@@ -18,7 +18,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from coldq.compiled import machine
 from coldq.errors import warn
+from coldq.files import locked
 
 if TYPE_CHECKING:
     from coldq.compiled.kernel import Kernel
@@ -163,16 +163,14 @@ def _note_use(path: Path) -> None:
 def _store(file: str, content: bytes, places: list[Path]) -> None:
     """Write a file to the first folder that takes it; warn if none does."""
     for place in places:
+        beside = place / f"{file}.{os.urandom(4).hex()}.tmp"
         try:
             place.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(suffix=".tmp", prefix=f"{file}.", dir=place)
+            beside.touch(exist_ok=False)
         except OSError:
             continue
-        beside = Path(name)
         try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(content)
-            beside.chmod(0o666 & ~_umask())  # mkstemp's is the owner's alone
+            beside.write_bytes(content)
             beside.replace(place / file)
         except OSError:
             with contextlib.suppress(OSError):
@@ -181,13 +179,6 @@ def _store(file: str, content: bytes, places: list[Path]) -> None:
         _tidy(place, file)
         return
     _warn_uncached()
-
-
-@cache
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _tidy(place: Path, file: str) -> None:
@@ -240,10 +231,10 @@ def _turn(places: list[Path], file: str) -> Iterator[None]:
             if any((place / file).exists() for place in places):
                 break
             try:
-                handle = _take(turn)
+                handle = locked(turn)
             except BlockingIOError:
                 time.sleep(0.02)
-            except OSError:  # a file system without locks
+            except (ImportError, OSError):  # a system or a file system without locks
                 break
         yield
     finally:
@@ -254,29 +245,9 @@ def _turn(places: list[Path], file: str) -> Iterator[None]:
 
 
 def _turn_of(places: list[Path], file: str) -> Path | None:
-    try:
-        import fcntl  # noqa: F401
-    except ImportError:
-        return None
     for place in places:
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
                 return place / f"{file}.turn.tmp"
-    return None
-
-
-def _take(turn: Path) -> int | None:
-    """The handle of the locked file; None if it lost its name meanwhile, to whoever held it."""
-    handle = os.open(turn, os.O_RDONLY | os.O_CREAT, 0o666)
-    try:
-        fcntl = sys.modules["fcntl"]
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), turn.stat()):
-                return handle
-    except OSError:
-        os.close(handle)
-        raise
-    os.close(handle)
     return None
