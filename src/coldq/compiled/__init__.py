@@ -15,6 +15,8 @@ until one is first called and no object code of it is found in the cache.
 - :mod:`~coldq.compiled.compiler`: from marked functions to object code, by Numba
 """
 
+# ruff: noqa: F401 (what kernels are written with, and Kernel itself)
+
 from coldq.compiled.kernel import (
     Kernel,
     address_of,
@@ -59,48 +61,3 @@ from coldq.compiled.kernel import (
     width,
     without,
 )
-
-__all__ = [
-    "Kernel",
-    "address_of",
-    "anywhere",
-    "batch_kernel",
-    "below",
-    "chosen",
-    "compiled",
-    "cube",
-    "eight",
-    "exact",
-    "exact_inlined",
-    "four",
-    "fourfold",
-    "fused",
-    "gathered",
-    "gathered_2",
-    "gathered_4",
-    "gathered_8",
-    "hidden",
-    "inlined",
-    "joined",
-    "kernel",
-    "lane_at",
-    "larger",
-    "length",
-    "matrix",
-    "pairs",
-    "parts_from",
-    "put_lane",
-    "put_thirds",
-    "scattered",
-    "scattered_2",
-    "scattered_4",
-    "scattered_8",
-    "smaller",
-    "spread",
-    "thirds",
-    "turned",
-    "unless",
-    "vector",
-    "width",
-    "without",
-]

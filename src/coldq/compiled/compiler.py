@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from coldq.compiled import builtin, calls, lanes, machine
 from coldq.compiled.kernel import PART, Kernel, Special, names_of, no_collection
-from coldq.compiled.memory import WORD, Memory, address_of, memory_at, packed
+from coldq.compiled.memory import WORD, Memory, address_of, intrinsic_of, memory_at, packed
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
@@ -167,20 +167,13 @@ def stack(typingctx):
     return types.intp(), codegen
 
 
-# What the letters of a signature stand for, and how many axes that has.
-ARGUMENTS = {
-    "V": (types.float64, 1), "M": (types.float64, 2), "I": (types.int64, 1),
-    "f": (types.float64, 0), "i": (types.int64, 0),
-}  # fmt: skip
-
-
 def _arguments(signature: str) -> Any:
     """How the arguments of a call are read from its table: of each the address, and where its
     lengths are."""
-    kinds = [
-        Memory(number, axes) if axes else number
-        for number, axes in (ARGUMENTS[letter] for letter in signature)
-    ]
+    kinds: list[Any] = []
+    for kind, axes in (calls.KINDS[letter] for letter in signature):
+        number = types.int64 if kind in (calls.WHOLE_ARRAY, calls.WHOLE) else types.float64
+        kinds.append(Memory(number, axes) if axes else number)
     whole = types.Tuple(kinds)
 
     def codegen(context, builder, sig, args):
@@ -203,8 +196,9 @@ def _arguments(signature: str) -> Any:
     return intrinsic(lambda context, table: (whole(types.intp), codegen))
 
 
-def _code_at(kind: Any, n: int) -> Any:
+def _code_at(kind: Any) -> Any:
     """How to call code by its address."""
+    n = len(kind.args)
 
     def codegen(context, builder, signature, args):
         result = context.get_value_type(signature.return_type)
@@ -212,11 +206,7 @@ def _code_at(kind: Any, n: int) -> Any:
         return builder.call(builder.inttoptr(args[0], code), args[1:])
 
     whole = kind.return_type(types.intp, *kind.args)
-    if n == 1:
-        return intrinsic(lambda context, code, table: (whole, codegen))
-    if n == 2:
-        return intrinsic(lambda context, code, sizes, at: (whole, codegen))
-    return intrinsic(lambda context, code, a, b, c, d: (whole, codegen))
+    return intrinsic_of(1 + n, lambda *kinds: (whole, codegen))
 
 
 # Exact arithmetic
@@ -277,56 +267,39 @@ def boxed(typingctx, value):
     return types.intp(value), codegen
 
 
-@intrinsic
-def dropped(typingctx, given):
+def _by_python(result: Any, n: int, act: Any) -> Any:
+    """What CPython does with n words: ``act(its functions, builder, *words)``."""
+
     def codegen(context, builder, signature, args):
-        pyapi = context.get_python_api(builder)
-        pyapi.decref(builder.inttoptr(args[0], pyapi.pyobj))
-        return context.get_dummy_value()
+        done = act(context.get_python_api(builder), builder, *args)
+        return context.get_dummy_value() if result is types.void else done
 
-    return types.void(given), codegen
+    return intrinsic_of(n, lambda *kinds: (result(*kinds), codegen))
 
 
-@intrinsic
-def set_field(typingctx, given, name, value):
+def _dropped(pyapi: Any, builder: Any, given: Any) -> None:
+    pyapi.decref(builder.inttoptr(given, pyapi.pyobj))
+
+
+def _set_field(pyapi: Any, builder: Any, *given: Any) -> Any:
     """As ``object.__setattr__`` does; where it fails, Python knows why."""
-
-    def codegen(context, builder, signature, args):
-        pyapi = context.get_python_api(builder)
-        kind = ir.FunctionType(ir.IntType(32), [WORD] * 3)
-        put = pyapi._get_function(kind, "PyObject_GenericSetAttr")
-        return builder.icmp_signed("==", builder.call(put, args), ir.Constant(ir.IntType(32), 0))
-
-    return types.boolean(given, name, value), codegen
+    kind = ir.FunctionType(ir.IntType(32), [WORD] * 3)
+    put = pyapi._get_function(kind, "PyObject_GenericSetAttr")
+    return builder.icmp_signed("==", builder.call(put, given), ir.Constant(ir.IntType(32), 0))
 
 
-@intrinsic
-def refused(typingctx):
-    def codegen(context, builder, signature, args):
-        pyapi = context.get_python_api(builder)
-        refuse = pyapi._get_function(ir.FunctionType(ir.IntType(32), []), "PyErr_BadArgument")
-        builder.call(refuse, [])
-        return ir.Constant(WORD, 0)
-
-    return types.intp(), codegen
+def _refused(pyapi: Any, builder: Any) -> Any:
+    refuse = pyapi._get_function(ir.FunctionType(ir.IntType(32), []), "PyErr_BadArgument")
+    builder.call(refuse, [])
+    return ir.Constant(WORD, 0)
 
 
-@intrinsic
-def release(typingctx):
-    def codegen(context, builder, signature, args):
-        return builder.ptrtoint(context.get_python_api(builder).save_thread(), WORD)
-
-    return types.intp(), codegen
+def _release(pyapi: Any, builder: Any) -> Any:
+    return builder.ptrtoint(pyapi.save_thread(), WORD)
 
 
-@intrinsic
-def restore(typingctx, state):
-    def codegen(context, builder, signature, args):
-        pyapi = context.get_python_api(builder)
-        pyapi.restore_thread(builder.inttoptr(args[0], pyapi.voidptr))
-        return context.get_dummy_value()
-
-    return types.void(types.intp), codegen
+def _restore(pyapi: Any, builder: Any, state: Any) -> None:
+    pyapi.restore_thread(builder.inttoptr(state, pyapi.voidptr))
 
 
 SPECIALS = {
@@ -340,15 +313,15 @@ SPECIALS = {
     "address_of": address_of,
     "below": below,
     "stack": stack,
-    "run_at": _code_at(RUN, 2),
-    "call_at": _code_at(CALL, 1),
-    "object_at": _code_at(FOUR, 4),
+    "run_at": _code_at(RUN),
+    "call_at": _code_at(CALL),
+    "object_at": _code_at(FOUR),
     "float_of": _number_of(types.float64, "PyFloat_AsDouble"),
     "integer_of": _number_of(types.int64, "PyLong_AsLongLong"),
     "boxed": boxed,
-    "dropped": dropped,
-    "set_field": set_field,
-    "refused": refused,
-    "release": release,
-    "restore": restore,
+    "dropped": _by_python(types.void, 1, _dropped),
+    "set_field": _by_python(types.boolean, 3, _set_field),
+    "refused": _by_python(types.intp, 0, _refused),
+    "release": _by_python(types.intp, 0, _release),
+    "restore": _by_python(types.void, 1, _restore),
 }

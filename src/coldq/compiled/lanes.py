@@ -21,38 +21,39 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from coldq.compiled import machine
-from coldq.compiled.memory import WORD
+from coldq.compiled.memory import WORD, intrinsic_of
 
 NUMBER = ir.DoubleType()
 HALVES = range(4), range(4, 8)
 
 
-class Lanes(types.Type):
-    """So many numbers side by side."""
+class SideBySide(types.Type):
+    """So many of one `entry` side by side."""
+
+    entry: Any
 
     def __init__(self, count: int) -> None:
         self.count = count
-        super().__init__(f"lanes({count})")
+        super().__init__(f"{type(self).__name__.lower()}({count})")
 
 
-class Flags(types.Type):
+class Lanes(SideBySide):
+    """Numbers, one in each lane."""
+
+    entry = NUMBER
+
+
+class Flags(SideBySide):
     """Whether something holds, lane by lane."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        super().__init__(f"flags({count})")
+    entry = ir.IntType(1)
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, ir.VectorType(NUMBER, kind.count))
-
-
 @register_model(Flags)
-class _FlagsModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Flags) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.count))
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: SideBySide) -> None:
+        super().__init__(manager, kind, ir.VectorType(kind.entry, kind.count))
 
 
 # Operators between lanes, or between lanes and a number, which then stands in each
@@ -70,6 +71,10 @@ def _spread(builder: Any, value: Any, given: Any, kind: Any) -> Any:
     one = builder.insert_element(ir.Constant(native, ir.Undefined), value, ir.IntType(32)(0))
     places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(one, ir.Constant(native, ir.Undefined), places)
+
+
+def _spread_all(builder: Any, values: Any, given: Any, kind: Any) -> list[Any]:
+    return [_spread(builder, v, k, kind) for v, k in zip(values, given, strict=True)]
 
 
 def _joint(args: Any) -> Any:
@@ -90,8 +95,7 @@ def _operator(function: Any, instruction: str, *, compares: bool = False) -> Non
     infer_global(function)(Template)
 
     def lowered(context, builder, sig, args):
-        kind = _joint(sig.args)
-        parts = [_spread(builder, v, k, kind) for v, k in zip(args, sig.args, strict=True)]
+        parts = _spread_all(builder, args, sig.args, _joint(sig.args))
         if compares:
             return builder.fcmp_ordered(instruction, *parts)
         return getattr(builder, instruction)(*parts)
@@ -143,20 +147,15 @@ def _call(builder: Any, name: str, *args: Any) -> Any:
 def _pointwise(n: int, made: Any) -> Any:
     """An intrinsic of n values, some of them lanes or all of them numbers."""
 
-    def typed(args: Any) -> Any:
+    def typed(*args: Any) -> Any:
         kind = _joint(args) or types.float64
 
         def codegen(context, builder, sig, values):
-            parts = [_spread(builder, v, k, kind) for v, k in zip(values, sig.args, strict=True)]
-            return made(builder, *parts)
+            return made(builder, *_spread_all(builder, values, sig.args, kind))
 
         return kind(*args), codegen
 
-    if n == 1:
-        return intrinsic(lambda context, a: typed((a,)))
-    if n == 2:
-        return intrinsic(lambda context, a, b: typed((a, b)))
-    return intrinsic(lambda context, a, b, c: typed((a, b, c)))
+    return intrinsic_of(n, typed)
 
 
 def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -172,12 +171,9 @@ def _without(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.fsub(c, builder.fmul(a, b))
 
 
-def _larger(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
-
-
-def _smaller(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", b, a), b, a)
+def _beyond(sign: str) -> Any:
+    """The second of two values where it is beyond the first, which stays elsewhere."""
+    return lambda builder, a, b: builder.select(builder.fcmp_ordered(sign, b, a), b, a)
 
 
 @intrinsic
@@ -186,8 +182,7 @@ def chosen(typingctx, flags, a, b):
     kind = _joint((a, b)) or (Lanes(flags.count) if isinstance(flags, Flags) else types.float64)
 
     def codegen(context, builder, sig, args):
-        parts = [_spread(builder, v, k, kind) for v, k in zip(args[1:], sig.args[1:], strict=True)]
-        return builder.select(args[0], *parts)
+        return builder.select(args[0], *_spread_all(builder, args[1:], sig.args[1:], kind))
 
     return kind(flags, a, b), codegen
 
@@ -239,9 +234,8 @@ def thirds(typingctx, address, like):
 
     def codegen(context, builder, sig, args):
         if not isinstance(like, Lanes):
-            parts = [
-                builder.load(_place(builder, like, args[0], WORD(k)), align=8) for k in (0, 1, 2)
-            ]
+            places = (_place(builder, like, args[0], WORD(k)) for k in (0, 1, 2))
+            parts = [builder.load(place, align=8) for place in places]
             return context.make_tuple(builder, kind, parts)
         whole = ir.VectorType(NUMBER, 3 * like.count)
         found = builder.load(builder.inttoptr(args[0], whole.as_pointer()), align=8)
@@ -503,8 +497,8 @@ SPECIALS = {
     "eight": _zeros(8),
     "fused": _pointwise(3, _fused),
     "without": _pointwise(3, _without),
-    "larger": _pointwise(2, _larger),
-    "smaller": _pointwise(2, _smaller),
+    "larger": _pointwise(2, _beyond(">")),
+    "smaller": _pointwise(2, _beyond("<")),
     "length": _pointwise(1, lambda builder, a: _call(builder, "fabs", a)),
     "chosen": chosen,
     "anywhere": anywhere,

@@ -178,11 +178,16 @@ def memory_at(number: Any, axes: int) -> Any:
         return packed(context, builder, kind, data, args[1:])
 
     whole = kind(types.intp, *(types.intp,) * axes)
-    if axes == 1:
-        return intrinsic(lambda context, address, n: (whole, codegen))
-    if axes == 2:
-        return intrinsic(lambda context, address, n, p: (whole, codegen))
-    return intrinsic(lambda context, address, m, n, p: (whole, codegen))
+    return intrinsic_of(1 + axes, lambda *kinds: (whole, codegen))
+
+
+def intrinsic_of(n: int, typed: Any) -> Any:
+    """An intrinsic of n arguments, from a function of their types.
+
+    Numba counts the parameters of its definition, so that it cannot take any number of them.
+    """
+    names = ", ".join("abcdefgh"[:n])
+    return intrinsic(eval(f"lambda context, {names}: typed({names})", {"typed": typed}))
 
 
 @intrinsic
