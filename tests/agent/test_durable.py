@@ -135,6 +135,37 @@ def test_another_learner_is_refused_and_the_difference_named(path: Path) -> None
         assert one.limit == 7 and one.learner == coldq.COLDQ(X, horizon=500)
 
 
+def test_another_start_is_refused_where_the_file_knows_its_own(path: Path) -> None:
+    corner = np.array([0.0, 5.0, 0.0])
+    with coldq.Agent(LEARNER, 2, path=path, start=corner) as one:
+        played(one, range(3))
+    for start in (corner, np.copysign(corner, [-1.0, 1.0, -1.0]), None):
+        with coldq.Agent(LEARNER, 2, path=path, start=start) as again:
+            assert bits(again.state) == bits(one.state)
+    with pytest.raises(coldq.InvalidInput, match="began at another start"):
+        coldq.Agent(LEARNER, 2, path=path, start=np.zeros(3))
+    with closing(sqlite3.connect(path)) as db:  # as it was written before
+        db.execute("DELETE FROM meta WHERE name='start'")
+        db.commit()
+    with coldq.Agent(LEARNER, 2, path=path, start=np.zeros(3)) as again:
+        assert bits(again.state) == bits(one.state)
+
+
+@pytest.mark.parametrize("length", [250, 255, 256, 5000])
+def test_a_name_too_long_for_a_file_is_a_sentence(path: Path, length: int) -> None:
+    coldq.Agent(LEARNER, 2, path=path).close()
+    long = path.with_name("x" * length)
+    for act in (
+        lambda: coldq.Agent(LEARNER, 2, path=long),
+        lambda: coldq.Agent.open(long),
+        lambda: coldq.agent.recover(long, path.with_name("new.db")),
+        lambda: coldq.agent.recover(path, long),
+    ):
+        with pytest.raises(coldq.InvalidInput, match="this name is too long"):
+            act()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
 def test_a_learner_with_functions_must_be_passed_again(path: Path) -> None:
     learner = coldq.OGD(X, eta=lambda t: 1.0 / np.sqrt(t))
     with coldq.Agent(learner, 2, path=path) as one:
@@ -226,6 +257,24 @@ def test_flipped_bytes_are_a_sentence_or_harmless(path: Path) -> None:
             refused += 1
             assert len(str(error)) > 20
     assert refused > 0
+
+
+ODD = ["", "x", "-1", "1.5", "1e400", "NaN", "true", '"a"', "[1.5]", "9" * 20, "[" * 10**5, 2.5]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=[f"{odd!r:.10}" for odd in ODD])
+def test_an_odd_value_in_a_file_is_damage(odd: str, path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(3))
+    whole = path.read_bytes()
+    for name in ("fingerprint", "n_constraints", "batch", "late", "order", "remember", "turn"):
+        path.write_bytes(whole)
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE meta SET value=? WHERE name=?", (odd, name))
+            db.commit()
+        for act in (lambda: coldq.Agent.open(path), lambda: coldq.Agent(LEARNER, 2, path=path)):
+            with pytest.raises(coldq.NotReadable, match=r"is damaged \(its description"):
+                act()
 
 
 def test_nothing_in_a_file_is_executed(path: Path) -> None:

@@ -16,7 +16,7 @@ from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
-from coldq.agent.store import Store
+from coldq.agent.store import LATE, ORDERS, Store
 from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from coldq.agent.history import History
 
 DUALS = ("queue", "multipliers", "margin")
-LATE = ("played", "held")
-ORDERS = ("round", "arrival")
 REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
 REFUSED = NotWritten, InUse, NotReadable  # by the file, which is as it was
 WITHIN = (
@@ -48,7 +46,8 @@ class Agent:
     Parameters
     ----------
     learner, n_constraints, start, batch
-        A learner, and what its `init` takes. The members of a batch share their rounds.
+        A learner, and what its `init` takes. The members of a batch share their rounds. An agent
+        that goes on in its file has its start already: another one is refused.
     path
         A file to survive in: every accepted observation is on disk before :meth:`observe`
         returns, and an agent made with the same path goes on there, bit for bit. The file belongs
@@ -123,7 +122,7 @@ class Agent:
         if path is not None:
             self._store = Store(path)
             try:
-                self._begin(self._store, batch_shape(batch))
+                self._begin(self._store, batch_shape(batch), start is not None)
             except BaseException:
                 self._store.close()
                 raise
@@ -321,7 +320,7 @@ class Agent:
         flying = f", {len(self._open)} in flight" if self._open else ""
         return f"Agent({type(self.learner).__name__}, round {self._latest}{flying})"
 
-    def _begin(self, store: Store, batch: tuple[int, ...]) -> None:
+    def _begin(self, store: Store, batch: tuple[int, ...], started: bool) -> None:
         """Start in a new file, or go on in one that there is."""
         fixed = {"n_constraints": self.n_constraints, "batch": batch}
         fixed |= {"late": self.late, "order": self.order}
@@ -333,8 +332,7 @@ class Agent:
         whole = np.shape(self._state.x)[:-1]
         if made.batch == whole:  # with the axes of the learner's own, as older files have it
             fixed["batch"] = whole
-        require_same_agent(store.path, made, self.learner, fixed)
-
+        require_same_agent(store.path, made, self.learner, fixed, self._state if started else None)
         found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
         if np.shape(found.state.x)[:-1] != whole:
             raise InvalidInput(

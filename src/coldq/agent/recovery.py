@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables
+from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables, path_of
 from coldq.errors import InvalidInput, NotReadable
-from coldq.files import named_file, whole_file
+from coldq.files import whole_file
 
 
 class Recovered(NamedTuple):
@@ -41,7 +41,7 @@ def recover(
     >>> coldq.agent.recover(folder / "old.db", folder / "new.db").lost
     ()
     """
-    path, out = named_file(path), named_file(out)
+    path, out = path_of(path), path_of(out)
     if not path.is_file():
         raise InvalidInput(f"there is no file {path} to recover")
     if out.exists():

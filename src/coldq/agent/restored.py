@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from coldq._values import Array
 from coldq.agent.applying import applied
 from coldq.agent.rounds import Decision, Held, Past
-from coldq.agent.store import APPLIED, HELD, OPEN, Options, Store
+from coldq.agent.store import APPLIED, HELD, OPEN, Options, Store, start_of
 from coldq.errors import InvalidInput
 from coldq.learners.maker import require_same
 
@@ -25,9 +25,12 @@ class Restored(NamedTuple):
 
 
 def require_same_agent(
-    path: os.PathLike[str], made: Options, learner: Any, fixed: Mapping[str, Any]
+    path: os.PathLike[str], made: Options, learner: Any, fixed: Mapping[str, Any], first: Any
 ) -> None:
-    """That the agent in a file was made by this learner, with these options."""
+    """That the agent in a file was made by this learner, with these options.
+
+    It began as the state `first` does, unless that is None.
+    """
     own = getattr(learner, "_maker", None)
     if own is not None:
         remedy = f"coldq.Agent.open({os.fspath(path)!r}) goes on with the one it was"
@@ -38,6 +41,11 @@ def require_same_agent(
             raise InvalidInput(
                 f"the agent in {path} has {name} = {theirs[name]!r}, but this one {value!r}"
             )
+    if first is not None and made.start not in (None, start_of(first)):
+        raise InvalidInput(
+            f"the agent in {path} began at another start than this one is given: leave it out, or "
+            "begin in another file"
+        )
 
 
 def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: str) -> Restored:

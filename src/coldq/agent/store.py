@@ -13,6 +13,7 @@ is no data: its state is written at once instead.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import io
 import json
 import os
@@ -20,13 +21,14 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import ENAMETOOLONG
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._values import LARGEST, Array
+from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
@@ -37,6 +39,8 @@ from coldq.learners.maker import KEY
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 2
+LATE = ("played", "held")
+ORDERS = ("round", "arrival")
 STATUSES = OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
 TABLES = """
@@ -104,6 +108,28 @@ class Options(NamedTuple):
     n_constraints: int
     batch: tuple[int, ...]
     keywords: dict[str, Any]
+    start: str | None  # that of its first decision, see start_of; older files do not say
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Options:
+        """From what a file says; what is odd or missing raises one error or another."""
+        if found["fingerprint"]:
+            json.loads(found["fingerprint"])["learner"]
+        limit = found["limit"]
+        keywords = {
+            "late": one_of("late", found["late"], LATE),
+            "order": one_of("order", found["order"], ORDERS),
+            "limit": None if limit is None else whole_number("limit", limit, 0),
+            "remember": whole_number("remember", found["remember"], 1),
+        }
+        return cls(
+            found["learner"],
+            found["fingerprint"],
+            whole_number("n_constraints", found["n_constraints"], 0),
+            batch_shape(found["batch"]),
+            keywords,
+            found.get("start"),
+        )
 
     def learner(self) -> Any:
         """The learner, from its description."""
@@ -119,9 +145,7 @@ class Store:
     """The file of one agent, locked as long as it is open."""
 
     def __init__(self, path: str | os.PathLike[str], new: bool = True) -> None:
-        self.path = named_file(path)
-        if str(path) == ":memory:" or "\0" in str(path):
-            raise InvalidInput(f"path must name a file that can be kept, but is {str(path)!r:.200}")
+        self.path = path_of(path)
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
@@ -169,7 +193,7 @@ class Store:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Options:
         """What the agent in a file was made with."""
-        if not named_file(path).is_file():
+        if not path_of(path).is_file():
             raise InvalidInput(f"there is no agent in {path}: coldq.Agent(..., path=) makes one")
         store = cls(path, new=False)
         try:
@@ -183,7 +207,8 @@ class Store:
             description = describe(learner)
         except NotSaveable:
             description = None
-        meta = {"learner": description, "fingerprint": fingerprint(state), **options}
+        meta = {"learner": description, "fingerprint": fingerprint(state)}
+        meta |= {"start": start_of(state), **options}
         with self._transaction() as run:
             make_tables(run)
             self._note(meta)
@@ -195,15 +220,9 @@ class Store:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         try:
             found = {name: json.loads(value) for name, value in meta.items()}
-            self.turn = self._saved = found["turn"]
-            return Options(
-                found["learner"],
-                found["fingerprint"],
-                found["n_constraints"],
-                tuple(found["batch"]),
-                {name: found[name] for name in ("late", "order", "limit", "remember")},
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            self.turn = self._saved = whole_number("turn", found["turn"], 0)
+            return Options.of(found)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise self._errors.damaged(f"its description is not whole: {error!r}") from None
 
     def note(self, **options: Any) -> None:
@@ -437,6 +456,32 @@ def make_tables(run: Callable[[str], Any]) -> None:
         run(command)
     run(f"PRAGMA application_id={OURS}")
     run(f"PRAGMA user_version={FORMAT}")
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The path of an agent's file; raise unless it can name one, and those that SQLite has beside.
+
+    >>> from coldq.agent.store import path_of
+    >>> path_of("a" * 1000)
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: path must name a file that can be kept, but this name is too ...
+    """
+    named, words = named_file(path), "path must name a file that can be kept, but"
+    if str(path) == ":memory:" or "\0" in str(path):
+        raise InvalidInput(f"{words} is {str(path)!r:.200}")
+    try:
+        Path(f"{named}-journal").lstat()
+    except OSError as error:
+        if error.errno == ENAMETOOLONG:
+            raise InvalidInput(f"{words} this name is too long: {str(path)!r:.200}") from None
+    return named
+
+
+def start_of(state: Any) -> str:
+    """A digest of the decision of a first state."""
+    x = np.asarray(state.x, FLOATS) + 0.0  # -0.0 is no other start
+    return hashlib.sha256(x.tobytes()).hexdigest()
 
 
 def fingerprint(state: Any) -> str:
