@@ -10,10 +10,11 @@ from scipy import sparse
 
 import coldq
 from coldq.solver.problem import HINGE, BallRow
+from coldq.step import solver_of
 from coldq.step.max_affine import solve_max_affine
 from coldq.step.quadratic import solve_quadratic
 from coldq.step.reference import reference_step
-from coldq.step.slot import Slot, bounds_of
+from coldq.step.slot import Slot
 from tests.convex_functions import KINKED, SMOOTH, make_functions
 from tests.curved_instances import CURVED_CATEGORIES, make_curved
 from tests.max_affine_instances import PIECEWISE_CATEGORIES, make_piecewise
@@ -196,7 +197,7 @@ def test_a_domain_is_a_box_and_hard_rows() -> None:
     with pytest.raises(coldq.InvalidInput, match="curved boundary"):
         solve_max_affine(Slot(np.array([3.0, 1.0]), zero, one, weight, HINGE, sharp, ball))
     with pytest.raises(coldq.InvalidInput, match="learner that only projects"):
-        bounds_of(Shaped(coldq.Box(0.0, 1.0, dim=2), None))
+        solver_of(cut, Shaped(coldq.Box(0.0, 1.0, dim=2), None))
 
 
 def test_hard_rows_without_a_common_point_are_infeasible() -> None:

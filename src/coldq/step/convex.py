@@ -16,12 +16,13 @@ from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import QuadraticConstraint, ThinQuadratic
 from coldq.constraints.stacked import Stacked
 from coldq.errors import InvalidInput
-from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step, raise_if_failed
+from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cutting_planes import Known, certificate, cutting_planes
 from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
 from coldq.step.quadratic import solve_parts
+from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of, one_way
 from coldq.step.thin_quadratic import solve_thin_parts
 
@@ -71,10 +72,7 @@ def solve_convex(slot: Slot) -> Step:
             one.upper, beside,
         )  # fmt: skip
         x[where], multipliers[where], worst[where] = solve_member(member, rows, exact)
-    answer = Step(bounds.from_shift(x, domain), multipliers, worst)
-    if not (worst <= tolerance).all():
-        raise_if_failed(answer, np.isinf(worst), tolerance)
-    return answer
+    return accepted(Step(bounds.from_shift(x, domain), multipliers, worst), tolerance)
 
 
 @on_one_thread

@@ -10,10 +10,11 @@ from coldq._values import Array, first_index
 from coldq.constraints import LogCapacity
 from coldq.domains import Box
 from coldq.errors import InvalidInput
-from coldq.solver.answer import TOLERANCE, Step, raise_if_failed
+from coldq.solver.answer import Step
 from coldq.solver.kernels.capacity import capacity_step
 from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.threads import run_batch
+from coldq.step.residuals import accepted
 from coldq.step.slot import Slot
 
 NOWHERE = np.zeros((), bool)
@@ -38,11 +39,7 @@ def solve_log_capacity(slot: Slot) -> Step:
     x, multiplier, residual = run_log_capacity(
         center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain.box
     )
-    residual = np.asarray(residual)
-    answer = Step(x, np.asarray(multiplier)[..., None], residual)
-    if not (residual <= TOLERANCE).all():
-        raise_if_failed(answer, np.isinf(residual))
-    return answer
+    return accepted(Step(x, np.asarray(multiplier)[..., None], np.asarray(residual)))
 
 
 def run_log_capacity(

@@ -7,7 +7,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import MaxAffine
 from coldq.errors import InvalidInput
-from coldq.solver.answer import TOLERANCE, Step, raise_if_failed
+from coldq.solver.answer import Step
 from coldq.solver.max_affine import (
     CLEAR,
     MaxAffineProblem,
@@ -17,6 +17,7 @@ from coldq.solver.max_affine import (
     solve_member,
 )
 from coldq.solver.problem import HINGE, members
+from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of
 
 
@@ -50,10 +51,7 @@ def solve_max_affine(slot: Slot) -> Step:
         )  # fmt: skip
         x[where], total, worst[where] = solve_member(pieces)
         multipliers[where] = np.where(total >= pieces.high, one.weights, total / half)
-    answer = Step(x, np.clip(multipliers, low, weights), worst)
-    if not (worst <= TOLERANCE).all():
-        raise_if_failed(answer, np.isinf(worst))
-    return answer
+    return accepted(Step(x, np.clip(multipliers, low, weights), worst))
 
 
 def flat(constraint: MaxAffine) -> tuple[Array, Array, Array]:

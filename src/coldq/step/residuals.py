@@ -1,4 +1,4 @@
-"""The residuals of steps, told to whoever listens: a learner's state has no room for them."""
+"""The residuals of steps, judged, and told to whoever listens: a state has no room for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
+
+from coldq.solver.answer import TOLERANCE, Step, raise_if_failed
 
 listening: dict[int, list[Any]] = {}  # by thread; empty nearly always, which costs a step nothing
 
@@ -50,6 +52,17 @@ class Residuals:
 def worst_of(residuals: list[Any]) -> float:
     """The largest of some residuals, NaN if there is none."""
     return max((float(np.max(each, initial=0.0)) for each in residuals), default=math.nan)
+
+
+def accepted(answer: Step, tolerance: float = TOLERANCE, clash: np.ndarray | None = None) -> Step:
+    """An answer whose residuals are within the tolerance; of others see `raise_if_failed`.
+
+    Unless a `clash` is given, an infinite residual says that hard rows have no common point.
+    """
+    residual = np.asarray(answer.residual)
+    if not (residual <= tolerance).all():
+        raise_if_failed(answer, np.isinf(residual) if clash is None else clash, tolerance)
+    return answer
 
 
 def tell(residual: Any) -> None:

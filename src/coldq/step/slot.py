@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.errors import InvalidInput
-from coldq.protocols import Domain
 from coldq.solver.problem import HINGE, AffineProblem, BallRow, DoNotFit, Part, append, zeros_of
 
 
@@ -39,6 +39,15 @@ class Slot(NamedTuple):
         coordinates = self.center.shape[-1], self.gradient.shape[-1], getattr(g, "dim", p)
         if coordinates != (p, p, p) or self.weights.shape[-1:] != (g.n_constraints,):
             raise DoNotFit
+
+    def require_one_way(self, parts: Iterable[Any]) -> None:
+        """Raise if a quadratic row among the constraint's parts has a negative floor."""
+        begin = 0
+        for part in parts if self.floor is not HINGE else ():
+            own = self.low[..., begin : begin + part.n_constraints]
+            begin += part.n_constraints
+            if isinstance(part, QuadraticConstraint) and (own < 0.0).any():
+                raise one_way("quadratic", own)
 
     def misfit(self) -> InvalidInput:
         """The error for arrays that do not belong together, with the shapes of all."""
@@ -87,20 +96,13 @@ class Bounds(NamedTuple):
         return np.clip(x + self.shift, domain.box.lower, domain.box.upper)
 
 
-def bounds_of(domain: Domain) -> Bounds:
+def bounds_of(domain: Any) -> Bounds:
     """What makes a domain.
 
     A ball farther than its radius from the origin is brought there: it has no digits to lose in
     ``|x|^2 - 2 <c, x> + |c|^2 - r^2``.
     """
-    hard = getattr(domain, "hard", ())
-    if hard is None:
-        raise InvalidInput(
-            f"the step cannot read a {type(domain).__name__}; use one of the library's domains, or "
-            "a learner that only projects"
-        )
-    box: Any = getattr(domain, "box", domain)
-    p, shift = domain.dim, None
+    hard, box, p, shift = domain.hard, domain.box, domain.dim, None
     for row, _ in hard:
         if isinstance(row, BallRow) and (np.abs(row.center).max(axis=-1) > row.radius).any():
             shift = np.zeros((*domain.batch, p)) if shift is None else shift

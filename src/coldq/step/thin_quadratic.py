@@ -9,10 +9,11 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import BallRows, DiagonalQuadratic, ThinQuadratic
-from coldq.solver.answer import CURVED_TOLERANCE, Step, raise_if_failed
-from coldq.solver.problem import HINGE, BallRow, Thin, append
+from coldq.solver.answer import CURVED_TOLERANCE, Step
+from coldq.solver.problem import BallRow, Thin, append
 from coldq.solver.thin_rows import OneRow, ThinProblem, joined, run_one_row, solve_thin_rows
-from coldq.step.slot import Slot, one_way
+from coldq.step.residuals import accepted
+from coldq.step.slot import Slot
 
 ROUND, FLAT = np.array(1.0), np.array(0.0)
 TWO = np.array([2.0])  # |x - c|^2 as d |x - c|^2 / 2
@@ -21,9 +22,8 @@ TWO = np.array([2.0])  # |x - c|^2 as d |x - c|^2 / 2
 def solve_thin(slot: Slot) -> Step:
     """One row without factors on a box has one multiplier, of which x is a formula."""
     g, domain = slot.constraint, slot.domain
-    if slot.floor is not HINGE and (slot.low < 0.0).any():
-        raise one_way("quadratic", slot.low)
     if g.n_constraints == 1 and not domain.hard and isinstance(g, BallRows | DiagonalQuadratic):
+        slot.require_one_way([g])
         slot.require_fit()
         return one_row(slot)
     return solve_thin_parts(slot, [g])
@@ -40,21 +40,13 @@ def one_row(slot: Slot) -> Step:
             rows[1], rows[2][..., 0, :], rows[3][..., 0], domain.box.lower, domain.box.upper,
         )
     )  # fmt: skip
-    answer = Step(x, multiplier[..., None], residual[()])
-    if not (residual <= CURVED_TOLERANCE).all():
-        raise_if_failed(answer, np.isinf(residual), CURVED_TOLERANCE)
-    return answer
+    return accepted(Step(x, multiplier[..., None], residual[()]), CURVED_TOLERANCE)
 
 
 def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
     """A stack of rows without matrices and of affine ones, on any domain."""
     n, p, low, high = slot.constraint.n_constraints, slot.domain.dim, slot.low, slot.weights
-    begin = 0
-    for part in parts:
-        own = low[..., begin : begin + part.n_constraints]
-        begin += part.n_constraints
-        if isinstance(part, ThinQuadratic) and (own < 0.0).any():
-            raise one_way("quadratic", own)
+    slot.require_one_way(parts)
     slot.require_fit()
     rows = [thin_of(part, p) for part in parts]
     for part, least in slot.domain.hard:
@@ -74,9 +66,7 @@ def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
     )
     x, found, residual, clash = solve_thin_rows(problem)
     answer = Step(x, np.ascontiguousarray(found[..., :n]), residual[()])
-    if not (residual <= CURVED_TOLERANCE).all():
-        raise_if_failed(answer, clash, CURVED_TOLERANCE)
-    return answer
+    return accepted(answer, CURVED_TOLERANCE, clash)
 
 
 def thin_of(part: Affine | ThinQuadratic | BallRow, p: int) -> Thin:
