@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from coldq.agent import Agent, OtherFeedback
 from coldq.errors import Error, InUse, NotReadable, NotWritten
 from coldq.feedback import Forecast
-from coldq.serve.agents import ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.agents import NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.requested import part_of_feedback
@@ -33,16 +33,20 @@ PAGE_RULES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-Name = Annotated[str, InPath(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")]
+Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
 Round = Annotated[int, InPath(ge=1, le=2**53)]
 Description = dict[str, Any]
 Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of an agent, by its name
 
 
-class Creation(BaseModel):
-    """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
+class Sent(BaseModel):
+    """What a client sends; a word that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Creation(Sent):
+    """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
 
     learner: Description
     n_constraints: int = Field(ge=0, le=ROWS)
@@ -52,19 +56,15 @@ class Creation(BaseModel):
     remember: int = Field(100, ge=1, le=LONGEST)
 
 
-class Expected(BaseModel):
+class Expected(Sent):
     """What is expected of the next round."""
-
-    model_config = ConfigDict(extra="forbid")
 
     loss: Description | None = None
     constraint: Description | None = None
 
 
-class Told(BaseModel):
+class Told(Sent):
     """The feedback of a round: descriptions of its loss and of its constraint."""
-
-    model_config = ConfigDict(extra="forbid")
 
     loss: Description
     constraint: Description | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from coldq.agent.metrics import Collector
@@ -11,7 +11,7 @@ from coldq.agent.metrics import Collector
 log = logging.getLogger("coldq.serve")
 
 
-class Apart:
+class Apart(Collector):
     """A collector of prometheus_client: an agent that fails is logged, the others are shown.
 
     >>> import coldq
@@ -21,13 +21,6 @@ class Apart:
     >>> [sample.labels["agent"] for sample in next(families).samples]
     ['a', 'b']
     """
-
-    def __init__(self, agents: Callable[[], Mapping[str, Any]]) -> None:
-        self._agents = agents
-
-    def describe(self) -> list[Any]:
-        """Nothing yet: no agent is looked at before somebody asks."""
-        return []
 
     def collect(self) -> Iterator[Any]:
         """All numbers, each with the name of its agent."""
