@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
 from inspect import signature
@@ -248,6 +248,13 @@ def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         given = ", ".join(f"{name} has {shape}" for name, shape in shapes.items())
         raise InvalidInput(f"shapes do not fit together: {given}") from None
+
+
+def joined(arrays: Sequence[Array], core: int) -> Array:
+    """Arrays side by side along the first of their core axes; leading axes broadcast."""
+    batch = np.broadcast_shapes(*(array.shape[: array.ndim - core] for array in arrays))
+    spread = [np.broadcast_to(array, batch + array.shape[array.ndim - core :]) for array in arrays]
+    return np.concatenate(spread, axis=len(batch))
 
 
 def positive(name: str, value: ArrayLike) -> Array:

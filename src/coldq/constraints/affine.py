@@ -15,6 +15,7 @@ from coldq._values import (
     Array,
     Value,
     first_index,
+    joined,
     joint_batch,
     keep_rows,
     point,
@@ -29,8 +30,25 @@ from coldq.protocols import Region
 VERTEX_LIMIT = 12  # up to 2^12 vertices are tried for the exact maximum of a convex function
 
 
+class AffineRows(Kind):
+    """What dense and sparse affine rows share."""
+
+    dim: Any
+    has_hessian = True
+
+    def hessian(self, x: ArrayLike) -> Array:
+        """Zeros."""
+        batch = point(x, self.dim).shape[:-1]
+        return np.zeros((*batch, self.n_constraints, self.dim, self.dim))
+
+    @property
+    def is_affine(self) -> np.ndarray:
+        """All of them."""
+        return np.ones(self.n_constraints, bool)
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Affine(Kind, Value):
+class Affine(AffineRows, Value):
     """``g(x) = A x - b`` with A of shape ``(..., N, p)`` and b of shape ``(..., N)``.
 
     >>> import coldq
@@ -45,7 +63,6 @@ class Affine(Kind, Value):
     measured: Array | None = None
 
     cores: ClassVar[dict[str, int]] = {"A": 2, "b": 1, "measured_at": 1, "measured": 1}
-    has_hessian = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
         if type(A) is not ndarray and hasattr(A, "tocsr"):
@@ -107,7 +124,7 @@ class Affine(Kind, Value):
                 )
             rows.append(sign * A[..., needed, :])
             limits.append(sign * bound[..., needed])
-        batch = joint_batch(upper=limits[0].shape[:-1], lower=limits[1].shape[:-1])
+        joint_batch(upper=limits[0].shape[:-1], lower=limits[1].shape[:-1])
         crossed = np.less(*bounds)
         if crossed.any():
             where = first_index(crossed)
@@ -115,8 +132,7 @@ class Affine(Kind, Value):
             raise InvalidInput(
                 f"lower must not be above upper, but is {low} against {high} at index {where}"
             )
-        limits = [np.broadcast_to(limit, (*batch, limit.shape[-1])) for limit in limits]
-        return cls(np.concatenate(rows, axis=-2), np.concatenate(limits, axis=-1))
+        return cls(np.concatenate(rows, axis=-2), joined(limits, 1))
 
     @classmethod
     def from_measurement(cls, x: ArrayLike, value: ArrayLike, jacobian: ArrayLike) -> Affine:
@@ -178,16 +194,6 @@ class Affine(Kind, Value):
         shape = point(x, self.dim).shape
         batch = joint_batch(A=self.A.shape[:-2], x=shape[:-1])
         return np.broadcast_to(self.A, batch + self.A.shape[-2:])
-
-    def hessian(self, x: ArrayLike) -> Array:
-        """Zeros."""
-        shape = point(x, self.dim).shape
-        return np.zeros((*shape[:-1], self.n_constraints, self.dim, self.dim))
-
-    @property
-    def is_affine(self) -> np.ndarray:
-        """All of them."""
-        return np.ones(self.n_constraints, bool)
 
     def as_affine(self, dim: int) -> Affine:
         """Itself."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, as_array, point, real_array, whole_number
-from coldq.constraints.affine import VERTEX_LIMIT, Affine, largest_rows
-from coldq.constraints.constraint import Kind, row_margins
+from coldq.constraints.affine import VERTEX_LIMIT, Affine, AffineRows, largest_rows
+from coldq.constraints.constraint import row_margins
 from coldq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SparseAffine(Kind, Value):
+class SparseAffine(AffineRows, Value):
     """``g(x) = A x - b`` with a SciPy sparse matrix A of shape ``(N, p)`` and b of shape ``(N,)``.
 
     The step costs what A's nonzeros cost. No leading axes: a batch shares one A. Learners that ask
@@ -39,7 +39,6 @@ class SparseAffine(Kind, Value):
     A: ClassVar[Any]
 
     batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
-    has_hessian = True
 
     def __init__(self, A: Any, b: ArrayLike) -> None:
         from scipy import sparse
@@ -108,16 +107,6 @@ class SparseAffine(Kind, Value):
         """``A``, dense."""
         batch = point(x, self.dim).shape[:-1]
         return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))
-
-    def hessian(self, x: ArrayLike) -> Array:
-        """Zeros."""
-        batch = point(x, self.dim).shape[:-1]
-        return np.zeros((*batch, self.n_constraints, self.dim, self.dim))
-
-    @property
-    def is_affine(self) -> np.ndarray:
-        """All of them."""
-        return np.ones(self.n_constraints, bool)
 
     def dense(self) -> Affine:
         """The same rows with all their zeros.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch
+from coldq._values import Array, joined, joint_batch
 from coldq.constraints.constraint import Kind, difference, largest, row_margins
 from coldq.errors import InvalidInput
 from coldq.protocols import Region
@@ -67,11 +67,11 @@ class Stacked(Kind):
 
     def value(self, x: ArrayLike) -> Array:
         """The values of all rows."""
-        return self._join([part.value(x) for part in self.parts], 1)
+        return joined([part.value(x) for part in self.parts], 1)
 
     def jacobian(self, x: ArrayLike) -> Array:
         """The jacobians of all rows."""
-        return self._join([part.jacobian(x) for part in self.parts], 2)
+        return joined([part.jacobian(x) for part in self.parts], 2)
 
     @property
     def has_hessian(self) -> bool:
@@ -80,7 +80,7 @@ class Stacked(Kind):
 
     def hessian(self, x: ArrayLike) -> Array:
         """The hessians of all rows."""
-        return self._join([part.hessian(x) for part in self.parts], 3)
+        return joined([part.hessian(x) for part in self.parts], 3)
 
     @property
     def is_affine(self) -> np.ndarray:
@@ -91,11 +91,6 @@ class Stacked(Kind):
     def member(self, where: tuple[int, ...], batch: tuple[int, ...]) -> Stacked:
         """The parts of the member at `where` of a batch."""
         return Stacked(*(p.member(where, batch) if isinstance(p, Kind) else p for p in self.parts))
-
-    def _join(self, arrays: list[Array], core: int) -> Array:
-        batch = np.broadcast_shapes(*(a.shape[:-core] for a in arrays))
-        spread = [np.broadcast_to(a, batch + a.shape[-core:]) for a in arrays]
-        return np.concatenate(spread, axis=len(batch))
 
     def tightened(self, margin: ArrayLike) -> Stacked:
         """``g + margin``, each part by the margins of its own rows; leading axes broadcast.

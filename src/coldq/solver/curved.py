@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
@@ -46,10 +46,10 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
     parts = [*parts, *(part for part, _ in hard)]
     curved = np.concatenate([np.full(part.n_constraints, part.P is not None) for part in parts])
     order = np.argsort(~curved, kind="stable")
-    A, b = _joined([part.A for part in parts], 2), _joined([part.b for part in parts], 1)
+    A, b = joined([part.A for part in parts], 2), joined([part.b for part in parts], 1)
     P, p = [part.P for part in parts if part.P is not None], A.shape[-1]
     return Rows(
-        np.ascontiguousarray(_joined(P, 3)) if P else np.zeros((0, p, p)),
+        np.ascontiguousarray(joined(P, 3)) if P else np.zeros((0, p, p)),
         np.ascontiguousarray(A[..., order, :]),
         np.ascontiguousarray(b[..., order]),
         np.ascontiguousarray(low[..., order]),
@@ -60,13 +60,6 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
 
 def _append(array: Array, more: Array) -> Array:
     return np.concatenate([array, np.broadcast_to(more, (*array.shape[:-1], more.size))], axis=-1)
-
-
-def _joined(arrays: list[Array], core: int) -> Array:
-    """Arrays side by side along the first of their core axes, leading axes broadcast."""
-    batch = np.broadcast_shapes(*(array.shape[: array.ndim - core] for array in arrays))
-    spread = [np.broadcast_to(a, batch + a.shape[a.ndim - core :]) for a in arrays]
-    return np.concatenate(spread, axis=len(batch))
 
 
 def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:
