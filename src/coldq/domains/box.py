@@ -1,8 +1,5 @@
 """Boxes."""
 
-# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
-# (Some domains store what others compute.)
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -39,7 +36,7 @@ class Box(Domain):
 
     lower: Array
     upper: Array
-    hard: ClassVar[tuple[()]] = ()
+    hard = ()
     bounds: ClassVar[Array | None]
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:

@@ -1,13 +1,10 @@
 """Sets that are known by their projection alone."""
 
-# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
-# (Some domains store what others compute.)
-
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,9 +47,9 @@ class CustomDomain(Domain):
     diameter: Array
     given_start: Array | None
     vectorised: bool
-    batch: ClassVar[tuple[()]] = ()
-    hard: ClassVar[None] = None
-    diameter_exact: ClassVar[bool] = False
+    batch = ()
+    hard = None
+    diameter_exact = False
 
     def __init__(
         self,

@@ -62,12 +62,13 @@ class Rows(NamedTuple):
 class Domain(Value):
     """What the library's domains share; a domain of your own need not inherit it."""
 
-    dim: int
-    batch: tuple[int, ...]
-    box: Box
-    hard: tuple[tuple[Any, float], ...]
-    diameter: Array
-    diameter_exact: bool = True
+    # Some domains store what others compute.
+    dim: Any
+    batch: Any
+    box: Any
+    hard: Any
+    diameter: Any
+    diameter_exact: Any = True
 
     @cached_property
     def polyhedral(self) -> bool:

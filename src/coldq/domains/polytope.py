@@ -1,13 +1,10 @@
 """Polytopes: affine rows within a box."""
 
-# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
-# (Some domains store what others compute.)
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +37,7 @@ class Polytope(Domain):
 
     box: Box
     hard: tuple[tuple[Affine, float], ...]
-    diameter_exact: ClassVar[bool] = False
+    diameter_exact = False
 
     def __init__(
         self,
@@ -97,7 +94,7 @@ class Polytope(Domain):
         return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.hard))
 
     @cached_property
-    def around(self) -> Box:
+    def around(self) -> Box:  # type: ignore[override]
         """The smallest box around the polytope, but for rounding.
 
         Two linear programs a coordinate, solved when it is first asked for.

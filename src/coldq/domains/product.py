@@ -1,8 +1,5 @@
 """Products: each domain has some of the coordinates."""
 
-# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
-# (Some domains store what others compute.)
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, point
+from coldq._values import Array, joined, joint_batch, point
 from coldq.constraints import Affine
 from coldq.domains.box import Box
 from coldq.domains.domain import FAR, Domain, require_domain
@@ -44,10 +41,10 @@ class Product(Domain):
 
     def _beside(self, boxes: list[Box]) -> Box:
         """The product of boxes, which is a box."""
-        return Box(self._joined([b.lower for b in boxes]), self._joined([b.upper for b in boxes]))
+        return Box(_joined([b.lower for b in boxes]), _joined([b.upper for b in boxes]))
 
     @cached_property
-    def around(self) -> Box:
+    def around(self) -> Box:  # type: ignore[override]
         """The smallest box around the domain that is known, part by part."""
         return self._beside([part.around for part in self.domains])
 
@@ -103,10 +100,10 @@ class Product(Domain):
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        firsts = np.cumsum([0, *(part.dim for part in self.domains)])
+        edges = zip(known, self._edges(), strict=True)
         return Blocks(
-            np.concatenate([part.start + at for part, at in zip(known, firsts, strict=False)]),
-            self._joined([part.total for part in known]),
+            np.concatenate([part.start + first for part, (first, _) in edges]),
+            _joined([part.total for part in known]),
             np.concatenate([part.kind for part in known]),
         )
 
@@ -139,7 +136,7 @@ class Product(Domain):
             found = self._onto_blocks(near)
             if found is not None:
                 return found
-        return self._joined([part.project(y) for part, y in self._parts(x)])
+        return _joined([part.project(y) for part, y in self._parts(x)])
 
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether each point lies in every part, up to `tolerance` and rounding."""
@@ -154,13 +151,11 @@ class Product(Domain):
         """Where a learner starts unless told otherwise: where each part does."""
         if self.blocks is not None:
             return self.project(np.zeros(self.dim))
-        return self._joined([part.start() for part in self.domains])
-
-    @staticmethod
-    def _joined(parts: list[Array]) -> Array:
-        batch = np.broadcast_shapes(*(y.shape[:-1] for y in parts))
-        whole = [np.broadcast_to(y, (*batch, y.shape[-1])) for y in parts]
-        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
+        return _joined([part.start() for part in self.domains])
 
     def __repr__(self) -> str:
         return f"Product({', '.join(map(repr, self.domains))})"
+
+
+def _joined(parts: list[Array]) -> Array:
+    return np.ascontiguousarray(joined(parts, 1))

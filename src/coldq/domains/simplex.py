@@ -1,8 +1,5 @@
 """Simplices, with or without a cap."""
 
-# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
-# (Some domains store what others compute.)
-
 from __future__ import annotations
 
 from dataclasses import dataclass
