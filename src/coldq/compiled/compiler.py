@@ -5,8 +5,7 @@ what CPython calls; :mod:`coldq.compiled.machine` makes object code of that. The
 run as would be found in the cache.
 """
 
-# pyright: reportCallIssue=false, reportPrivateImportUsage=false
-# (Numba gives an intrinsic another signature than its definition has.)
+# pyright: reportPrivateImportUsage=false
 
 from __future__ import annotations
 
@@ -17,11 +16,10 @@ from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import intrinsic
 
 from coldq.compiled import builtin, calls, lanes, machine
 from coldq.compiled.kernel import PART, Kernel, Special, names_of, no_collection
-from coldq.compiled.memory import WORD, Memory, address_of, intrinsic_of, memory_at, packed
+from coldq.compiled.memory import WORD, Memory, address_of, intrinsic_of, lowered, memory_at, packed
 
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
@@ -156,15 +154,10 @@ def defined(name: str, arguments: str, value: str, parts: dict[str, Any]) -> Fun
 # Code and memory by their addresses
 
 
-@intrinsic
-def stack(typingctx):
+@lowered(lambda: types.intp)
+def stack(context, builder, sig, args):
     """The address of memory that lasts until the function that asks for it returns."""
-
-    def codegen(context, builder, signature, args):
-        place = cgutils.alloca_once(builder, WORD, size=calls.LOCAL_WORDS)
-        return builder.ptrtoint(place, WORD)
-
-    return types.intp(), codegen
+    return builder.ptrtoint(cgutils.alloca_once(builder, WORD, size=calls.LOCAL_WORDS), WORD)
 
 
 def _arguments(signature: str) -> Any:
@@ -176,7 +169,8 @@ def _arguments(signature: str) -> Any:
         kinds.append(Memory(number, axes) if axes else number)
     whole = types.Tuple(kinds)
 
-    def codegen(context, builder, sig, args):
+    @lowered(lambda table: whole)
+    def arguments(context, builder, sig, args):
         def word(address, place):
             words = builder.inttoptr(address, WORD.as_pointer())
             return builder.load(builder.gep(words, [WORD(place)]))
@@ -193,7 +187,7 @@ def _arguments(signature: str) -> Any:
         values = [read(kind, o * calls.FIELDS) for o, kind in enumerate(kinds)]
         return context.make_tuple(builder, whole, values)
 
-    return intrinsic(lambda context, table: (whole(types.intp), codegen))
+    return arguments
 
 
 def _code_at(kind: Any) -> Any:
@@ -214,21 +208,17 @@ def _code_at(kind: Any) -> Any:
 SPLITTER = 134217729.0  # 2^27 + 1: cuts a float into two halves whose products are exact
 
 
-@intrinsic
-def below(typingctx, a, b, rounded):
+@lowered(lambda a, b, rounded: types.float64)
+def below(context, builder, sig, args):
     """What rounding took from a product; both ways give it exactly."""
-
-    def codegen(context, builder, signature, args):
-        a, b, rounded = args
-        if machine.fuses():
-            return builder.fma(a, b, builder.fneg(rounded))
-        (a, a_rest), (b, b_rest) = (_halves(builder, part) for part in (a, b))
-        left = builder.fsub(builder.fmul(a, b), rounded)
-        for one, other in ((a, b_rest), (a_rest, b), (a_rest, b_rest)):
-            left = builder.fadd(left, builder.fmul(one, other))
-        return left
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
+    a, b, rounded = args
+    if machine.fuses():
+        return builder.fma(a, b, builder.fneg(rounded))
+    (a, a_rest), (b, b_rest) = (_halves(builder, part) for part in (a, b))
+    left = builder.fsub(builder.fmul(a, b), rounded)
+    for one, other in ((a, b_rest), (a_rest, b), (a_rest, b_rest)):
+        left = builder.fadd(left, builder.fmul(one, other))
+    return left
 
 
 def _halves(builder: Any, number: Any) -> tuple[Any, Any]:
@@ -241,65 +231,58 @@ def _halves(builder: Any, number: Any) -> tuple[Any, Any]:
 
 
 def _number_of(kind: Any, name: str) -> Any:
-    @intrinsic
-    def number_of(typingctx, given):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, args):
-            pyapi = context.get_python_api(builder)
-            native = context.get_value_type(kind)
-            read = pyapi._get_function(ir.FunctionType(native, [pyapi.pyobj]), name)
-            value = builder.call(read, [builder.inttoptr(args[0], pyapi.pyobj)])
-            failed = cgutils.is_not_null(builder, pyapi.err_occurred())
-            with builder.if_then(failed, likely=False):
-                pyapi.err_clear()
-            return context.make_tuple(builder, signature.return_type, [value, builder.not_(failed)])
-
-        return types.Tuple((kind, types.boolean))(types.intp), codegen
+    @lowered(lambda given: types.Tuple((kind, types.boolean)))
+    def number_of(context, builder, sig, args):
+        pyapi = context.get_python_api(builder)
+        native = context.get_value_type(kind)
+        read = pyapi._get_function(ir.FunctionType(native, [pyapi.pyobj]), name)
+        value = builder.call(read, [builder.inttoptr(args[0], pyapi.pyobj)])
+        failed = cgutils.is_not_null(builder, pyapi.err_occurred())
+        with builder.if_then(failed, likely=False):
+            pyapi.err_clear()
+        return context.make_tuple(builder, sig.return_type, [value, builder.not_(failed)])
 
     return number_of
 
 
-@intrinsic
-def boxed(typingctx, value):
-    def codegen(context, builder, signature, args):
-        made = context.get_python_api(builder).from_native_value(signature.args[0], args[0])
-        return builder.ptrtoint(made, WORD)
-
-    return types.intp(value), codegen
+@lowered(lambda value: types.intp)
+def boxed(context, builder, sig, args):
+    made = context.get_python_api(builder).from_native_value(sig.args[0], args[0])
+    return builder.ptrtoint(made, WORD)
 
 
-def _by_python(result: Any, n: int, act: Any) -> Any:
-    """What CPython does with n words: ``act(its functions, builder, *words)``."""
-
-    def codegen(context, builder, signature, args):
-        done = act(context.get_python_api(builder), builder, *args)
-        return context.get_dummy_value() if result is types.void else done
-
-    return intrinsic_of(n, lambda *kinds: (result(*kinds), codegen))
+@lowered(lambda given: types.void)
+def dropped(context, builder, sig, args):
+    pyapi = context.get_python_api(builder)
+    pyapi.decref(builder.inttoptr(args[0], pyapi.pyobj))
+    return context.get_dummy_value()
 
 
-def _dropped(pyapi: Any, builder: Any, given: Any) -> None:
-    pyapi.decref(builder.inttoptr(given, pyapi.pyobj))
-
-
-def _set_field(pyapi: Any, builder: Any, *given: Any) -> Any:
+@lowered(lambda given, name, value: types.boolean)
+def set_field(context, builder, sig, args):
     """As ``object.__setattr__`` does; where it fails, Python knows why."""
     kind = ir.FunctionType(ir.IntType(32), [WORD] * 3)
-    put = pyapi._get_function(kind, "PyObject_GenericSetAttr")
-    return builder.icmp_signed("==", builder.call(put, given), ir.Constant(ir.IntType(32), 0))
+    put = context.get_python_api(builder)._get_function(kind, "PyObject_GenericSetAttr")
+    return builder.icmp_signed("==", builder.call(put, args), ir.Constant(ir.IntType(32), 0))
 
 
-def _refused(pyapi: Any, builder: Any) -> Any:
-    refuse = pyapi._get_function(ir.FunctionType(ir.IntType(32), []), "PyErr_BadArgument")
-    builder.call(refuse, [])
+@lowered(lambda: types.intp)
+def refused(context, builder, sig, args):
+    kind = ir.FunctionType(ir.IntType(32), [])
+    builder.call(context.get_python_api(builder)._get_function(kind, "PyErr_BadArgument"), [])
     return ir.Constant(WORD, 0)
 
 
-def _release(pyapi: Any, builder: Any) -> Any:
-    return builder.ptrtoint(pyapi.save_thread(), WORD)
+@lowered(lambda: types.intp)
+def release(context, builder, sig, args):
+    return builder.ptrtoint(context.get_python_api(builder).save_thread(), WORD)
 
 
-def _restore(pyapi: Any, builder: Any, state: Any) -> None:
-    pyapi.restore_thread(builder.inttoptr(state, pyapi.voidptr))
+@lowered(lambda state: types.void)
+def restore(context, builder, sig, args):
+    pyapi = context.get_python_api(builder)
+    pyapi.restore_thread(builder.inttoptr(args[0], pyapi.voidptr))
+    return context.get_dummy_value()
 
 
 SPECIALS = {
@@ -319,9 +302,9 @@ SPECIALS = {
     "float_of": _number_of(types.float64, "PyFloat_AsDouble"),
     "integer_of": _number_of(types.int64, "PyLong_AsLongLong"),
     "boxed": boxed,
-    "dropped": _by_python(types.void, 1, _dropped),
-    "set_field": _by_python(types.boolean, 3, _set_field),
-    "refused": _by_python(types.intp, 0, _refused),
-    "release": _by_python(types.intp, 0, _release),
-    "restore": _by_python(types.void, 1, _restore),
+    "dropped": dropped,
+    "set_field": set_field,
+    "refused": refused,
+    "release": release,
+    "restore": restore,
 }

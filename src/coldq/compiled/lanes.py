@@ -5,8 +5,7 @@ it is called with. Each lane's bits are those of the number alone: nothing is ad
 but by :func:`fourfold`, and a product is fused with a sum only where `fused` is written.
 """
 
-# pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
-# (Numba gives an intrinsic another signature than its definition has.)
+# pyright: reportOptionalCall=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 
@@ -18,10 +17,10 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.extending import lower_builtin, models, register_model
 
 from coldq.compiled import machine
-from coldq.compiled.memory import WORD, intrinsic_of
+from coldq.compiled.memory import WORD, intrinsic_of, lowered
 
 NUMBER = ir.DoubleType()
 HALVES = range(4), range(4, 8)
@@ -94,14 +93,14 @@ def _operator(function: Any, instruction: str, *, compares: bool = False) -> Non
 
     infer_global(function)(Template)
 
-    def lowered(context, builder, sig, args):
+    def codegen(context, builder, sig, args):
         parts = _spread_all(builder, args, sig.args, _joint(sig.args))
         if compares:
             return builder.fcmp_ordered(instruction, *parts)
         return getattr(builder, instruction)(*parts)
 
     for pair in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
-        lower_builtin(function, *pair)(lowered)
+        lower_builtin(function, *pair)(codegen)
 
 
 _operator(operator.add, "fadd")
@@ -176,28 +175,24 @@ def _beyond(sign: str) -> Any:
     return lambda builder, a, b: builder.select(builder.fcmp_ordered(sign, b, a), b, a)
 
 
-@intrinsic
-def chosen(typingctx, flags, a, b):
+def _choice(flags: Any, a: Any, b: Any) -> Any:
+    return _joint((a, b)) or (Lanes(flags.count) if isinstance(flags, Flags) else types.float64)
+
+
+@lowered(_choice)
+def chosen(context, builder, sig, args):
     """a where a flag is set, b elsewhere."""
-    kind = _joint((a, b)) or (Lanes(flags.count) if isinstance(flags, Flags) else types.float64)
-
-    def codegen(context, builder, sig, args):
-        return builder.select(args[0], *_spread_all(builder, args[1:], sig.args[1:], kind))
-
-    return kind(flags, a, b), codegen
+    parts = _spread_all(builder, args[1:], sig.args[1:], sig.return_type)
+    return builder.select(args[0], *parts)
 
 
-@intrinsic
-def anywhere(typingctx, flags):
+@lowered(lambda flags: types.boolean)
+def anywhere(context, builder, sig, args):
     """Whether a flag is set in any lane."""
-
-    def codegen(context, builder, sig, args):
-        if isinstance(sig.args[0], types.Boolean):
-            return args[0]
-        whole = builder.bitcast(args[0], ir.IntType(sig.args[0].count))
-        return builder.icmp_unsigned("!=", whole, whole.type(0))
-
-    return types.boolean(flags), codegen
+    if isinstance(sig.args[0], types.Boolean):
+        return args[0]
+    whole = builder.bitcast(args[0], ir.IntType(sig.args[0].count))
+    return builder.icmp_unsigned("!=", whole, whole.type(0))
 
 
 def _place(builder: Any, kind: Any, address: Any, index: Any) -> Any:
@@ -205,65 +200,52 @@ def _place(builder: Any, kind: Any, address: Any, index: Any) -> Any:
     return builder.gep(data, [index])
 
 
-@intrinsic
-def lane_at(typingctx, address, index, like):
+@lowered(lambda address, index, like: like)
+def lane_at(context, builder, sig, args):
     """What stands at a place in memory, as much of it as `like` has."""
-
-    def codegen(context, builder, sig, args):
-        return builder.load(_place(builder, sig.return_type, *args[:2]), align=8)
-
-    return like(address, index, like), codegen
+    return builder.load(_place(builder, sig.return_type, *args[:2]), align=8)
 
 
-@intrinsic
-def put_lane(typingctx, address, index, value):
-    def codegen(context, builder, sig, args):
-        builder.store(args[2], _place(builder, sig.args[2], *args[:2]), align=8)
-        return context.get_dummy_value()
-
-    return types.void(address, index, value), codegen
+@lowered(lambda address, index, value: types.void)
+def put_lane(context, builder, sig, args):
+    builder.store(args[2], _place(builder, sig.args[2], *args[:2]), align=8)
+    return context.get_dummy_value()
 
 
 # Numbers that come in threes: all first ones, all second ones, all third ones
 
 
-@intrinsic
-def thirds(typingctx, address, like):
+@lowered(lambda address, like: types.UniTuple(like, 3))
+def thirds(context, builder, sig, args):
     """Three numbers for each lane, which stand one after another."""
-    kind = types.UniTuple(like, 3)
-
-    def codegen(context, builder, sig, args):
-        if not isinstance(like, Lanes):
-            places = (_place(builder, like, args[0], WORD(k)) for k in (0, 1, 2))
-            parts = [builder.load(place, align=8) for place in places]
-            return context.make_tuple(builder, kind, parts)
+    like = sig.args[1]
+    if isinstance(like, Lanes):
         whole = ir.VectorType(NUMBER, 3 * like.count)
         found = builder.load(builder.inttoptr(args[0], whole.as_pointer()), align=8)
         parts = [
             _shuffled(builder, found, found, [k + 3 * lane for lane in range(like.count)])
             for k in (0, 1, 2)
         ]
-        return context.make_tuple(builder, kind, parts)
+    else:
+        places = (_place(builder, like, args[0], WORD(k)) for k in (0, 1, 2))
+        parts = [builder.load(place, align=8) for place in places]
+    return context.make_tuple(builder, sig.return_type, parts)
 
-    return kind(address, like), codegen
 
-
-@intrinsic
-def put_thirds(typingctx, address, first, second, third):
-    def codegen(context, builder, sig, args):
-        if not isinstance(first, Lanes):
-            for k, value in enumerate(args[1:]):
-                builder.store(value, _place(builder, first, args[0], WORD(k)), align=8)
-            return context.get_dummy_value()
-        n = first.count
+@lowered(lambda address, first, second, third: types.void)
+def put_thirds(context, builder, sig, args):
+    kind = sig.args[1]
+    if isinstance(kind, Lanes):
+        n = kind.count
         both = _shuffled(builder, args[1], args[2], list(range(2 * n)))
         rest = _shuffled(builder, args[3], args[3], list(range(2 * n)))
         mixed = [k * n + lane for lane in range(n) for k in (0, 1, 2)]
         whole = _shuffled(builder, both, rest, mixed)
         builder.store(whole, builder.inttoptr(args[0], whole.type.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(address, first, second, third), codegen
+    else:
+        for k, value in enumerate(args[1:]):
+            builder.store(value, _place(builder, kind, args[0], WORD(k)), align=8)
+    return context.get_dummy_value()
 
 
 def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
@@ -280,35 +262,28 @@ def _each(builder: Any, kind: Any, table: Any, index: Any) -> Iterator[tuple[int
         yield lane, _place(builder, types.float64, address, index)
 
 
-@intrinsic
-def gathered(typingctx, table, index, like):
+@lowered(lambda table, index, like: like)
+def gathered(context, builder, sig, args):
     """What stands at a place behind the address of each lane."""
-
-    def codegen(context, builder, sig, args):
-        kind = sig.return_type
-        found = ir.Constant(_native(kind), ir.Undefined)
-        for lane, place in _each(builder, kind, *args[:2]):
-            number = builder.load(place, align=8)
-            if not isinstance(kind, Lanes):
-                return number
-            found = builder.insert_element(found, number, ir.IntType(32)(lane))
-        return found
-
-    return like(table, index, like), codegen
+    kind = sig.return_type
+    found = ir.Constant(_native(kind), ir.Undefined)
+    for lane, place in _each(builder, kind, *args[:2]):
+        number = builder.load(place, align=8)
+        if not isinstance(kind, Lanes):
+            return number
+        found = builder.insert_element(found, number, ir.IntType(32)(lane))
+    return found
 
 
-@intrinsic
-def scattered(typingctx, table, index, value):
-    def codegen(context, builder, sig, args):
-        kind = sig.args[2]
-        for lane, place in _each(builder, kind, *args[:2]):
-            number = args[2]
-            if isinstance(kind, Lanes):
-                number = builder.extract_element(number, ir.IntType(32)(lane))
-            builder.store(number, place, align=8)
-        return context.get_dummy_value()
-
-    return types.void(table, index, value), codegen
+@lowered(lambda table, index, value: types.void)
+def scattered(context, builder, sig, args):
+    kind = sig.args[2]
+    for lane, place in _each(builder, kind, *args[:2]):
+        number = args[2]
+        if isinstance(kind, Lanes):
+            number = builder.extract_element(number, ir.IntType(32)(lane))
+        builder.store(number, place, align=8)
+    return context.get_dummy_value()
 
 
 def _transposed(builder: Any, lines: list[Any], m: int) -> list[Any]:
@@ -353,77 +328,60 @@ def _tile(m: int, *, out: bool) -> Any:
     """Of each lane m numbers from a place on behind its address, into lanes one after another; or
     the way back."""
 
-    def tile(typingctx, table, index, address, like):
-        def codegen(context, builder, sig, args):
-            kind, numbers = sig.args[3], NUMBER.as_pointer()
-            places = [place for _, place in _each(builder, kind, *args[:2])]
-            if not isinstance(kind, Lanes):
-                lanes = builder.inttoptr(args[2], numbers)
-                _copied(builder, *((lanes, places[0]) if out else (places[0], lanes)), m)
-                return context.get_dummy_value()
-            lanes = [_place(builder, kind, args[2], WORD(r)) for r in range(m)]
-            short = ir.VectorType(NUMBER, m).as_pointer()
-            if out:
-                lines = [builder.load(place, align=8) for place in lanes]
-                lines = _transposed(builder, lines, m)
-                for lane, place in enumerate(places):
-                    own = list(range(lane - lane % m, lane - lane % m + m))
-                    part = _shuffled(builder, lines[lane % m], lines[lane % m], own)
-                    builder.store(part, builder.bitcast(place, short), align=8)
-            else:
-                lines = [builder.load(builder.bitcast(place, short), align=8) for place in places]
-                lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
-                for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
-                    builder.store(line, place, align=8)
+    @lowered(lambda table, index, address, like: types.void)
+    def tile(context, builder, sig, args):
+        kind, numbers = sig.args[3], NUMBER.as_pointer()
+        places = [place for _, place in _each(builder, kind, *args[:2])]
+        if not isinstance(kind, Lanes):
+            lanes = builder.inttoptr(args[2], numbers)
+            _copied(builder, *((lanes, places[0]) if out else (places[0], lanes)), m)
             return context.get_dummy_value()
+        lanes = [_place(builder, kind, args[2], WORD(r)) for r in range(m)]
+        short = ir.VectorType(NUMBER, m).as_pointer()
+        if out:
+            lines = [builder.load(place, align=8) for place in lanes]
+            lines = _transposed(builder, lines, m)
+            for lane, place in enumerate(places):
+                own = list(range(lane - lane % m, lane - lane % m + m))
+                part = _shuffled(builder, lines[lane % m], lines[lane % m], own)
+                builder.store(part, builder.bitcast(place, short), align=8)
+        else:
+            lines = [builder.load(builder.bitcast(place, short), align=8) for place in places]
+            lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
+            for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
+                builder.store(line, place, align=8)
+        return context.get_dummy_value()
 
-        return types.void(table, index, address, like), codegen
-
-    return intrinsic(tile)
+    return tile
 
 
-@intrinsic
-def unless(typingctx, flags, others):
+@lowered(lambda flags, others: flags)
+def unless(context, builder, sig, args):
     """Where a flag is set and the other is not."""
-
-    def codegen(context, builder, sig, args):
-        return builder.and_(args[0], builder.not_(args[1]))
-
-    return flags(flags, others), codegen
+    return builder.and_(args[0], builder.not_(args[1]))
 
 
-@intrinsic
-def spread(typingctx, number, like):
+@lowered(lambda number, like: like)
+def spread(context, builder, sig, args):
     """A number in each of the lanes that `like` has."""
-
-    def codegen(context, builder, sig, args):
-        return _spread(builder, args[0], sig.args[0], sig.return_type)
-
-    return like(number, like), codegen
+    return _spread(builder, args[0], sig.args[0], sig.return_type)
 
 
 def _zeros(count: int) -> Any:
-    def codegen(context, builder, sig, args):
-        native = ir.VectorType(NUMBER, count)
-        return ir.Constant(native, [NUMBER(0.0)] * count)
-
-    return intrinsic(lambda context: (Lanes(count)(), codegen))
+    native = ir.VectorType(NUMBER, count)
+    zeros = ir.Constant(native, [NUMBER(0.0)] * count)
+    return lowered(lambda: Lanes(count))(lambda context, builder, sig, args: zeros)
 
 
-@intrinsic
-def fourfold(typingctx, four):
+@lowered(lambda four: types.float64)
+def fourfold(context, builder, sig, args):
     """The sum of four lanes, by halves: (0 + 2) + (1 + 3); of eight, k + 4 is added to k before."""
-
-    def codegen(context, builder, sig, args):
-        lanes = args[0]
-        if sig.args[0].count == 8:
-            ends = (_shuffled(builder, lanes, lanes, list(part)) for part in HALVES)
-            lanes = builder.fadd(*ends)
-        return _by_halves(
-            builder, *(builder.extract_element(lanes, ir.IntType(32)(k)) for k in range(4))
-        )
-
-    return types.float64(four), codegen
+    lanes = args[0]
+    if sig.args[0].count == 8:
+        ends = (_shuffled(builder, lanes, lanes, list(part)) for part in HALVES)
+        lanes = builder.fadd(*ends)
+    four = (builder.extract_element(lanes, ir.IntType(32)(k)) for k in range(4))
+    return _by_halves(builder, *four)
 
 
 def _by_halves(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -433,50 +391,34 @@ def _by_halves(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 # A sum in four parts, of every fourth term each, that take turns
 
 
-@intrinsic
-def parts_from(typingctx, first):
-    def codegen(context, builder, sig, args):
-        zero = _spread(builder, NUMBER(0.0), types.float64, sig.args[0])
-        return context.make_tuple(builder, sig.return_type, [args[0], zero, zero, zero])
-
-    return types.UniTuple(first, 4)(first), codegen
+@lowered(lambda first: types.UniTuple(first, 4))
+def parts_from(context, builder, sig, args):
+    zero = _spread(builder, NUMBER(0.0), types.float64, sig.args[0])
+    return context.make_tuple(builder, sig.return_type, [args[0], zero, zero, zero])
 
 
-@intrinsic
-def turned(typingctx, parts, a, b):
-    def codegen(context, builder, sig, args):
-        first, *others = cgutils.unpack_tuple(builder, args[0], 4)
-        return context.make_tuple(
-            builder, sig.return_type, [*others, _fused(builder, args[1], args[2], first)]
-        )
-
-    return parts(parts, a, b), codegen
+@lowered(lambda parts, a, b: parts)
+def turned(context, builder, sig, args):
+    first, *others = cgutils.unpack_tuple(builder, args[0], 4)
+    last = _fused(builder, args[1], args[2], first)
+    return context.make_tuple(builder, sig.return_type, [*others, last])
 
 
-@intrinsic
-def joined(typingctx, parts):
-    def codegen(context, builder, sig, args):
-        return _by_halves(builder, *cgutils.unpack_tuple(builder, args[0], 4))
-
-    return parts.dtype(parts), codegen
+@lowered(lambda parts: parts.dtype)
+def joined(context, builder, sig, args):
+    return _by_halves(builder, *cgutils.unpack_tuple(builder, args[0], 4))
 
 
-@intrinsic
-def width(typingctx, like):
-    def codegen(context, builder, sig, args):
-        kind = sig.args[0]
-        return ir.IntType(64)(kind.count if isinstance(kind, Lanes) else 1)
-
-    return types.intp(like), codegen
+@lowered(lambda like: types.intp)
+def width(context, builder, sig, args):
+    kind = sig.args[0]
+    return ir.IntType(64)(kind.count if isinstance(kind, Lanes) else 1)
 
 
-@intrinsic
-def hidden(typingctx, number):
-    def codegen(context, builder, sig, args):
-        kind = ir.FunctionType(args[0].type, [args[0].type])
-        return builder.asm(kind, "", "=r,0", [args[0]], side_effect=False)
-
-    return types.intp(number), codegen
+@lowered(lambda number: types.intp)
+def hidden(context, builder, sig, args):
+    kind = ir.FunctionType(args[0].type, [args[0].type])
+    return builder.asm(kind, "", "=r,0", [args[0]], side_effect=False)
 
 
 SPECIALS = {

@@ -5,8 +5,7 @@ compiler has less to do without them. Indices mean what they mean there, which a
 in which loops over them add up.
 """
 
-# pyright: reportCallIssue=false, reportOptionalCall=false, reportPrivateImportUsage=false
-# (Numba gives an intrinsic another signature than its definition has.)
+# pyright: reportOptionalCall=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 
@@ -190,12 +189,14 @@ def intrinsic_of(n: int, typed: Any) -> Any:
     return intrinsic(eval(f"lambda context, {names}: typed({names})", {"typed": typed}))
 
 
-@intrinsic
-def address_of(typingctx, memory, offset):
+def lowered(result: Any) -> Any:
+    """Make what writes a call for LLVM an intrinsic; `result` gives its type by its arguments'."""
+    n = result.__code__.co_argcount
+    return lambda codegen: intrinsic_of(n, lambda *kinds: (result(*kinds)(*kinds), codegen))
+
+
+@lowered(lambda memory, offset: types.intp)
+def address_of(context, builder, sig, args):
     """The address of an entry: passing addresses costs far less than passing memory."""
-
-    def codegen(context, builder, sig, args):
-        data = builder.extract_value(args[0], 0)
-        return builder.ptrtoint(builder.gep(data, [args[1]]), WORD)
-
-    return types.intp(memory, types.intp), codegen
+    data = builder.extract_value(args[0], 0)
+    return builder.ptrtoint(builder.gep(data, [args[1]]), WORD)
