@@ -136,5 +136,5 @@ def ways_in() -> tuple[Callable[..., Any], ...]:
     """What Python calls to copy an array, to keep rows and levels, and to set fields."""
     card = np.array([id(np.ndarray), machine.code_in_numpy(NEW_LIKE_ARRAY)], np.int64)
     return tuple(
-        machine.function(kernel.name, kernel.code().address, card) for kernel in (COPY, KEEP, PUT)
+        machine.function(kernel.name, kernel.address(), card) for kernel in (COPY, KEEP, PUT)
     )

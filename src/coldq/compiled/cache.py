@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import sys
@@ -32,7 +31,7 @@ from coldq.files import locked
 if TYPE_CHECKING:
     from coldq.compiled.kernel import Kernel
 
-MAGIC = b"coldq kernel 1\n"
+MAGIC = b"coldq kernel 2\n"
 DIGEST = 32  # bytes
 UNUSED = 30 * 86400.0  # seconds without use after which another build's kernel may go
 ABANDONED = 3600.0  # the same of a file whose writer was killed
@@ -40,8 +39,8 @@ PATIENCE = 120.0  # seconds that one process waits for another that compiles
 OWN = Path(__file__).parent.parent / "__pycache__" / "kernels"
 
 
-def load_or_compile(kernel: Kernel) -> machine.Code:
-    """The kernel's code: from the cache, from another process that compiles it, or compiled."""
+def load_or_compile(kernel: Kernel) -> int:
+    """The address of a kernel's code: from the cache, from whoever compiles it now, or compiled."""
     file = file_name(kernel)
     places = folders()
     found = _load(kernel.name, file, places)
@@ -54,13 +53,13 @@ def load_or_compile(kernel: Kernel) -> machine.Code:
         from coldq.compiled import compiler
 
         try:
-            code, entry = compiler.object_code(kernel)
-            loaded = machine.load(kernel.name, code, entry)
+            code = compiler.object_code(kernel)
+            loaded = machine.load(kernel.name, code)
         except Exception as error:
             # A Numba or llvmlite to come that lacks what object code takes, or needs more passes.
             _warn_unknown(f"{type(error).__name__}: {error}")
             return compiler.in_memory(kernel)
-        _store(file, seal(file, entry, code), places)
+        _store(file, seal(file, code), places)
     return loaded
 
 
@@ -113,40 +112,34 @@ def _user_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def seal(file: str, entry: str, code: bytes) -> bytes:
+def seal(file: str, code: bytes) -> bytes:
     """The content of a cache file."""
-    body = json.dumps({"entry": entry}).encode() + b"\n" + code
-    return MAGIC + _digest(file, body) + body
+    return _head(file, code) + code
 
 
-def unseal(file: str, content: bytes) -> tuple[str, bytes] | None:
-    """The entry's name and the object code; None if the content is not what was sealed."""
+def unseal(file: str, content: bytes) -> bytes | None:
+    """The object code; None if the content is not what was sealed."""
     start = len(MAGIC) + DIGEST
-    body = content[start:]
-    if content[:start] != MAGIC + _digest(file, body):
-        return None
-    header, _, code = body.partition(b"\n")
-    return json.loads(header)["entry"], code
+    code = content[start:]
+    return code if content[:start] == _head(file, code) else None
 
 
-def _digest(file: str, body: bytes) -> bytes:
-    return hashlib.blake2b(
-        body, digest_size=DIGEST, key=hashlib.sha256(file.encode()).digest()
-    ).digest()
+def _head(file: str, code: bytes) -> bytes:
+    key = hashlib.sha256(file.encode()).digest()
+    return MAGIC + hashlib.blake2b(code, digest_size=DIGEST, key=key).digest()
 
 
-def _load(name: str, file: str, places: list[Path]) -> machine.Code | None:
+def _load(name: str, file: str, places: list[Path]) -> int | None:
     for place in places:
         try:
             content = (place / file).read_bytes()
         except OSError:
             continue
-        opened = unseal(file, content)
-        if opened is None:
+        code = unseal(file, content)
+        if code is None:
             continue
-        entry, code = opened
         try:
-            loaded = machine.load(name, code, entry)
+            loaded = machine.load(name, code)
         except RuntimeError:  # whole, but it needs what this process does not have
             continue
         _note_use(place / file)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.compiled import cache, machine
+from coldq.compiled import machine
 from coldq.compiled.kernel import Kernel, Special, address_of, exact, vector
 from coldq.compiled.machine import HEAD
 
@@ -319,13 +319,12 @@ BATCH, ONCE = Kernel(enter_batch), Kernel(enter_once)
 def function_of(kernel: Kernel) -> Callable[..., Any]:
     """What Python calls."""
     way_in = BATCH if kernel.layout else ONCE
-    code = cache.load_or_compile(kernel)
     lines, dimensions, first_out = layout_of(kernel) if kernel.layout else arguments_of(kernel)
     if len(lines) > MOST_OPERANDS or dimensions > MOST_DIMENSIONS:
         raise ValueError(f"{kernel} has too many operands or axes")
-    header = [id(np.ndarray), code.address, len(lines), dimensions, first_out]
+    header = [id(np.ndarray), kernel.address(), len(lines), dimensions, first_out]
     card = np.array([*header, *(word for line in lines for word in line)], np.int64)
-    return machine.function(kernel.name, way_in.code().address, card)
+    return machine.function(kernel.name, way_in.address(), card)
 
 
 def arguments_of(kernel: Kernel) -> tuple[list[list[int]], int, int]:

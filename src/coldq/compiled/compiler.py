@@ -24,7 +24,6 @@ from coldq.compiled.memory import WORD, Memory, address_of, intrinsic_of, lowere
 # Nobody calls a part of a kernel from outside, so none needs wrappers, which take long to compile.
 # No memory is allocated either: without Numba's memory runtime a kernel needs nothing of Numba.
 SPARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-ENTRY = "coldq_kernel"
 WAY_IN = types.intp(types.intp, types.intp, types.intp)  # (self, arguments, count) to an object
 RUN = types.float64(types.intp, types.intp)  # (sizes, at) to a number
 CALL = types.intp(types.intp)  # table to an object
@@ -54,8 +53,8 @@ def roomy(function: Any) -> Any:
 
 
 @roomy
-def object_code(kernel: Kernel) -> tuple[bytes, str]:
-    """A kernel's object code, and the name of its entry."""
+def object_code(kernel: Kernel) -> bytes:
+    """A kernel's object code."""
     # Only here: a Numba to come that lacks what this needs can still compile in memory.
     from coldq.compiled.passes import Passes, text_alone
 
@@ -68,16 +67,16 @@ def object_code(kernel: Kernel) -> tuple[bytes, str]:
             whole.library.finalize()
         whole.library._optimize_final_module()
     gate = GATE.format(
-        entry=ENTRY, inner=whole.fndesc.llvm_func_name,
+        entry=machine.ENTRY, inner=whole.fndesc.llvm_func_name,
         result="double" if kind is RUN else "i64",
         kinds=", ".join(["i64"] * len(kind.args)),
         parameters=", ".join(f"i64 %a{k}" for k in range(len(kind.args))),
     )  # fmt: skip
-    return machine.emit(whole.library._final_module, gate), ENTRY
+    return machine.emit(whole.library._final_module, gate)
 
 
-def in_memory(kernel: Kernel) -> machine.Code:
-    """The kernel's code by Numba's public means alone, which leave nothing to keep."""
+def in_memory(kernel: Kernel) -> int:
+    """The address of a kernel's code by Numba's public means alone, which leave nothing to keep."""
     options: dict[str, Any] = {"error_model": "numpy"}
     with no_collection():
         kind, entry = Linker(options).entry(kernel)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.compiled import cache, machine
+from coldq.compiled import cache
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
 # depends on its length and the processor alone and a batch that runs this code gives the same bits
@@ -134,7 +134,7 @@ class Kernel:
         self.function, self.signature, self.layout = function, signature, layout
         self.name, self.__doc__ = function.__name__, function.__doc__
         self._built: Any = None
-        self._code: machine.Code | None = None
+        self._address: int | None = None
 
     def __call__(self) -> Callable[..., Any]:
         if self._built is None:
@@ -145,11 +145,11 @@ class Kernel:
                     self._built = calls.function_of(self)
         return self._built
 
-    def code(self) -> machine.Code:
-        """Its machine code, loaded once."""
-        if self._code is None:
-            self._code = cache.load_or_compile(self)
-        return self._code
+    def address(self) -> int:
+        """That of its machine code, loaded once."""
+        if self._address is None:
+            self._address = cache.load_or_compile(self)
+        return self._address
 
     def meaning(self) -> bytes:
         """A digest of all that the kernel is compiled from."""

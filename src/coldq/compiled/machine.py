@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from coldq.errors import Error
 
+ENTRY = "coldq_kernel"  # where the object code of every kernel begins
 METH_FASTCALL = 0x0080
 HEAD = object.__basicsize__ // 8  # words before an object's own; the last of them is its type
 
@@ -95,29 +96,22 @@ _count = itertools.count()  # libraries need names of their own
 _kept: list[Any] = []  # a function lives as long as the process, and so must what it is made of
 
 
-class Code(NamedTuple):
-    """Machine code in memory, which belongs to `owner`."""
-
-    address: int
-    owner: Any
-
-
-def load(name: str, code: bytes, entry: str) -> Code:
-    """The code at `entry` of object code; raises RuntimeError if a name it needs is missing."""
+def load(name: str, code: bytes) -> int:
+    """The address of object code's entry; raises RuntimeError if a name it needs is missing."""
     builder = llvm().JITLibraryBuilder()
     library = (
         builder.add_object_img(code)
         .add_current_process()
-        .export_symbol(entry)
+        .export_symbol(ENTRY)
         .link(_linker(), f"{name}-{next(_count)}")
     )
-    return keep(library[entry], library)
+    return keep(library[ENTRY], library)
 
 
-def keep(address: int, owner: Any) -> Code:
-    """Code that stays in memory until the process ends."""
+def keep(address: int, owner: Any) -> int:
+    """The address of code that stays in memory until the process ends."""
     _kept.append(owner)
-    return Code(address, owner)
+    return address
 
 
 def code_in_numpy(place: int) -> int:
