@@ -60,7 +60,7 @@ def accepted(answer: Step, tolerance: float = TOLERANCE, clash: np.ndarray | Non
     Unless a `clash` is given, an infinite residual says that hard rows have no common point.
     """
     residual = np.asarray(answer.residual)
-    if not (residual <= tolerance).all():
+    if not residual.max(initial=0.0) <= tolerance:  # true for NaN as well
         raise_if_failed(answer, np.isinf(residual) if clash is None else clash, tolerance)
     return answer
 
