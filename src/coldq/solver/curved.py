@@ -15,7 +15,7 @@ from coldq.solver.clarabel import clarabel_points, explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
-from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, members
+from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, members, reach_of
 from coldq.solver.threads import run_batch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
@@ -166,8 +166,8 @@ def from_inside(
     one: QuadraticProblem, x: Array, lam: Array, worst: float
 ) -> Iterator[tuple[Array, Array, float]]:
     """Answers of the last resort, in units of an answer that is near, or of the bounds."""
-    near, ends = worst <= NEAR, np.abs(np.concatenate([one.lower, one.upper, x]))
-    units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=TINY))
+    near = worst <= NEAR
+    units = unit_of(one, x), max(reach_of(one.lower, one.upper, x), TINY)
     for unit in dict.fromkeys(units if near else units[::-1]):
         yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
 
@@ -361,8 +361,7 @@ def hard_rows_clash(one: QuadraticProblem) -> bool:
     if not (at_most.any() or at_least.any()):
         return False
     begin = np.clip(center, lower, upper)
-    reach = np.abs(np.concatenate([lower, upper, begin]))
-    unit = float(reach[np.isfinite(reach)].max(initial=0.0)) or 1.0
+    unit = reach_of(lower, upper, begin) or 1.0
     size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
     size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
     price = unit * unit / np.where(size > 0.0, size, 1.0)
