@@ -383,9 +383,7 @@ class Search:
                 step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
             nu, last = nu + step, worst
         assert self.best is not None
-        if not self.polished(multipliers) and nu.size > 1:
-            self.settle(np.zeros(nu.size), 0, multipliers)
-        missed = not self.best.residual <= CLOSE and nu.max() > 0.0
+        missed = not self.polished(multipliers) and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
             return self.best._replace(residual=np.inf, clash=True)
         return self.best
@@ -403,32 +401,6 @@ class Search:
             again = along_tangents(self.instance, self.balls, *begin, patience=12)
             self.best = again if again.residual < self.best.residual else self.best
         return self.best.residual <= CLOSE
-
-    def settle(self, nu: Array, k: int, start: Array) -> tuple[Answer, Array, Array]:
-        """Bring the balls from the k-th on to their spheres, each within the one before."""
-        if k == nu.size:
-            return self.at(nu, start)
-        radius, low, high = self.balls[k].radius, 0.0, np.inf
-        before, last, nu[k] = 0.0, np.inf, 0.0
-        answer, reach, off = self.settle(nu, k + 1, start)
-        for _ in range(60):
-            start, here = answer.multipliers, float(reach[k])
-            if off[k] <= ON_SPHERE:
-                break
-            low, high = (float(nu[k]), high) if here > radius else (low, float(nu[k]))
-            # A line through the last two points of 1 / |x - c|, which nearly is one.
-            rise = 1.0 / max(here, 1e-300) - 1.0 / last
-            wish = low
-            if rise != 0.0 and nu[k] != before:
-                wish = nu[k] + (1.0 / radius - 1.0 / max(here, 1e-300)) * (nu[k] - before) / rise
-            before, last = float(nu[k]), max(here, 1e-300)
-            if not low < wish < high:
-                wish = np.sqrt(max(low, 1e-8 * high) * high) if high < np.inf else FAR * (1.0 + low)
-            if not low < wish < min(high, MOST):
-                break
-            nu[k] = wish
-            answer, reach, off = self.settle(nu, k + 1, start)
-        return answer, reach, off
 
     def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
         """The next multipliers of the balls."""

@@ -33,14 +33,11 @@ from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.kernels.side_by_side import affine_steps, together_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
 from coldq.solver.kernels.working_set import fit_at_once, working_set_step, working_size
-from coldq.solver.last_resort import on_quadratic_rows
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
     DoNotFit,
-    QuadraticProblem,
     members,
-    reach_of,
     zeros_of,
 )
 from coldq.solver.simplices import solve_in_one_block, take_at_once
@@ -203,25 +200,10 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
         again = solve_extended(one, start)
-        if again.residual > TOLERANCE and not (again.clash or one.soft.any()):
-            again = solve_extended(one, undecided(one, again.x, again.multipliers))
         clash[where] = again.clash
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
-
-
-def undecided(one: AffineProblem, x: Array, multipliers: Array) -> Array:
-    """Multipliers to start from where a search from face to face went in circles, as it may where
-    more rows and bounds meet than there are coordinates: an interior-point method knows no faces.
-    """
-    rows = QuadraticProblem(*one[:5], np.zeros((0, x.size, x.size)), *one[6:])
-    unit, found = reach_of(one.lower, one.upper, x) or 1.0, multipliers
-    for answer in on_quadratic_rows(rows, unit, x, multipliers, False):
-        found = answer[1]
-        if answer[2] <= ROUGH:
-            break
-    return found
 
 
 @on_one_thread

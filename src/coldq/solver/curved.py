@@ -11,7 +11,7 @@ from coldq._values import Array
 from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
-from coldq.solver.clarabel import clarabel_points, explain
+from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
@@ -127,7 +127,7 @@ def better(
     """The best answer of one instance, and whether its hard rows have no common point.
 
     Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
-    on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
+    on pairs of doubles begins there and elsewhere, and at last x gets multipliers of its own.
     """
     best: Any = (x, lam, worst)
     if np.isfinite(x).all() and np.isfinite(lam).all():
@@ -155,7 +155,7 @@ def better(
             return *best, True
     if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
         return *best, True
-    for answer in other_answers(one, best):
+    for answer in explained(one, *best[:2]):
         best = answer if answer[2] < best[2] else best
         if best[2] <= CURVED_TOLERANCE:
             break
@@ -216,33 +216,13 @@ def tangents_clash(
     return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
 
 
-def other_answers(
-    one: QuadraticProblem, best: tuple[Array, Array, float]
-) -> Iterator[tuple[Array, Array, float]]:
-    """Answers with multipliers found anew for x, from other starts, and Clarabel's."""
-    low, high = one.floor, one.weights
-    yield from explained(one, *best)
-    capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
-    for start in (capped, np.maximum(low, 1e-3 * capped)):
-        x, lam, worst = run_curved(one, start)
-        yield from explained(one, x, lam, float(worst))
-    rows = AffineProblem._make((*one[:5], 0.0 * one.b, *one[6:]))
-    for x, lam in clarabel_points(rows, one.P):
-        yield from explained(one, x, lam, residual_of(one, x, lam))
-
-
-def explained(
-    one: QuadraticProblem, x: Array, lam: Array, worst: float
-) -> Iterator[tuple[Array, Array, float]]:
+def explained(one: QuadraticProblem, x: Array, lam: Array) -> Iterator[tuple[Array, Array, float]]:
     """What Newton's method makes of an answer, and of x with multipliers found anew.
 
     Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
     may be so huge that a residual relative to them says little. So small ones are tried.
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
-    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
-        return
-    yield x, lam, worst
     yield newton(one, x, lam)
     y = center - gradient * (0.5 / alpha)
     for slack in (1e-8, 1e-6, 1e-4):
