@@ -15,7 +15,7 @@ from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
-from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, members, reach_of
+from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, append, members, reach_of
 from coldq.solver.threads import run_batch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
@@ -41,8 +41,8 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
         own = (np.ascontiguousarray(array) for array in parts[0])
         return Rows._make((*own, low, high, np.arange(parts[0].n_constraints)))
     for part, least in hard:
-        low = _append(low, np.full(part.n_constraints, least))
-        high = _append(high, np.full(part.n_constraints, np.inf))
+        low = append(low, np.full(part.n_constraints, least), 1)
+        high = append(high, np.full(part.n_constraints, np.inf), 1)
     parts = [*parts, *(part for part, _ in hard)]
     curved = np.concatenate([np.full(part.n_constraints, part.P is not None) for part in parts])
     order = np.argsort(~curved, kind="stable")
@@ -56,10 +56,6 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
         np.ascontiguousarray(high[..., order]),
         order,
     )
-
-
-def _append(array: Array, more: Array) -> Array:
-    return np.concatenate([array, np.broadcast_to(more, (*array.shape[:-1], more.size))], axis=-1)
 
 
 def _joined(arrays: list[Array], core: int) -> Array:
