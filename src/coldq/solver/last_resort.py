@@ -20,7 +20,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.kernels import last_resort as kernels
-from coldq.solver.problem import power
+from coldq.solver.problem import largest_of, power
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
@@ -207,8 +207,7 @@ def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point
         pulls.append(np.where(held, pull, 0.0))
     x = np.where(fixed, lower, np.minimum(np.maximum(x, places[0]), places[1]))
     g = rows_at(problem, x)
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, group, g)
+    top = largest_of(g, group, n, -np.inf)
     sums = np.bincount(group, mu, n)
     s = halfway(np.maximum(top, 0.0) - np.where(hard, 0.0, np.maximum(cost - sums, 0.0)), tau)
     nu = np.where(hard | free, 0.0, tau / s)
@@ -260,8 +259,8 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     x = np.where(low, np.maximum(x, lower + room), x)
     x = np.where(high, np.minimum(x, upper - room), x)
     x = np.where(fixed, lower, x)
-    g, top = rows_at(problem, x), np.full(n, -np.inf)
-    np.maximum.at(top, group, g)
+    g = rows_at(problem, x)
+    top = largest_of(g, group, n, -np.inf)
     share = np.where(hard, np.inf, cost / np.maximum(np.bincount(group, minlength=n), 1))[group]
     mu = np.minimum(0.5 * share, tau / np.where(hard[group], np.maximum(np.abs(g), 1.0), 1.0))
     mu = np.maximum(np.where(free[group], share, mu), 1e-100)
@@ -284,13 +283,12 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
             (kernels.EQUALITIES, m),
         )
     )  # fmt: skip
-    places = (
-        (columns, kernels.X), (groups, kernels.S), (rows, kernels.T), (rows, kernels.MU),
-        (groups, kernels.NU), (columns, kernels.LOW), (columns, kernels.UP), (equal, kernels.EQUAL),
-        (columns, kernels.Y), (rows, kernels.B), (equal, kernels.LIMIT),
-    )  # fmt: skip
-    for (lines, line), part in zip(places, (*point, y, b, e), strict=True):
-        lines[line] = part
+    x, s, t, mu, nu, low, up, of_equal = point
+    columns[kernels.X], columns[kernels.LOW], columns[kernels.UP] = x, low, up
+    columns[kernels.Y] = y
+    rows[kernels.T], rows[kernels.MU], rows[kernels.B] = t, mu, b
+    groups[kernels.S], groups[kernels.NU] = s, nu
+    equal[kernels.EQUAL], equal[kernels.LIMIT] = of_equal, e
     dead = (cost == 0.0) & ~free
     kind = np.where(np.isinf(cost), kernels.HARD, np.where(free, kernels.FREE, kernels.HINGE))
     left = kernels.walk()(
@@ -316,8 +314,7 @@ def settle(problem: Problem, point: Point) -> Guess:
     size[: len(P)] += 0.5 * (np.abs(P) @ at) @ at
     size = np.where(size > 0.0, size, 1.0)
     mu = np.where(t > 1e-11 * size, 0.0, np.maximum(mu, 0.0))
-    most = np.zeros(cost.size)
-    np.maximum.at(most, group, size)
+    most = largest_of(size, group, cost.size)
     hard = np.isinf(cost)
     total = np.bincount(group, mu, cost.size)
     full = (free | (s > 1e-11 * most)) & ~hard
@@ -326,8 +323,8 @@ def settle(problem: Problem, point: Point) -> Guess:
     )
     mu = mu * share[group]
     # A group may weigh so little that no room of it is told by its product: its value decides.
-    g, top = rows_at(problem, x), np.full(cost.size, -np.inf)
-    np.maximum.at(top, group, g)
+    g = rows_at(problem, x)
+    top = largest_of(g, group, cost.size, -np.inf)
     light = ~hard & (total == 0.0) & (top > CLEARLY * most)
     largest = light[group] & (g >= top[group])
     count = np.bincount(group, largest, cost.size)
@@ -409,9 +406,8 @@ def on_pieces(
     """
     y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
     u, n = float(power(unit)), high.size
-    steep = np.zeros(n)
-    np.maximum.at(steep, group, np.abs(A).max(axis=1, initial=0.0))
-    steep, own = power(steep), power(np.abs(plain).max(axis=1, initial=0.0))
+    steep = power(largest_of(np.abs(A).max(axis=1, initial=0.0), group, n))
+    own = power(np.abs(plain).max(axis=1, initial=0.0))
     equal = lo == -np.inf
     count = int((~equal).sum())
     with np.errstate(all="ignore"):

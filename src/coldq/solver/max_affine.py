@@ -29,7 +29,7 @@ from coldq.solver.constants import DOUBT
 from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
 from coldq.solver.kernels.max_affine import hinges_scratch_size, hinges_step, pieces_residual
 from coldq.solver.last_resort import on_pieces
-from coldq.solver.problem import AffineProblem, Part, power, reach_of
+from coldq.solver.problem import AffineProblem, Part, largest_of, power, reach_of
 from coldq.solver.threads import run_batch
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
@@ -215,13 +215,6 @@ def solve_hinges(problem: MaxAffineProblem) -> tuple[Array, ...]:
     (m, p), n = problem.A.shape[-2:], problem.weights.shape[-1]
     shapes, size = ((p,), (m,), (n,), (n,), ()), hinges_scratch_size(m, n, p)
     return run_batch(hinges_step(), problem, (*problem.cores, 1), shapes, size)
-
-
-def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
-    """The largest value of each group, at least `least`."""
-    out = np.full(n, least)
-    np.maximum.at(out, group, values)
-    return out
 
 
 def group_values(problem: Pieces, x: Array) -> Array:

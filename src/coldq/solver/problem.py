@@ -41,6 +41,13 @@ def reach_of(*ends: Array) -> float:
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
+def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
+    """The largest value of each group, at least `least`."""
+    out = np.full(n, least)
+    np.maximum.at(out, group, values)
+    return out
+
+
 class DoNotFit(ValueError):
     """Arrays do not belong together; whoever has the objects that they are from says so."""
 

@@ -13,8 +13,8 @@ from coldq.compiled import batch_kernel, compiled, inlined, kernel, matrix, vect
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP, D, G, W, Y,
-    Z, affine_residual, give_multipliers, judged, list_moving, maximise_one, maximise_piece,
-    memory_of, move_chosen, scratch_size, set_room, set_row_values, set_target, told,
+    Z, affine_residual, give_multipliers, judged, list_moving, maximise, memory_of, move_chosen,
+    scratch_size, set_room, set_row_values, set_target, told,
 )  # fmt: skip
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, solve_single
 
@@ -317,11 +317,7 @@ def solve_instance(
         if iteration > 5:
             m = keep_flat_rows(A, columns, rows, m)
         set_piece(A, rows, columns, m)
-        if m == 1:
-            maximise_one(rows)
-            spent += 1.0
-        else:
-            spent += maximise_piece(rows, n, m, rounds)
+        spent += maximise(rows, n, m, rounds)
         went = go_along(A, b, lower, upper, columns, rows, x, m)
         if went == math.inf:
             return math.inf

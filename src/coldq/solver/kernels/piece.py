@@ -323,6 +323,16 @@ def maximise_piece(rows, n, m, most):
 
 
 @inlined
+def maximise(rows, n, m, most):
+    """The same, of a single row without all that."""
+    if m > 1:
+        return maximise_piece(rows, n, m, most)
+    d = rows[GAIN, 0] / rows[HESSIAN, 0]
+    rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+    return 1
+
+
+@inlined
 def list_moving(rows, n):
     """List the rows whose multiplier should move; how many, and whether none need do so by much."""
     m = 0
@@ -379,10 +389,3 @@ def give_multipliers(alpha, floor, weights, rows, multipliers):
         multipliers[k] = multiplier_of(
             rows[MU, k], rows[LO, k], rows[HI, k], alpha, floor[k], weights[k]
         )
-
-
-@inlined
-def maximise_one(rows):
-    """The same piece of a single row."""
-    d = rows[GAIN, 0] / rows[HESSIAN, 0]
-    rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])

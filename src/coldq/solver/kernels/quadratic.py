@@ -11,8 +11,8 @@ from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import product, product_and_size
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
-    give_multipliers, kkt_residual, known_size, list_moving, maximise_one, maximise_piece,
-    memory_of, set_room, set_target, told, width_of,
+    give_multipliers, kkt_residual, known_size, list_moving, maximise, memory_of, set_room,
+    set_target, told, width_of,
 )  # fmt: skip
 from coldq.solver.kernels.tiles import padded, solve_again, solve_tiles
 
@@ -457,10 +457,7 @@ def solve_curved(
         if settled:
             break
         flat = set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m)
-        if m == 1:
-            maximise_one(rows)
-        else:
-            maximise_piece(rows, n, m, math.inf)
+        maximise(rows, n, m, math.inf)
         more = go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m, flat)
         if more < 0:
             return math.inf

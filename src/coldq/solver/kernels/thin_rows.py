@@ -13,7 +13,7 @@ from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
     CHOSEN, HESSIAN, HI, LO, MU, NORM, SCALE, G, Y, Z, give_multipliers, known_size, list_moving,
-    maximise_one, maximise_piece, memory_of, set_room, set_target, told,
+    maximise, memory_of, set_room, set_target, told,
 )  # fmt: skip
 from coldq.solver.kernels.quadratic import (
     BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, most_wrong,
@@ -306,10 +306,7 @@ def solve_thin(
         if settled:
             break
         flat = set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, m)
-        if m == 1:
-            maximise_one(rows)
-        else:
-            maximise_piece(rows, n, m, math.inf)
+        maximise(rows, n, m, math.inf)
         more = go_along_thin(
             d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m, flat
         )
