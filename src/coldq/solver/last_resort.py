@@ -78,7 +78,7 @@ class Problem(NamedTuple):
     sum is the cost.
     """
 
-    y: np.ndarray
+    y: Any
     P: Array
     A: Array
     b: Array
