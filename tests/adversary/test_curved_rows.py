@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.solver.last_resort import Long
+from coldq.solver.last_resort import target_of
 from tests.adversary.curved_rows import DRAWS, KINDS
 from tests.adversary.drawn import EXTREME, MODERATE
 
@@ -222,19 +222,15 @@ def test_what_is_not_convex_is_found_without_eigenvalues_too() -> None:
         coldq.QuadraticConstraint.diagonal([[1.0, -1.0]], [[0.0, 0.0]], [1.0])
 
 
-def test_pairs_of_doubles_have_thirty_digits() -> None:
-    rng = np.random.default_rng(5)
-
-    def exact(value: Long, k: int) -> Fraction:
-        return Fraction(float(value.high[k])) + Fraction(float(value.low[k]))
-
-    a, b = (Long(rng.standard_normal(50), 1e-17 * rng.standard_normal(50)) for _ in range(2))
-    for k in range(50):
-        for ours, theirs in (
-            (a + b, exact(a, k) + exact(b, k)), (a - b, exact(a, k) - exact(b, k)),
-            (a * b, exact(a, k) * exact(b, k)), (a / b, exact(a, k) / exact(b, k)),
-        ):  # fmt: skip
-            assert abs(exact(ours, k) - theirs) <= Fraction(1, 10**30) * (abs(theirs) + 1)
+def test_what_x_is_pulled_to_has_thirty_digits_in_pairs_of_doubles() -> None:
+    center, gradient = np.random.default_rng(5).standard_normal((2, 50))
+    for double in (0.3, 7.0, 1e-9, 1e9):
+        found = target_of(center, gradient, double, 4.0)
+        for k in range(50):
+            away = Fraction(gradient[k]) / Fraction(double)
+            exact = (Fraction(center[k]) - away) / 4
+            ours = Fraction(found.real[k]) + Fraction(found.imag[k])
+            assert abs(ours - exact) <= Fraction(1, 10**30) * (abs(away) + 1)
 
 
 # What it was that these needed: multipliers rounded from more digits, weights for hard rows that

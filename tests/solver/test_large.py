@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import coldq
-from coldq.solver import extended, large
+from coldq.solver import cascade, large
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large, solve_by_passes, solve_large, solve_large_one
 from coldq.solver.extended import solve_extended
@@ -69,7 +69,7 @@ def test_what_the_fast_methods_miss_starts_where_the_way_from_inside_ended(monke
     starts = []
     monkeypatch.setattr(large, "solve", lambda problem, from_inside: (center, zeros, INF))
     monkeypatch.setattr(
-        extended,
+        cascade,
         "solve_extended",
         lambda one, start: starts.append(start) or solve_extended(one, start),
     )

@@ -79,7 +79,10 @@ class InBall(NamedTuple):
 
 def run_ball(problem: BallProblem) -> Step:
     """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
-    answer = _run(problem)
+    n, p = problem.A.shape[-2:]
+    shapes, size = ((p,), (n,), ()), ball_scratch_size(n, p)
+    cores = (*problem.cores, 0)
+    answer = Step(*run_batch(ball_step(), (*problem, HASTY), cores, shapes, size))
     if (answer.residual <= TOLERANCE).all():
         return answer
     x, multipliers, residual = (np.array(a) for a in answer)
@@ -91,12 +94,6 @@ def run_ball(problem: BallProblem) -> Step:
         x[where] = np.minimum(np.maximum(again.x, middle - radius), middle + radius)
         multipliers[where], residual[where] = again[1:3]
     return Step(x, multipliers, residual)
-
-
-def _run(problem: BallProblem) -> Step:
-    n, p = problem.A.shape[-2:]
-    shapes, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    return Step(*run_batch(ball_step(), (*problem, HASTY), (*problem.cores, 0), shapes, size))
 
 
 def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
@@ -307,9 +304,7 @@ def along_tangents(
             tangent = ball.center + ball.radius * away
             there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
             share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
-        rows = AffineProblem(
-            center, gradient, alpha, floor, weights, soft, A, b, lower, upper
-        )  # fmt: skip
+        rows = AffineProblem(center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
         answer = solve_extended(rows, start, share, there)
         if not np.isfinite(answer.residual):
             break
@@ -332,6 +327,7 @@ class Search:
 
     def __init__(self, instance: AffineProblem, balls: list[InBall]) -> None:
         self.instance, self.balls = instance, balls
+        self.radius = np.array([ball.radius for ball in balls])
         self.best: Answer | None = None
         self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
         p = instance.lower.size
@@ -345,9 +341,8 @@ class Search:
             self.share[ball.inside] = 1.0 / (1.0 + own)
         answer = solve_extended(self.instance, start, self.share, self.middle)
         reach = np.array([ball.reach(answer.x) for ball in self.balls])
-        radius = np.array([ball.radius for ball in self.balls])
-        size = np.array([ball.size for ball in self.balls])
-        off = np.where(nu > 0.0, np.abs(reach - radius), np.maximum(reach - radius, 0.0)) / size
+        size, away = np.array([ball.size for ball in self.balls]), reach - self.radius
+        off = np.where(nu > 0.0, np.abs(away), np.maximum(away, 0.0)) / size
         residual = max(answer.residual, float(off.max()))
         if self.best is None or residual < self.best.residual:
             self.best, self.nu = answer._replace(residual=residual), nu.copy()
@@ -355,7 +350,7 @@ class Search:
 
     def run(self, nu: Array, multipliers: Array) -> Answer:
         """The best answer on the way from these multipliers of the balls and of the rows."""
-        radius = np.array([ball.radius for ball in self.balls])
+        radius = self.radius
         answer, reach, off = self.at(nu, multipliers)
         low, high = 0.0, np.inf  # between which a single ball's multiplier lies
         last = np.inf
@@ -363,7 +358,7 @@ class Search:
             worst = float(off.max())
             if worst <= ON_SPHERE or (k == LATE and self.polished(multipliers)):
                 break
-            wish = self.newton(nu, answer, reach, radius)
+            wish = self.newton(nu, answer, reach)
             if nu.size == 1:
                 low, high = (float(nu[0]), high) if reach[0] > radius[0] else (low, float(nu[0]))
                 if (k > 3 and not worst < 0.5 * last) or not low < wish[0] < high:
@@ -383,9 +378,7 @@ class Search:
                 step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
             nu, last = nu + step, worst
         assert self.best is not None
-        if not self.polished(multipliers) and nu.size > 1:
-            self.settle(np.zeros(nu.size), 0, multipliers)
-        missed = not self.best.residual <= CLOSE and nu.max() > 0.0
+        missed = not self.polished(multipliers) and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
             return self.best._replace(residual=np.inf, clash=True)
         return self.best
@@ -404,33 +397,7 @@ class Search:
             self.best = again if again.residual < self.best.residual else self.best
         return self.best.residual <= CLOSE
 
-    def settle(self, nu: Array, k: int, start: Array) -> tuple[Answer, Array, Array]:
-        """Bring the balls from the k-th on to their spheres, each within the one before."""
-        if k == nu.size:
-            return self.at(nu, start)
-        radius, low, high = self.balls[k].radius, 0.0, np.inf
-        before, last, nu[k] = 0.0, np.inf, 0.0
-        answer, reach, off = self.settle(nu, k + 1, start)
-        for _ in range(60):
-            start, here = answer.multipliers, float(reach[k])
-            if off[k] <= ON_SPHERE:
-                break
-            low, high = (float(nu[k]), high) if here > radius else (low, float(nu[k]))
-            # A line through the last two points of 1 / |x - c|, which nearly is one.
-            rise = 1.0 / max(here, 1e-300) - 1.0 / last
-            wish = low
-            if rise != 0.0 and nu[k] != before:
-                wish = nu[k] + (1.0 / radius - 1.0 / max(here, 1e-300)) * (nu[k] - before) / rise
-            before, last = float(nu[k]), max(here, 1e-300)
-            if not low < wish < high:
-                wish = np.sqrt(max(low, 1e-8 * high) * high) if high < np.inf else FAR * (1.0 + low)
-            if not low < wish < min(high, MOST):
-                break
-            nu[k] = wish
-            answer, reach, off = self.settle(nu, k + 1, start)
-        return answer, reach, off
-
-    def newton(self, nu: Array, answer: Answer, reach: Array, radius: Array) -> Array:
+    def newton(self, nu: Array, answer: Answer, reach: Array) -> Array:
         """The next multipliers of the balls."""
         _, _, _, floor, weights, _, A, _, lower, upper = self.instance
         x, share = answer.x, self.share
@@ -449,8 +416,8 @@ class Search:
             turned = turned - (turned @ basis) @ basis.T
             turned = turned - (turned @ basis) @ basis.T
         bend = turned @ turned.T
-        on = (nu > 0.0) | (reach > radius)
-        aim = reach**2 * (reach - radius) / radius
+        on = (nu > 0.0) | (reach > self.radius)
+        aim = reach**2 * (reach - self.radius) / self.radius
         wish = nu.copy()
         unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
         H = bend[np.ix_(on, on)] * unit * unit[:, None]

@@ -24,7 +24,9 @@ from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.solver.answer import ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.blas import on_one_thread
+from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
+from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
@@ -35,11 +37,10 @@ from coldq.solver.problem import (
     HINGE,
     AffineProblem,
     DoNotFit,
-    QuadraticProblem,
     members,
     zeros_of,
 )
-from coldq.solver.simplices import take_at_once
+from coldq.solver.simplices import solve_in_one_block, take_at_once
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
 
@@ -194,36 +195,15 @@ def _run_few(problem: AffineProblem, rounds: Array, cores: Any, shapes: Any) -> 
 
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     """Solve again what the kernel did not; also, where hard rows have no common point."""
-    from coldq.solver.extended import solve_extended
-
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
         again = solve_extended(one, start)
-        if again.residual > TOLERANCE and not (again.clash or one.soft.any()):
-            again = solve_extended(one, undecided(one, again.x, again.multipliers))
         clash[where] = again.clash
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
-
-
-def undecided(one: AffineProblem, x: Array, multipliers: Array) -> Array:
-    """Multipliers to start from where a search from face to face went in circles, as it may where
-    more rows and bounds meet than there are coordinates: an interior-point method knows no faces.
-    """
-    from coldq.solver.last_resort import on_quadratic_rows
-
-    rows = QuadraticProblem(*one[:5], np.zeros((0, x.size, x.size)), *one[6:])
-    ends = np.abs(np.concatenate([one.lower, one.upper, x]))
-    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
-    found = multipliers
-    for answer in on_quadratic_rows(rows, unit, x, multipliers, False):
-        found = answer[1]
-        if answer[2] <= ROUGH:
-            break
-    return found
 
 
 @on_one_thread
@@ -254,8 +234,6 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     Where hard rows tie with those of the domain no multiplier is too large to be optimal, but a
     huge one is no price for anybody. Those of independent rows are no larger than they must be.
     """
-    from coldq.solver.extended import MANY, solve_extended
-
     x, multipliers, residual = (np.array(a) for a in answer)
     huge = np.abs(multipliers[..., :n]).max(axis=-1) > HUGE
     rows, p = problem.A.shape[-2:]
@@ -274,8 +252,6 @@ def solve_large(problem: AffineProblem, answer: Step | None = None) -> Step:
 
     Those are kept that are known already.
     """
-    from coldq.solver.extended import hard_rows_clash
-
     batch, n = problem.center.shape[:-1], problem.b.shape[-1]
     if answer is None:
         answer = Step(np.empty(problem.center.shape), np.empty((*batch, n)), np.full(batch, np.inf))
@@ -294,7 +270,6 @@ def solve_large_one(one: AffineProblem) -> Step:
     """The best answer of a large instance, and its residual."""
     if not isinstance(one.A, SparseRows) and len(one.b) <= SOME_ROWS and one.A.size <= MUCH_DATA:
         from coldq.solver.large import residual
-        from coldq.solver.simplices import solve_in_one_block
 
         x, multipliers, found = solve_in_one_block(one)
         if found <= TOLERANCE:  # by that kernel's reckoning, and by ours
@@ -330,9 +305,6 @@ def solve_by_passes(one: AffineProblem) -> Step:
 
 def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
     """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
-    from coldq.solver.clarabel import clarabel_answers
-    from coldq.solver.extended import MANY, solve_extended
-
     if min(one.A.shape) <= MANY:
         yield solve_extended(one, start)[:2]
     yield from clarabel_answers(one)
@@ -346,16 +318,12 @@ def as_dense(one: AffineProblem) -> AffineProblem:
 def solve_alone(one: AffineProblem, near: Step) -> tuple[Step, bool]:
     """The best answer of one instance, of which another method found one that is near; and whether
     hard rows have no common point."""
-    from coldq.solver.extended import MANY
-
     n, p = one.A.shape
     if near.residual <= ROUGH and min(n, p) <= MANY and n * p <= MUCH_DENSE:
         found, _ = rescue(as_dense(one), near)
         if found.residual <= TOLERANCE:
             return found, False
     if isinstance(one.A, SparseRows) or is_large(*one.A.shape):
-        from coldq.solver.extended import hard_rows_clash
-
         answer = solve_large_one(one)
         return answer, not answer.residual <= TOLERANCE and hard_rows_clash(as_dense(one))
     answer = run_affine(one, HASTY)
@@ -370,8 +338,6 @@ def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:
 
     None if hard rows have no common point, or if the kernel finds no answer and must not be helped.
     """
-    from coldq.solver.extended import hard_rows_clash
-
     with np.errstate(over="ignore", invalid="ignore"):
         answer = run_affine(one)
         if not answer.residual <= TOLERANCE:

@@ -1,4 +1,4 @@
-"""Clarabel and other slow methods, for one instance at a time."""
+"""Clarabel and other slow methods, for one instance at a time, without compliance."""
 
 from __future__ import annotations
 
@@ -27,46 +27,33 @@ def clarabel_answers(instance: AffineProblem) -> Iterator[tuple[Array, Array]]:
             yield explain(instance, y, x, slack)
 
 
-def clarabel_points(instance: AffineProblem, P: Any = ()) -> Iterator[tuple[Array, Array]]:
-    """Clarabel's answers, a sharp one and a less sharp one; the first rows may have a P.
+def clarabel_points(instance: AffineProblem) -> Iterator[tuple[Array, Array]]:
+    """Clarabel's answers, a sharp one and a less sharp one.
 
     Each row is split as ``g = up - down`` with up, down >= 0 priced at the row's bounds; an
-    infinite price removes the variable, and a compliant row has one more, squared. A row with a P
-    has ``g <= up - down``, which is a cone: ``|R x|^2 / 2 <= u`` with ``P = R'R`` is
-    ``|(u - 1, sqrt(2) R x)| <= u + 1``.
+    infinite price removes the variable.
     """
     from scipy import sparse
 
     clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
-    center, gradient, alpha, floor, weights, compliance, A, b, lower, upper = instance
-    (n, p), k = A.shape, len(P)
+    center, gradient, alpha, floor, weights, _, A, b, lower, upper = instance
+    n, p = A.shape
     y = center - gradient / (2.0 * alpha)
     up, down = np.flatnonzero(weights < np.inf), np.flatnonzero(floor > -np.inf)
     m = p + up.size + down.size
-    soft = np.flatnonzero(compliance > 0.0)
     rows = sparse.csc_array(sparse.eye_array(n))
     costs = sparse.diags_array(
-        np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p), 1.0 / compliance[soft]]),
-        format="csc",
+        np.concatenate([np.full(p, 2.0 * alpha), np.zeros(m - p)]), format="csc"
     )
-    q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down], np.zeros(soft.size)])
-    split: Any = sparse.hstack(
-        [sparse.csc_array(A), -rows[:, up], rows[:, down], -rows[:, soft]], format="csr"
-    )
-    eye = sparse.csc_array(sparse.eye_array(m + soft.size))
-    below = np.flatnonzero(np.concatenate([lower, np.zeros(m - p)]) > -np.inf)
-    above = np.flatnonzero(upper < np.inf)
-    parts = [split[k:], -eye[below], eye[above]]
-    limits = [b[k:], -np.concatenate([lower, np.zeros(m - p)])[below], upper[above]]
-    cones = [clarabel.ZeroConeT(n - k), clarabel.NonnegativeConeT(below.size + above.size)]
-    for j, bend in enumerate(P):
-        values, vectors = np.linalg.eigh(bend)
-        root = (vectors * np.sqrt(2.0 * np.maximum(values, 0.0))).T
-        parts += [split[[j, j]], np.hstack([-root, np.zeros((p, m + soft.size - p))])]
-        limits += [np.array([b[j] + 1.0, b[j] - 1.0]), np.zeros(p)]
-        cones.append(clarabel.SecondOrderConeT(p + 2))
-    G, h = sparse.vstack(parts, format="csc"), np.concatenate(limits)
+    q = np.concatenate([-2.0 * alpha * y, weights[up], -floor[down]])
+    split: Any = sparse.hstack([sparse.csc_array(A), -rows[:, up], rows[:, down]], format="csr")
+    eye = sparse.csc_array(sparse.eye_array(m))
+    least = np.concatenate([lower, np.zeros(m - p)])
+    below, above = np.flatnonzero(least > -np.inf), np.flatnonzero(upper < np.inf)
+    G = sparse.vstack([split, -eye[below], eye[above]], format="csc")
+    h = np.concatenate([b, -least[below], upper[above]])
+    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(below.size + above.size)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     # Where hard rows meet in a set without an inside, high accuracy looks infeasible to it.
@@ -76,9 +63,7 @@ def clarabel_points(instance: AffineProblem, P: Any = ()) -> Iterator[tuple[Arra
         solution = clarabel.DefaultSolver(costs, q, G, h, cones, settings).solve()
         if "Infeasible" in str(solution.status) or not np.isfinite(solution.x).all():
             continue
-        x, z = np.array(solution.x[:p]), np.array(solution.z)
-        first = n - k + below.size + above.size + (p + 2) * np.arange(k)
-        lam = np.concatenate([z[first] + z[first + 1], z[: n - k]])
+        x, lam = np.array(solution.x[:p]), np.array(solution.z[:n])
         yield np.clip(x, lower, upper), np.clip(lam, floor, weights)
 
 
@@ -86,7 +71,7 @@ def polish(
     instance: AffineProblem, y: Array, x: Array, lam: Array, slack: float
 ) -> Iterator[tuple[Array, Array]]:
     """Newton's method on the active set that an approximate answer suggests."""
-    _, _, alpha, floor, weights, compliance, A, b, lower, upper = instance
+    _, _, alpha, floor, weights, _, A, b, lower, upper = instance
     for _ in range(10):
         room = slack * (1.0 + np.abs(x))
         free = (x > lower + room) & (x < upper - room)
@@ -99,11 +84,10 @@ def polish(
         fixed = y[free] - A[np.ix_(~inner, free)].T @ lam[~inner] / (2.0 * alpha)
         target = B @ fixed + A[np.ix_(inner, ~free)] @ x[~free] - b[inner]
         lam, x = lam.copy(), x.copy()
-        dual = B @ B.T / (2.0 * alpha) + np.diag(compliance[inner])
-        lam[inner] = np.linalg.lstsq(dual, target, rcond=1e-13)[0]
+        lam[inner] = np.linalg.lstsq(B @ B.T / (2.0 * alpha), target, rcond=1e-13)[0]
         x[free] = fixed - B.T @ lam[inner] / (2.0 * alpha)
         # Correct x along the rows directly: with a small alpha lam cannot hold the digits.
-        error = A[inner] @ x - b[inner] - compliance[inner] * lam[inner]
+        error = A[inner] @ x - b[inner]
         x[free] -= np.linalg.lstsq(B, error, rcond=1e-13)[0]
         x, lam = np.clip(x, lower, upper), np.clip(lam, floor, weights)
         yield x, lam

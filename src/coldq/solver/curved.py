@@ -11,11 +11,11 @@ from coldq._values import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
-from coldq.solver.clarabel import clarabel_points, explain
+from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
-from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, members
+from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, append, members, reach_of
 from coldq.solver.threads import run_batch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
@@ -41,8 +41,8 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
         own = (np.ascontiguousarray(array) for array in parts[0])
         return Rows._make((*own, low, high, np.arange(parts[0].n_constraints)))
     for part, least in hard:
-        low = _append(low, np.full(part.n_constraints, least))
-        high = _append(high, np.full(part.n_constraints, np.inf))
+        low = append(low, np.full(part.n_constraints, least), 1)
+        high = append(high, np.full(part.n_constraints, np.inf), 1)
     parts = [*parts, *(part for part, _ in hard)]
     curved = np.concatenate([np.full(part.n_constraints, part.P is not None) for part in parts])
     order = np.argsort(~curved, kind="stable")
@@ -56,10 +56,6 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
         np.ascontiguousarray(high[..., order]),
         order,
     )
-
-
-def _append(array: Array, more: Array) -> Array:
-    return np.concatenate([array, np.broadcast_to(more, (*array.shape[:-1], more.size))], axis=-1)
 
 
 def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:
@@ -120,7 +116,7 @@ def better(
     """The best answer of one instance, and whether its hard rows have no common point.
 
     Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
-    on pairs of doubles begins there and elsewhere, and at last Clarabel and the kernel do.
+    on pairs of doubles begins there and elsewhere, and at last x gets multipliers of its own.
     """
     best: Any = (x, lam, worst)
     if np.isfinite(x).all() and np.isfinite(lam).all():
@@ -148,7 +144,7 @@ def better(
             return *best, True
     if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
         return *best, True
-    for answer in other_answers(one, best):
+    for answer in explained(one, *best[:2]):
         best = answer if answer[2] < best[2] else best
         if best[2] <= CURVED_TOLERANCE:
             break
@@ -159,8 +155,8 @@ def from_inside(
     one: QuadraticProblem, x: Array, lam: Array, worst: float
 ) -> Iterator[tuple[Array, Array, float]]:
     """Answers of the last resort, in units of an answer that is near, or of the bounds."""
-    near, ends = worst <= NEAR, np.abs(np.concatenate([one.lower, one.upper, x]))
-    units = unit_of(one, x), float(ends[np.isfinite(ends)].max(initial=TINY))
+    near = worst <= NEAR
+    units = unit_of(one, x), max(reach_of(one.lower, one.upper, x), TINY)
     for unit in dict.fromkeys(units if near else units[::-1]):
         yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
 
@@ -209,33 +205,13 @@ def tangents_clash(
     return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
 
 
-def other_answers(
-    one: QuadraticProblem, best: tuple[Array, Array, float]
-) -> Iterator[tuple[Array, Array, float]]:
-    """Answers with multipliers found anew for x, from other starts, and Clarabel's."""
-    low, high = one.floor, one.weights
-    yield from explained(one, *best)
-    capped = np.where(np.isinf(high), np.maximum(low, 1.0), high)
-    for start in (capped, np.maximum(low, 1e-3 * capped)):
-        x, lam, worst = run_curved(one, start)
-        yield from explained(one, x, lam, float(worst))
-    rows = AffineProblem._make((*one[:5], 0.0 * one.b, *one[6:]))
-    for x, lam in clarabel_points(rows, one.P):
-        yield from explained(one, x, lam, residual_of(one, x, lam))
-
-
-def explained(
-    one: QuadraticProblem, x: Array, lam: Array, worst: float
-) -> Iterator[tuple[Array, Array, float]]:
+def explained(one: QuadraticProblem, x: Array, lam: Array) -> Iterator[tuple[Array, Array, float]]:
     """What Newton's method makes of an answer, and of x with multipliers found anew.
 
     Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
     may be so huge that a residual relative to them says little. So small ones are tried.
     """
     center, gradient, alpha, low, high, _, _, _, lower, upper = one
-    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
-        return
-    yield x, lam, worst
     yield newton(one, x, lam)
     y = center - gradient * (0.5 / alpha)
     for slack in (1e-8, 1e-6, 1e-4):
@@ -354,8 +330,7 @@ def hard_rows_clash(one: QuadraticProblem) -> bool:
     if not (at_most.any() or at_least.any()):
         return False
     begin = np.clip(center, lower, upper)
-    reach = np.abs(np.concatenate([lower, upper, begin]))
-    unit = float(reach[np.isfinite(reach)].max(initial=0.0)) or 1.0
+    unit = reach_of(lower, upper, begin) or 1.0
     size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
     size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
     price = unit * unit / np.where(size > 0.0, size, 1.0)

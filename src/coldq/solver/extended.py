@@ -85,16 +85,10 @@ def solve_extended(
 
 
 def residual_of(
-    problem: AffineProblem,
-    x: Array,
-    multipliers: Array,
-    share: Array | None = None,
-    middle: Array | None = None,
+    problem: AffineProblem, x: Array, multipliers: Array, share: Array, middle: Array
 ) -> float:
     """The relative KKT residual of an answer from anywhere, relative to the instance alone."""
     center, gradient, alpha, floor, weights, soft, A, b, lower, upper = problem
-    share = np.ones(x.size) if share is None else share
-    middle = np.zeros(x.size) if middle is None else middle
     return extended_residual()(
         center, gradient, float(alpha), floor, weights, soft, A, b, lower, upper, share, middle,
         x, multipliers,

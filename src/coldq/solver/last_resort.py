@@ -20,7 +20,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.kernels import last_resort as kernels
-from coldq.solver.problem import power
+from coldq.solver.problem import largest_of, power
 
 STEPS = 120
 GIVE = 1e-15  # of the terms of a hard row
@@ -31,66 +31,15 @@ LAST_DIGIT = 2.0**-52  # of a number: its rounding
 SPLIT = 134217729.0  # 2^27 + 1: halves of a double
 
 
-class Long:
-    """Numbers as unevaluated sums of two doubles: arrays `high`, and `low` below its last digit."""
-
-    __slots__ = ("high", "low")
-    __array_ufunc__ = None  # an array on the left leaves the operation to this class
-
-    def __init__(self, high: Any, low: Any = None) -> None:
-        self.high = np.asarray(high, np.float64)
-        self.low = np.zeros_like(self.high) if low is None else low
-
-    def __add__(self, other: Any) -> Long:
-        b, b_low = parts(other)
-        s, e = two_sum(self.high, b)
-        return renewed(s, e + (self.low + b_low))
-
-    __radd__ = __add__
-
-    def __neg__(self) -> Long:
-        return Long(-self.high, -self.low)
-
-    def __sub__(self, other: Any) -> Long:
-        return self + (-other)
-
-    def __rsub__(self, other: Any) -> Long:
-        return -self + other
-
-    def __mul__(self, other: Any) -> Long:
-        b, b_low = parts(other)
-        s, e = two_product(self.high, b)
-        return renewed(s, e + (self.high * b_low + self.low * b))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Long:
-        b, _ = parts(other)
-        q = self.high / b
-        rest = self - other * Long(q)
-        more = rest.high / b
-        rest = rest - other * Long(more)
-        s, e = two_sum(q, more)
-        return renewed(s, e + rest.high / b)
-
-    def __getitem__(self, where: Any) -> Long:
-        return Long(self.high[where], self.low[where])
-
-    def __setitem__(self, where: Any, value: Any) -> None:
-        self.high[where], self.low[where] = parts(value)
-
-
-def parts(value: Any) -> tuple[Any, Any]:
-    return (value.high, value.low) if isinstance(value, Long) else (value, 0.0)
-
-
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The sum of two doubles, and what its rounding took."""
     s = a + b
     bb = s - a
     return s, (a - (s - bb)) + (b - bb)
 
 
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The same of a product."""
     p = a * b
     c, d = SPLIT * a, SPLIT * b
     a_high, b_high = c - (c - a), d - (d - b)
@@ -98,17 +47,32 @@ def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def renewed(high: Any, low: Any) -> Long:
-    s = high + low
-    return Long(s, low - (s - high))
+def remainder(a: Any, b: Any, q: Any) -> Any:
+    """What a quotient of doubles leaves of the first: again a double."""
+    p, low = two_product(q, b)
+    return (a - p) - low
 
 
-def rounded(value: Any) -> Array:
-    return value.high if isinstance(value, Long) else value
+def pair(high: Any, low: Any) -> np.ndarray:
+    """The sums of these as the kernels have them: parts of complex numbers."""
+    both = np.empty(np.shape(high), complex)
+    both.real, both.imag = high, low
+    return both
+
+
+def target_of(center: Array, gradient: Array, double: float, unit: float) -> np.ndarray:
+    """``(center - gradient / double) / unit`` as pairs; the unit is a power of two."""
+    q = gradient / double
+    rest = remainder(gradient, double, q)
+    more = rest / double
+    y, low = two_sum(center, -q)
+    y, low = two_sum(y, low - (more + remainder(rest, double, more) / double))
+    return pair(y / unit, low / unit)
 
 
 class Problem(NamedTuple):
-    """One instance. The first rows have a P; `lean` is added to every row's multiplier.
+    """One instance. The first rows have a P; `lean` is added to every row's multiplier; y may be in
+    pairs.
 
     Of a group, `cost` bounds the sum of multipliers, infinite if it is hard; `free` says that the
     sum is the cost.
@@ -117,13 +81,13 @@ class Problem(NamedTuple):
     y: Any
     P: Array
     A: Array
-    b: Any
+    b: Array
     group: np.ndarray
     lean: Array
     cost: Array
     free: np.ndarray
     E: Array
-    e: Any
+    e: Array
     lower: Array
     upper: Array
 
@@ -134,14 +98,14 @@ Guess = tuple[Array, Array, Array]  # x, and the multipliers of rows and of equa
 class Point(NamedTuple):
     """Where the method stands: t is the room of rows, low and up are the bounds' multipliers."""
 
-    x: Any
-    s: Any
-    t: Any
-    mu: Any
-    nu: Any
-    low: Any
-    up: Any
-    equal: Any
+    x: Array
+    s: Array
+    t: Array
+    mu: Array
+    nu: Array
+    low: Array
+    up: Array
+    equal: Array
 
 
 def answers(
@@ -158,13 +122,14 @@ def answers(
     equal, rows = needed(problem, fixed)
     x, mu, nu = guess
     problem, guess = only(problem, equal, rows), (x, mu[rows], nu[equal])
-    costs = problem.cost[np.isfinite(problem.cost)], problem.lean, rounded(problem.y), [1.0]
+    costs = problem.cost[np.isfinite(problem.cost)], problem.lean, problem.y.real, [1.0]
     dear = float(np.abs(np.concatenate(costs)).max())
     afresh = (begin, 0.1 * dear), (begin, 1.0), (begin, np.sqrt(dear))
     for start, tau in ((near, 1e-7), *afresh, (near, 1e-2)) if known else (*afresh, (near, 1e-2)):
         with np.errstate(all="ignore"):
             point = start(problem, fixed, guess, tau)
-            point, left = walk(problem, lengthened(problem, point, fixed))
+            point = point._replace(x=lengthened(problem, point, fixed))
+            point, left = walk(problem, point)
             x, found, found_equal = settle(problem, point)
         mu, nu = np.zeros(rows.size), np.zeros(equal.size)
         mu[rows], nu[equal] = found, found_equal
@@ -217,7 +182,7 @@ def relaxed(problem: Problem, x: Array, give: float) -> Problem:
     """The same with hard rows that give way by their rounding: hard rows that meet without room may
     miss each other by that, which more digits would see."""
     hard = np.isinf(problem.cost)[problem.group]
-    size = np.abs(problem.A) @ np.abs(x) + np.abs(rounded(problem.b))
+    size = np.abs(problem.A) @ np.abs(x) + np.abs(problem.b)
     size[: len(problem.P)] += 0.5 * (np.abs(problem.P) @ np.abs(x)) @ np.abs(x)
     return problem._replace(b=problem.b + np.where(hard, give * size, 0.0))
 
@@ -230,7 +195,7 @@ def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point
     x = np.clip(x, lower, upper)
     J = A.copy()
     J[: len(P)] += P @ x
-    slope = x - rounded(y) + J.T @ (mu + lean) + E.T @ equal
+    slope = x - y.real + J.T @ (mu + lean) + E.T @ equal
     places, pulls = [], []
     for side, sign in ((lower, 1.0), (upper, -1.0)):
         held = np.isfinite(side) & ~fixed
@@ -242,8 +207,7 @@ def near(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point
         pulls.append(np.where(held, pull, 0.0))
     x = np.where(fixed, lower, np.minimum(np.maximum(x, places[0]), places[1]))
     g = rows_at(problem, x)
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, group, g)
+    top = largest_of(g, group, n, -np.inf)
     sums = np.bincount(group, mu, n)
     s = halfway(np.maximum(top, 0.0) - np.where(hard, 0.0, np.maximum(cost - sums, 0.0)), tau)
     nu = np.where(hard | free, 0.0, tau / s)
@@ -264,24 +228,22 @@ def halfway(difference: Array, tau: float) -> Array:
 
 def rows_at(problem: Problem, x: Array) -> Array:
     """g in doubles."""
-    g = problem.A @ x - rounded(problem.b)
+    g = problem.A @ x - problem.b
     g[: len(problem.P)] += 0.5 * ((problem.P @ x) @ x)
     return g
 
 
-def lengthened(problem: Problem, point: Point, fixed: np.ndarray) -> Point:
-    """The same on pairs; what rounding has put onto a bound is brought back to its room."""
-    lower, upper = problem.lower, problem.upper
-    x, s, t, mu, nu, low, up, equal = point
+def lengthened(problem: Problem, point: Point, fixed: np.ndarray) -> np.ndarray:
+    """x in pairs; what rounding has put onto a bound is brought back to its room."""
+    x, s, t, mu, nu, low, up, _ = point
     gap = float(mu @ t + nu @ np.maximum(s, 0.0)) / max(mu.size, 1) + 1e-100
-    place = Long(np.array(x))
+    place = pair(x, 0.0)
     digit = 1e-12 * np.maximum(np.abs(x), 1e-3)
-    for side, sign, pull in ((lower, 1.0, low), (upper, -1.0, up)):
+    for side, sign, pull in ((problem.lower, 1.0, low), (problem.upper, -1.0, up)):
         held = np.isfinite(side) & ~fixed & (sign * (x - side) < digit)
         room = np.minimum(gap / np.maximum(pull, 1e-100), digit)
-        place[held] = Long(side[held]) + sign * room[held]
-    rest = (Long(np.array(part)) for part in (s, t, mu, nu, low, up, equal))
-    return Point._make([place, *rest])
+        place[held] = pair(*two_sum(side[held], sign * room[held]))
+    return place
 
 
 def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Point:
@@ -290,15 +252,15 @@ def begin(problem: Problem, fixed: np.ndarray, guess: Guess, tau: float) -> Poin
     Rows may be broken: that is mended on the way, while unequal products would be in it.
     """
     y, _, _, _, group, _, cost, free, E, _, lower, upper = problem
-    y, n, hard = rounded(y), cost.size, np.isinf(cost)
+    n, hard = cost.size, np.isinf(cost)
     low, high = np.isfinite(lower) & ~fixed, np.isfinite(upper) & ~fixed
     room = 0.1 * np.minimum(np.where(low & high, upper - lower, 2.0), 2.0)
-    x = np.clip(y, -2.0, 2.0)
+    x = np.clip(y.real, -2.0, 2.0)
     x = np.where(low, np.maximum(x, lower + room), x)
     x = np.where(high, np.minimum(x, upper - room), x)
     x = np.where(fixed, lower, x)
-    g, top = rows_at(problem, x), np.full(n, -np.inf)
-    np.maximum.at(top, group, g)
+    g = rows_at(problem, x)
+    top = largest_of(g, group, n, -np.inf)
     share = np.where(hard, np.inf, cost / np.maximum(np.bincount(group, minlength=n), 1))[group]
     mu = np.minimum(0.5 * share, tau / np.where(hard[group], np.maximum(np.abs(g), 1.0), 1.0))
     mu = np.maximum(np.where(free[group], share, mu), 1e-100)
@@ -321,13 +283,12 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
             (kernels.EQUALITIES, m),
         )
     )  # fmt: skip
-    places = (
-        (columns, kernels.X), (groups, kernels.S), (rows, kernels.T), (rows, kernels.MU),
-        (groups, kernels.NU), (columns, kernels.LOW), (columns, kernels.UP), (equal, kernels.EQUAL),
-        (columns, kernels.Y), (rows, kernels.B), (equal, kernels.LIMIT),
-    )  # fmt: skip
-    for (lines, line), part in zip(places, (*point, y, b, e), strict=True):
-        lines[line].real, lines[line].imag = parts(part)
+    x, s, t, mu, nu, low, up, of_equal = point
+    columns[kernels.X], columns[kernels.LOW], columns[kernels.UP] = x, low, up
+    columns[kernels.Y] = y
+    rows[kernels.T], rows[kernels.MU], rows[kernels.B] = t, mu, b
+    groups[kernels.S], groups[kernels.NU] = s, nu
+    equal[kernels.EQUAL], equal[kernels.LIMIT] = of_equal, e
     dead = (cost == 0.0) & ~free
     kind = np.where(np.isinf(cost), kernels.HARD, np.where(free, kernels.FREE, kernels.HINGE))
     left = kernels.walk()(
@@ -347,14 +308,13 @@ def walk(problem: Problem, point: Point) -> tuple[Point, float]:
 def settle(problem: Problem, point: Point) -> Guess:
     """The point in doubles; what is clearly at a bound is exactly so."""
     _, P, A, b, group, _, cost, free, _, _, lower, upper = problem
-    x, s, t, mu, _, low, up, equal = (rounded(part) for part in point)
+    x, s, t, mu, _, low, up, equal = point
     at = np.maximum(np.abs(x), 1e-3 * np.abs(x).max(initial=0.0))
-    size = np.abs(A) @ at + np.abs(rounded(b))
+    size = np.abs(A) @ at + np.abs(b)
     size[: len(P)] += 0.5 * (np.abs(P) @ at) @ at
     size = np.where(size > 0.0, size, 1.0)
     mu = np.where(t > 1e-11 * size, 0.0, np.maximum(mu, 0.0))
-    most = np.zeros(cost.size)
-    np.maximum.at(most, group, size)
+    most = largest_of(size, group, cost.size)
     hard = np.isinf(cost)
     total = np.bincount(group, mu, cost.size)
     full = (free | (s > 1e-11 * most)) & ~hard
@@ -363,8 +323,8 @@ def settle(problem: Problem, point: Point) -> Guess:
     )
     mu = mu * share[group]
     # A group may weigh so little that no room of it is told by its product: its value decides.
-    g, top = rows_at(problem, x), np.full(cost.size, -np.inf)
-    np.maximum.at(top, group, g)
+    g = rows_at(problem, x)
+    top = largest_of(g, group, cost.size, -np.inf)
     light = ~hard & (total == 0.0) & (top > CLEARLY * most)
     largest = light[group] & (g >= top[group])
     count = np.bincount(group, largest, cost.size)
@@ -394,7 +354,7 @@ def on_quadratic_rows(
     steep[:k] = np.maximum(steep[:k], u * np.abs(P).max(axis=(1, 2), initial=0.0))
     steep = power(steep)
     with np.errstate(all="ignore"):
-        y = (Long(center) - Long(gradient) / (2.0 * float(alpha))) / u
+        y = target_of(center, gradient, 2.0 * float(alpha), u)
         worth = half * steep / u  # of a multiplier
         equal = np.isinf(low) & np.isinf(high)
         turned = np.isinf(low) & ~equal  # hard from below: the row the other way round
@@ -446,15 +406,14 @@ def on_pieces(
     """
     y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
     u, n = float(power(unit)), high.size
-    steep = np.zeros(n)
-    np.maximum.at(steep, group, np.abs(A).max(axis=1, initial=0.0))
-    steep, own = power(steep), power(np.abs(plain).max(axis=1, initial=0.0))
+    steep = power(largest_of(np.abs(A).max(axis=1, initial=0.0), group, n))
+    own = power(np.abs(plain).max(axis=1, initial=0.0))
     equal = lo == -np.inf
     count = int((~equal).sum())
     with np.errstate(all="ignore"):
         free = (low == high) & (high < np.inf) & (high > 0.0)
         scaled = Problem(
-            Long(y) / u, np.zeros((0, A.shape[1], A.shape[1])),
+            y / u, np.zeros((0, A.shape[1], A.shape[1])),
             np.concatenate([A / steep[group, None], (plain / own[:, None])[~equal]]),
             np.concatenate([b / steep[group] / u, (limit / own / u)[~equal]]),
             np.concatenate([group, n + np.arange(count)]), np.zeros(b.size + count),

@@ -16,8 +16,7 @@ which pieces decide and, if the residual says that it is right, one linear syste
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,10 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
+from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
 from coldq.solver.kernels.max_affine import hinges_scratch_size, hinges_step, pieces_residual
-from coldq.solver.problem import AffineProblem, Part, power
+from coldq.solver.last_resort import on_pieces
+from coldq.solver.problem import AffineProblem, Part, largest_of, power, reach_of
 from coldq.solver.threads import run_batch
 
 SOFTEST, STIFFER, LEAST_SOFT = 1.0, 0.3, 1e-4  # eps relative to the group, and how it falls
@@ -102,22 +103,22 @@ def size_of(problem: Pieces, x: Array) -> float:
 
 
 @on_one_thread
-def solve_pieces(
-    problem: Pieces, start: Array | None = None, slowly: bool = True
-) -> tuple[Array, Array, Array, Array]:
+def solve_pieces(problem: Pieces, start: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """x, the multipliers of pieces and of plain rows, and s; `start` is a guess of s."""
-    units, solve = units_of(problem), partial(solve_unit_pieces, slowly=slowly)
-    x, mu, nu, s = in_units(problem, start, units, solve)
+    units = units_of(problem)
+    x, mu, nu, s = in_units(problem, start, units)
     size = size_of(problem, x)
-    if slowly and not units.x / 64.0 <= size <= 64.0 * units.x:
+    if not units.x / 64.0 <= size <= 64.0 * units.x:
         again = units_of(problem, size)
         if 0.0 < size < np.inf and not residual(problem, x, mu, nu) <= CLEAR:
-            return in_units(problem, start, again, solve)
+            return in_units(problem, start, again)
     return x, mu, nu, s
 
 
-def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> Any:
-    """What a solver makes of the problem with all sizes around 1."""
+def in_units(
+    problem: Pieces, start: Array | None, units: Units
+) -> tuple[Array, Array, Array, Array]:
+    """The same, solved with all sizes around 1."""
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     u, steep, beside = units
     height = steep * u
@@ -128,13 +129,11 @@ def in_units(problem: Pieces, start: Array | None, units: Units, solve: Any) -> 
             hi / u * beside, lower / u, upper / u,
         )  # fmt: skip
         start = None if start is None else start / height
-        x, mu, nu, s = solve(scaled, start)
+        x, mu, nu, s = solve_unit_pieces(scaled, start)
         return x * u, mu * u / steep[group], nu * u / beside, s * height
 
 
-def solve_unit_pieces(
-    problem: Pieces, start: Array | None = None, slowly: bool = True
-) -> tuple[Array, Array, Array, Array]:
+def solve_unit_pieces(problem: Pieces, start: Array | None) -> tuple[Array, Array, Array, Array]:
     """Of many pieces few are ever the largest, so a piece becomes a row when an answer violates it.
 
     Sizes of x and of rows are around 1.
@@ -198,7 +197,7 @@ def solve_unit_pieces(
             center, 0.0 * center, HALF, least[chosen] - last, most[chosen] - last, 0.0 * last,
             rows[chosen], right[chosen], *wide,
         )  # fmt: skip
-        answer = solve_one(one, slowly)
+        answer = solve_one(one, slowly=True)
         if answer is None:
             break
         found, more = answer
@@ -216,13 +215,6 @@ def solve_hinges(problem: MaxAffineProblem) -> tuple[Array, ...]:
     (m, p), n = problem.A.shape[-2:], problem.weights.shape[-1]
     shapes, size = ((p,), (m,), (n,), (n,), ()), hinges_scratch_size(m, n, p)
     return run_batch(hinges_step(), problem, (*problem.cores, 1), shapes, size)
-
-
-def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
-    """The largest value of each group, at least `least`."""
-    out = np.full(n, least)
-    np.maximum.at(out, group, values)
-    return out
 
 
 def group_values(problem: Pieces, x: Array) -> Array:
@@ -285,13 +277,9 @@ def with_more_digits(
     problem: Pieces, x: Array, mu: Array, nu: Array, worst: float, known: bool = True
 ) -> tuple[Array, Array, Array, float]:
     """The best answer of the last resort, or the one given, which may be known to be near."""
-    from coldq.solver.extended import MANY
-    from coldq.solver.last_resort import on_pieces
-
     best = x, mu, nu, worst
     begin = np.where(np.isfinite(x), x, 0.0), np.nan_to_num(mu), np.nan_to_num(nu)
-    ends = np.abs(np.concatenate([problem.lower, problem.upper, begin[0]]))
-    units = size_of(problem, begin[0]), float(ends[np.isfinite(ends)].max(initial=0.0))
+    units = size_of(problem, begin[0]), reach_of(problem.lower, problem.upper, begin[0])
     for unit in dict.fromkeys(units if known else units[::-1]):
         for answer in on_pieces(problem, unit, *begin, known):
             found = residual(problem, *answer)
@@ -308,8 +296,6 @@ def with_more_digits(
 def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
     """x and multipliers where every group has one piece, from face to face in double-double: x may
     be far beyond the size of all that is given."""
-    from coldq.solver.extended import solve_extended
-
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     found = solve_extended(
         AffineProblem(
@@ -339,8 +325,6 @@ def affine_rows_clash(
 
     All in the unit of x and of each row, so that what is broken is relative to these.
     """
-    from coldq.solver.extended import hard_rows_clash
-
     unit, steep = float(power(size)), power(np.abs(A).max(axis=1, initial=0.0))
     A, b = A / steep[:, None], b / (steep * unit)
     y, lower, upper = y / unit, lower / unit, upper / unit

@@ -19,7 +19,7 @@ from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
 from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one
 from coldq.solver.max_affine import affine_rows_clash
-from coldq.solver.problem import Part, QuadraticProblem
+from coldq.solver.problem import Part, QuadraticProblem, reach_of
 
 UNCLEAR = 100.0  # times rounding: a fall that values need not show
 NEWTON_STEPS = 60
@@ -109,9 +109,8 @@ def place_of(rows: Any, x: Array) -> Array:
 
 def differences(constraint: Any, x: Array, lower: Array, upper: Array) -> Array:
     """The hessians from central differences of the jacobian, inside the box, made semidefinite."""
-    p, ends = x.size, np.abs(np.concatenate([x, lower, upper]))
+    p, unit = x.size, reach_of(x, lower, upper) or 1.0
     out = np.zeros((constraint.n_constraints, p, p))
-    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
     for i in range(p):
         h = 6e-6 * min(unit, 1.0 + abs(x[i]))
         ahead, behind = x.copy(), x.copy()
@@ -193,7 +192,7 @@ def rows_clash(member: Member, x: Array) -> bool:
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
     bounded = np.isfinite(member.lower).all() and np.isfinite(member.upper).all()
-    unit = size_of_x(member)
+    unit = reach_of(member.lower, member.upper, member.center) or 1.0
     last = off = np.inf
     for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
         g, J = values_at(member.rows, x)
@@ -211,12 +210,6 @@ def rows_clash(member: Member, x: Array) -> bool:
         if off <= CURVED_TOLERANCE:
             return False
     return not bounded and off >= 0.5 * last
-
-
-def size_of_x(member: Member) -> float:
-    """How large coordinates are: as far as bounds and center say."""
-    ends = np.abs(np.concatenate([member.lower, member.upper, member.center]))
-    return float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
 
 
 def tangents_at(member: Member, x: Array, g: Array, J: Array) -> tuple[Array, Array, Array, Array]:

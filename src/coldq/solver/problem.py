@@ -35,6 +35,19 @@ def power(size: Any) -> Any:
     return np.ldexp(1.0, np.where(size > 0.0, np.frexp(size)[1], 0))
 
 
+def reach_of(*ends: Array) -> float:
+    """The largest size among those that are finite, 0 without any."""
+    sizes = np.abs(np.concatenate(ends))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
+
+
+def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> Array:
+    """The largest value of each group, at least `least`."""
+    out = np.full(n, least)
+    np.maximum.at(out, group, values)
+    return out
+
+
 class DoNotFit(ValueError):
     """Arrays do not belong together; whoever has the objects that they are from says so."""
 

@@ -302,7 +302,6 @@ def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
 
     first, block = both.start, both.block
     low, high = one.lower, np.minimum(one.upper, np.maximum(one.lower, one.total[block]))
-    high = np.where(np.isfinite(one.kind)[block], np.minimum(high, one.upper), high)
     room = high - low
     needed = one.total - np.add.reduceat(low, first)
     share = np.clip(needed / np.maximum(np.add.reduceat(room, first), TINY), 0.01, 0.99)

@@ -96,7 +96,10 @@ def run_batch(
     """
     batch = inputs[0].shape[:-1]
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
-    _run(kernel, inputs, cores, batch, outputs, size, size)
+    try:  # scratch memory is about as large as the data of one instance
+        fill_batch(kernel, inputs, cores, outputs, batch, size, size)
+    except TypeError:
+        raise _misfit(inputs) from None
     return outputs
 
 
@@ -130,10 +133,10 @@ def run_rows(
         else:
             spread = _spread(inputs, cores, batch)
             lined, into = ([np.swapaxes(a, axis, last) for a in some] for some in (spread, outputs))
-    except ValueError:
+        batch = into[0].shape[:-1]
+        fill_batch(at_once, lined, cores, into, batch, work, max(size, STACK + 1))
+    except (TypeError, ValueError):
         raise _misfit(inputs) from None
-    batch = into[0].shape[:-1]
-    _run(at_once, lined, cores, batch, into, work, max(size, STACK + 1))
     return outputs
 
 
@@ -156,26 +159,6 @@ def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...])
     ]
 
 
-def _run(
-    kernel: Any,
-    inputs: Sequence[Array],
-    cores: Sequence[int],
-    batch: tuple[int, ...],
-    outputs: Sequence[Array],
-    work: int,
-    size: int,
-) -> None:
-    # Scratch memory is about as large as the data of one instance.
-    parts, threads = _parts(work, batch)
-    try:
-        if threads < 2:
-            kernel(*inputs, scratch(size), *outputs)
-        else:
-            _split(kernel, parts, threads, inputs, cores, batch, outputs, size)
-    except TypeError:
-        raise _misfit(inputs) from None
-
-
 def _misfit(inputs: Sequence[Array]) -> DoNotFit:
     shapes = " and ".join(str(np.shape(array)) for array in inputs)
     return DoNotFit(f"arrays of shapes {shapes} do not fit together")
@@ -188,13 +171,18 @@ def fill_batch(
     outputs: Sequence[Array],
     batch: tuple[int, ...],
     work: int,
+    size: int | None = None,
 ) -> None:
-    """Run a kernel that needs no memory of its own into outputs, over a batch of so much work."""
+    """Run a kernel into outputs, over a batch of so much work; with memory of so many numbers."""
     parts, threads = _parts(work, batch)
     if threads < 2:
-        kernel(*inputs, *outputs)
+        kernel(*inputs, *_memory(size), *outputs)
     else:
-        _split(kernel, parts, threads, inputs, cores, batch, outputs, None)
+        _split(kernel, parts, threads, inputs, cores, batch, outputs, size)
+
+
+def _memory(size: int | None) -> tuple[Array, ...]:
+    return () if size is None else (scratch(size),)
 
 
 def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
@@ -223,8 +211,7 @@ def _split(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        memory = () if size is None else (scratch(size),)
-        kernel(*(a[here] for a in spread), *memory, *(o[here] for o in outputs))
+        kernel(*(a[here] for a in spread), *_memory(size), *(o[here] for o in outputs))
 
     left = deque(range(parts))
 

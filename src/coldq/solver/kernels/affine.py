@@ -13,8 +13,8 @@ from coldq.compiled import batch_kernel, compiled, inlined, kernel, matrix, vect
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP, D, G, W, Y,
-    Z, affine_residual, give_multipliers, judged, list_moving, maximise_one, maximise_piece,
-    memory_of, set_row_values,
+    Z, affine_residual, give_multipliers, judged, list_moving, maximise, memory_of, move_chosen,
+    scratch_size, set_room, set_row_values, set_target, told,
 )  # fmt: skip
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, solve_single
 
@@ -162,13 +162,7 @@ def cut_back(A, columns, rows):
 def is_quiet(center, gradient, half, floor, weights, A, b, lower, upper, columns, rows, x):
     """Set y, and x and g without multipliers: 1 if that is the answer, 0 if not, -1 without y."""
     n, p = A.shape
-    finite = 0.0
-    for i in range(p):
-        y = center[i] - gradient[i] * half
-        columns[Y, i] = y
-        x[i] = min(max(y, lower[i]), upper[i])
-        finite += 0.0 * y
-    if not (finite == 0.0):
+    if not set_target(center, gradient, half, lower, upper, columns, x):
         return -1
     quiet = True
     for k in range(n):
@@ -223,9 +217,7 @@ def set_piece(A, rows, columns, m):
     p = A.shape[1]
     for a in range(m):
         k = int(rows[CHOSEN, a])
-        rows[GAIN, a] = rows[G, k]
-        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
-        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        set_room(rows, a, k)
         for c in range(a + 1):
             j = int(rows[CHOSEN, c])
             s = 0.0
@@ -266,15 +258,7 @@ def go_along(A, b, lower, upper, columns, rows, x, m):
     t = line_search(lower, upper, columns, start, offset, bend, max(limit, 1.0))
     if t == math.inf:
         return t
-    for a in range(m):
-        k = int(rows[CHOSEN, a])
-        step = t * rows[D, a]
-        if step >= rows[UP, a]:
-            rows[MU, k] = rows[HI, k]
-        elif step <= rows[DOWN, a]:
-            rows[MU, k] = rows[LO, k]
-        else:
-            rows[MU, k] += step
+    move_chosen(rows, m, t)
     for i in range(p):
         z = columns[Z, i] - t * columns[W, i]
         columns[Z, i] = z
@@ -333,11 +317,7 @@ def solve_instance(
         if iteration > 5:
             m = keep_flat_rows(A, columns, rows, m)
         set_piece(A, rows, columns, m)
-        if m == 1:
-            maximise_one(rows)
-            spent += 1.0
-        else:
-            spent += maximise_piece(rows, n, m, rounds)
+        spent += maximise(rows, n, m, rounds)
         went = go_along(A, b, lower, upper, columns, rows, x, m)
         if went == math.inf:
             return math.inf
@@ -357,7 +337,7 @@ def affine_step(sizes, at):
     upper, rounds, memory; x, multipliers, residual. The largest residual is returned. After so
     many systems solved it gives up."""
     p, n, s = sizes[0], sizes[1], sizes[2]
-    memory = memory_of(at[11], s, at[15], COLUMNS * p + (HESSIAN + 2 * n) * n)
+    memory = memory_of(at[11], s, at[15], scratch_size(n, p))
     if memory == 0:
         return math.nan
     alpha, rounds = vector(at[2], 1)[0], vector(at[10], 1)[0]
@@ -373,9 +353,7 @@ def affine_step(sizes, at):
             n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], rounds,
             memory, memory + 8 * COLUMNS * p, at[12], at[13],
         )  # fmt: skip
-    if at[14] != 0:
-        vector(at[14], 1)[0] = residual
-    return residual
+    return told(at[14], residual)
 
 
 @kernel("VVMfff")

@@ -10,9 +10,15 @@ import math
 
 from coldq.compiled import address_of, batch_kernel, compiled, inlined, matrix, vector
 from coldq.solver.kernels.affine import UNSETTLED, solve_instance
-from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
+from coldq.solver.kernels.piece import COLUMNS, memory_of, scratch_size, told
 
 DESCENT, LEAST, MOST, STILL, INNER, OUTER, BEFORE, BALL_COLUMNS = range(8)
+
+
+@inlined
+def ball_scratch_size(n, p):
+    """How many floats an instance in a ball needs to work in."""
+    return BALL_COLUMNS * p + 2 * n + scratch_size(n, p)
 
 
 @inlined
@@ -141,8 +147,7 @@ def solve_ball(
 def ball_step(sizes, at):
     """Affine rows in a ball: as :func:`affine_step`, its center and radius for bounds."""
     p, n, s = sizes[0], sizes[1], sizes[2]
-    needed = BALL_COLUMNS * p + 2 * n + COLUMNS * p + (HESSIAN + 2 * n) * n
-    memory = memory_of(at[11], s, at[15], needed)
+    memory = memory_of(at[11], s, at[15], ball_scratch_size(n, p))
     if memory == 0:
         return math.nan
     residual = solve_ball(
@@ -150,10 +155,4 @@ def ball_step(sizes, at):
         vector(at[4], n), vector(at[5], n), at[6], at[7], vector(at[8], p), vector(at[9], 1)[0],
         vector(at[10], 1)[0], memory, vector(at[12], p), vector(at[13], n),
     )  # fmt: skip
-    vector(at[14], 1)[0] = residual
-    return residual
-
-
-def ball_scratch_size(n: int, p: int) -> int:
-    """How many floats an instance in a ball needs to work in."""
-    return BALL_COLUMNS * p + 2 * n + scratch_size(n, p)
+    return told(at[14], residual)

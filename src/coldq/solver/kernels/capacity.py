@@ -8,7 +8,8 @@ import math
 from coldq.compiled import batch_kernel, compiled, matrix, vector
 from coldq.solver.constants import TINY, X_FLOOR
 from coldq.solver.kernels.piece import (
-    COLUMNS, HESSIAN, HI, LO, MU, SCALE, G, W, Y, Z, kkt_residual, known_size, memory_of, width_of,
+    COLUMNS, HESSIAN, HI, LO, MU, SCALE, G, W, Y, Z, kkt_residual, known_size, memory_of,
+    multiplier_of, scratch_size, told, width_of,
 )  # fmt: skip
 
 
@@ -144,22 +145,15 @@ def capacity_step(sizes, at):
     """One capacity row on a box: center, gradient, alpha, floor, weight, demand, scale, rate,
     lower, upper, memory; x, multiplier, residual."""
     p, s = sizes[0], sizes[1]
-    memory = memory_of(at[10], s, at[14], COLUMNS * p + HESSIAN + 2)
+    memory = memory_of(at[10], s, at[14], scratch_size(1, p))
     if memory == 0:
         return math.nan
     alpha, floor, weight = vector(at[2], 1)[0], vector(at[3], 1)[0], vector(at[4], 1)[0]
     columns, rows = matrix(memory, COLUMNS, p), matrix(memory + 8 * COLUMNS * p, HESSIAN + 2, 1)
-    multiplier = vector(at[12], 1)
     mu, residual = solve_capacity(
         vector(at[0], p), vector(at[1], p), alpha, floor, weight, vector(at[5], 1)[0],
         vector(at[6], p), vector(at[7], p), vector(at[8], p), vector(at[9], p), columns, rows,
         vector(at[11], p),
     )  # fmt: skip
-    if mu >= rows[HI, 0]:
-        multiplier[0] = weight
-    elif mu <= rows[LO, 0]:
-        multiplier[0] = floor
-    else:
-        multiplier[0] = min(max(mu * (2.0 * alpha), floor), weight)
-    vector(at[13], 1)[0] = residual
-    return residual
+    vector(at[12], 1)[0] = multiplier_of(mu, rows[LO, 0], rows[HI, 0], alpha, floor, weight)
+    return told(at[13], residual)

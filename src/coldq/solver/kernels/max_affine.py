@@ -9,7 +9,7 @@ import math
 from coldq.compiled import address_of, batch_kernel, compiled, inlined, kernel, matrix, vector
 from coldq.solver.constants import DOUBT, LEAST_SIZE, TINY, X_FLOOR
 from coldq.solver.kernels.factors import product
-from coldq.solver.kernels.piece import memory_of
+from coldq.solver.kernels.piece import memory_of, told
 from coldq.solver.kernels.pieces_inside import is_by_rows, walk_inside
 
 NEAR = 1e-11  # of a sum of multipliers: how far it may be from a cap that it is at
@@ -387,5 +387,4 @@ def hinges_step(sizes, at):
         vector(at[8], p), vector(at[9], p), memory,
         vector(at[11], p), vector(at[12], m), vector(at[13], n), vector(at[14], n),
     )  # fmt: skip
-    vector(at[15], 1)[0] = residual
-    return residual
+    return told(at[15], residual)

@@ -10,7 +10,7 @@ import math
 
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
-from coldq.solver.kernels.piece import known_size, memory_of
+from coldq.solver.kernels.piece import known_size, memory_of, multiplier_of, told
 
 TARGET, LEAST, MOST, LINES = range(4)  # y and the bounds, of a ball-shaped row relative to c
 SHARP = 1e-10  # of a row's terms, by which a hard row is missed for certain
@@ -19,7 +19,8 @@ ROUNDED_SUM = 64.0  # terms: the rounding of a sum of more grows with the root o
 FAR = 1e200  # a multiplier to stop at
 
 
-def one_row_scratch_size(p: int) -> int:
+@inlined
+def one_row_scratch_size(p):
     """How many numbers an instance needs to work in."""
     return LINES * p
 
@@ -326,7 +327,7 @@ def one_row_step(sizes, at):
     ball-shaped, d (p numbers, or one of a ball-shaped row), its slope q or its center c, limit,
     lower, upper, memory; x, multiplier, residual."""
     p, e, s = sizes[0], sizes[1], sizes[2]
-    memory = memory_of(at[11], s, at[15], LINES * p)
+    memory = memory_of(at[11], s, at[15], one_row_scratch_size(p))
     round_ = vector(at[5], 1)[0] != 0.0
     if memory == 0 or e != (1 if round_ else p):
         return math.nan
@@ -337,12 +338,5 @@ def one_row_step(sizes, at):
         vector(at[7], p), vector(at[8], 1)[0], vector(at[9], p), vector(at[10], p),
         matrix(memory, LINES, p), vector(at[12], p),
     )  # fmt: skip
-    multiplier = vector(at[13], 1)
-    if mu >= hi:
-        multiplier[0] = weight
-    elif mu <= lo:
-        multiplier[0] = floor
-    else:
-        multiplier[0] = min(max(mu * (2.0 * alpha), floor), weight)
-    vector(at[14], 1)[0] = residual
-    return residual
+    vector(at[13], 1)[0] = multiplier_of(mu, lo, hi, alpha, floor, weight)
+    return told(at[14], residual)

@@ -13,7 +13,7 @@ rows with infinite bounds and c = 1 / (2 alpha) add ``|A x - b|^2 / 2``, a least
 
 import math
 
-from coldq.compiled import compiled, inlined
+from coldq.compiled import compiled, inlined, vector
 from coldq.compiled.calls import STACK
 from coldq.solver.constants import DOUBT, LEAST_SIZE, NOISE, ROW_TOLERANCE, TINY, X_FLOOR
 
@@ -25,7 +25,8 @@ MU, LO, HI, G, SCALE, NORM, SOFT, GAIN, CHOSEN, SIDE, FIRST_LINES = range(11)
 DOWN, UP, D, RHS, SLOPE, STEP, OPEN, HESSIAN = range(10, 18)
 
 
-def scratch_size(n: int, p: int) -> int:
+@inlined
+def scratch_size(n, p):
     """How many floats an instance needs to work in; instances solved in turn share them."""
     return COLUMNS * p + (HESSIAN + 2 * n) * n
 
@@ -39,6 +40,26 @@ def memory_of(given, size, own, needed):
     if size == 0 and needed <= STACK:
         return own
     return given if size >= needed else 0
+
+
+@inlined
+def told(at, residual):
+    """Put down the residual at an address, if it is wanted there, and return it."""
+    if at != 0:
+        vector(at, 1)[0] = residual
+    return residual
+
+
+@inlined
+def set_target(center, gradient, half, lower, upper, columns, x):
+    """Set y, and x to the point nearest to it; whether y is finite."""
+    finite = 0.0
+    for i in range(x.size):
+        y = center[i] - gradient[i] * half
+        columns[Y, i] = y
+        x[i] = min(max(y, lower[i]), upper[i])
+        finite += 0.0 * y
+    return finite == 0.0
 
 
 @inlined
@@ -302,6 +323,16 @@ def maximise_piece(rows, n, m, most):
 
 
 @inlined
+def maximise(rows, n, m, most):
+    """The same, of a single row without all that."""
+    if m > 1:
+        return maximise_piece(rows, n, m, most)
+    d = rows[GAIN, 0] / rows[HESSIAN, 0]
+    rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+    return 1
+
+
+@inlined
 def list_moving(rows, n):
     """List the rows whose multiplier should move; how many, and whether none need do so by much."""
     m = 0
@@ -320,19 +351,41 @@ def list_moving(rows, n):
 
 
 @inlined
-def give_multipliers(alpha, floor, weights, rows, multipliers):
-    """The multipliers of the problem as it was given; what is at a bound is so exactly."""
-    for k in range(multipliers.size):
-        if rows[MU, k] >= rows[HI, k]:
-            multipliers[k] = weights[k]
-        elif rows[MU, k] <= rows[LO, k]:
-            multipliers[k] = floor[k]
-        else:
-            multipliers[k] = min(max(rows[MU, k] * (2.0 * alpha), floor[k]), weights[k])
+def set_room(rows, a, k):
+    """What the a-th of the chosen rows, row k, gains by its multiplier, and how far that may go."""
+    rows[GAIN, a] = rows[G, k]
+    rows[DOWN, a] = rows[LO, k] - rows[MU, k]
+    rows[UP, a] = rows[HI, k] - rows[MU, k]
 
 
 @inlined
-def maximise_one(rows):
-    """The same piece of a single row."""
-    d = rows[GAIN, 0] / rows[HESSIAN, 0]
-    rows[D, 0] = min(max(d, rows[DOWN, 0]), rows[UP, 0])
+def move_chosen(rows, m, t):
+    """Move the multipliers of the chosen rows by t d; those that meet a bound are at it exactly."""
+    for a in range(m):
+        k = int(rows[CHOSEN, a])
+        step = t * rows[D, a]
+        if step >= rows[UP, a]:
+            rows[MU, k] = rows[HI, k]
+        elif step <= rows[DOWN, a]:
+            rows[MU, k] = rows[LO, k]
+        else:
+            rows[MU, k] += step
+
+
+@inlined
+def multiplier_of(mu, lo, hi, alpha, floor, weight):
+    """A multiplier of the problem as it was given; what is at a bound is so exactly."""
+    if mu >= hi:
+        return weight
+    if mu <= lo:
+        return floor
+    return min(max(mu * (2.0 * alpha), floor), weight)
+
+
+@inlined
+def give_multipliers(alpha, floor, weights, rows, multipliers):
+    """The same of all rows."""
+    for k in range(multipliers.size):
+        multipliers[k] = multiplier_of(
+            rows[MU, k], rows[LO, k], rows[HI, k], alpha, floor[k], weights[k]
+        )

@@ -11,8 +11,8 @@ from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import product, product_and_size
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
-    give_multipliers, kkt_residual, known_size, list_moving, maximise_one, maximise_piece,
-    memory_of, width_of,
+    give_multipliers, kkt_residual, known_size, list_moving, maximise, memory_of, set_room,
+    set_target, told, width_of,
 )  # fmt: skip
 from coldq.solver.kernels.tiles import padded, solve_again, solve_tiles
 
@@ -24,7 +24,8 @@ LEAST_PIVOT = 1e-14  # of a diagonal entry
 JAC, BACK = range(2)  # blocks of n by p: the jacobian; what x moves of it, or it through the factor
 
 
-def curved_scratch_size(n: int, p: int) -> int:
+@inlined
+def curved_scratch_size(n, p):
     """As :func:`scratch_size`, for quadratic rows."""
     h = padded(p)
     return (CURVED_COLUMNS + p + h) * h + 2 * n * p + (HESSIAN + 2 * n) * n
@@ -290,9 +291,7 @@ def set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m):
             solve_listed(B, L, columns, own, count)
         for c in range(count):
             back[k, c] = L[c, count] if curved else blocks[JAC, k, int(columns[LIST, c])]
-        rows[GAIN, a] = rows[G, k]
-        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
-        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        set_room(rows, a, k)
         for c in range(a + 1):
             j = int(rows[CHOSEN, c])
             s = product(address_of(back, k * p), address_of(back, j * p), count)
@@ -438,15 +437,9 @@ def solve_curved(
     center, gradient, alpha, floor, weights, P, A, b, lower, upper, start, columns, B, L, blocks,
     rows, x, multipliers,
 ):  # fmt: skip
-    n, p = A.shape
+    n = A.shape[0]
     half = 0.5 / alpha
-    finite = 0.0
-    for i in range(p):
-        y = center[i] - gradient[i] * half
-        columns[Y, i] = y
-        x[i] = min(max(y, lower[i]), upper[i])
-        finite += 0.0 * y
-    if not (finite == 0.0):
+    if not set_target(center, gradient, half, lower, upper, columns, x):
         return math.nan
     for k in range(n):
         rows[LO, k] = floor[k] * half
@@ -464,10 +457,7 @@ def solve_curved(
         if settled:
             break
         flat = set_curved_piece(P, lower, upper, columns, B, L, blocks, rows, x, m)
-        if m == 1:
-            maximise_one(rows)
-        else:
-            maximise_piece(rows, n, m, math.inf)
+        maximise(rows, n, m, math.inf)
         more = go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m, flat)
         if more < 0:
             return math.inf
@@ -497,8 +487,7 @@ def curved_step(sizes, at):
     L = B + p * h
     blocks = L + h * h
     rows = blocks + 2 * n * p
-    needed = rows + (HESSIAN + 2 * n) * n
-    memory = memory_of(at[11], s, at[15], needed)
+    memory = memory_of(at[11], s, at[15], curved_scratch_size(n, p))
     if memory == 0:
         return math.nan
     residual = solve_curved(
@@ -510,5 +499,4 @@ def curved_step(sizes, at):
         matrix(memory + 8 * rows, HESSIAN + 2 * n, n),
         vector(at[12], p), vector(at[13], n),
     )  # fmt: skip
-    vector(at[14], 1)[0] = residual
-    return residual
+    return told(at[14], residual)

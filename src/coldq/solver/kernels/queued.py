@@ -19,9 +19,9 @@ from coldq._contraction_kernels import (
 from coldq.compiled import batch_kernel, exact_inlined, matrix, vector
 from coldq.compiled.calls import run_at, words
 from coldq.solver.kernels.by_address import (
-    BLOCK_OPERANDS, BLOCK_SIZES, ITS_OPERANDS, ITS_SIZES,
+    BLOCK_OPERANDS, BLOCK_SIZES, CALL, ITS_OPERANDS, run_affine,
 )  # fmt: skip
-from coldq.solver.kernels.piece import COLUMNS, HESSIAN, memory_of, scratch_size
+from coldq.solver.kernels.piece import memory_of, scratch_size
 from coldq.solver.kernels.side_by_side import ALL_SIZES, together_size
 from coldq.solver.kernels.simplices import scratch_size as block_scratch_size
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, SINGLE
@@ -29,9 +29,10 @@ from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, SINGLE
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0  # when the queue moves
 
 
-def queued_size(n: int, p: int) -> int:
+@exact_inlined
+def queued_size(n, p):
     """How many numbers an instance needs to work in."""
-    return ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n + scratch_size(n, p) + SINGLE
+    return CALL + 1 + p + 3 * n + scratch_size(n, p) + SINGLE
 
 
 def queued_blocks_size(n: int, p: int, k: int) -> int:
@@ -120,26 +121,21 @@ def queued_step(sizes, at):
     ``price`` times the queue that there is; AHEAD, what it just gained counts there once more.
     """
     p, m, n, s = sizes[0], sizes[1], sizes[2], sizes[3]
-    own = ITS_SIZES + ITS_OPERANDS + 1 + p + 3 * n
-    rest = COLUMNS * p + (HESSIAN + 2 * n) * n
-    memory = memory_of(at[17], s, at[21], own + rest + SINGLE)
+    memory = memory_of(at[17], s, at[21], queued_size(n, p))
     if memory == 0:
         return math.nan
-    its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
-    rounds_at = memory + 8 * (ITS_SIZES + ITS_OPERANDS)
+    rounds_at = memory + 8 * CALL
     zeros_at = rounds_at + 8 + 8 * p
     weights_at = zeros_at + 8 * n
     g_at = weights_at + 8 * n
+    rest = g_at + 8 * n
     slope_at = begin_slot(n, p, m, at, rounds_at + 8, zeros_at, weights_at, g_at, at[19])
 
     vector(rounds_at, 1)[0] = math.inf
-    its_sizes[0], its_sizes[1], its_sizes[2] = p, n, rest
-    its[0], its[1], its[2] = at[0], slope_at, at[8]
-    its[3], its[4], its[5] = zeros_at, weights_at, zeros_at
-    its[6], its[7], its[8], its[9] = at[4], at[5], at[14], at[15]
-    its[10], its[11] = rounds_at, memory + 8 * own
-    its[12], its[13], its[14], its[15] = at[18], at[20], 0, memory + 8 * (own + rest)
-    residual = run_at(words(at[16], 1)[0], memory, memory + 8 * ITS_SIZES)
+    residual = run_affine(
+        at[16], memory, p, n, at[0], slope_at, at[8], zeros_at, weights_at, zeros_at, at[4], at[5],
+        at[14], at[15], rounds_at, rest, at[18], at[20], 0, rest + 8 * scratch_size(n, p),
+    )  # fmt: skip
     end_slot(n, p, at, at[18], g_at, at[19])
     return residual
 
@@ -192,7 +188,7 @@ def experts_step(sizes, at):
     alpha_step, gain_step, eta_step, floor_step, price_step = (
         sizes[5], sizes[6], sizes[7], sizes[8], sizes[9],
     )  # fmt: skip
-    many, few = at[21], COLUMNS * p + (HESSIAN + 2 * n) * n
+    many, few = at[21], scratch_size(n, p)
     together = 0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS
     sizes_at, operands_at = many, many + 8 * ALL_SIZES
     rounds_at = operands_at + 8 * ITS_OPERANDS
@@ -243,15 +239,12 @@ def experts_step(sizes, at):
         its[8], its[9], its[10], its[11], its[12] = at[19], memory, at[24], at[26], residuals_at
         worst = run_at(words(at[20], 1)[0], sizes_at, operands_at)
     for j in range(0 if together else e):
-        its_sizes[0], its_sizes[1], its_sizes[2] = p, n, few
-        its[0], its[1] = at[0] + 8 * j * p, slopes_at + 8 * j * p
-        its[2], its[3] = at[2] + 8 * j * alpha_step, zeros_at
-        its[4], its[5] = weights_at + 8 * j * n, zeros_at
-        its[6], its[7], its[8], its[9] = at[10], at[11], at[17], at[18]
-        its[10], its[11] = rounds_at, memory
-        its[12], its[13] = at[24] + 8 * j * p, at[26] + 8 * j * n
-        its[14], its[15] = 0, memory + 8 * few
-        residual = run_at(words(at[19], 1)[0], sizes_at, operands_at)
+        residual = run_affine(
+            at[19], many, p, n, at[0] + 8 * j * p, slopes_at + 8 * j * p,
+            at[2] + 8 * j * alpha_step, zeros_at, weights_at + 8 * j * n, zeros_at, at[10], at[11],
+            at[17], at[18], rounds_at, memory, at[24] + 8 * j * p, at[26] + 8 * j * n, 0,
+            memory + 8 * few,
+        )  # fmt: skip
         if worst == worst and not (residual <= worst):
             worst = residual
     for j in range(e if when == AFTER else 0):

@@ -8,9 +8,9 @@ out of the ordinary is solved by the general kernel, whose code is called by its
 import math
 
 from coldq.compiled import address_of, batch_kernel, eight, exact, lane_at, put_lane
-from coldq.compiled.calls import run_at, words
-from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
-from coldq.solver.kernels.piece import COLUMNS, HESSIAN, scratch_size
+from coldq.compiled.calls import words
+from coldq.solver.kernels.by_address import CALL, run_affine
+from coldq.solver.kernels.piece import scratch_size
 from coldq.solver.kernels.small import (
     A_AT, ALPHA_AT, B_AT, CENTER_AT, GRADIENT_AT, LOWER_AT, MATRIX, MOST_COLUMNS, MOST_ROWS,
     MULTIPLIERS_AT, RESIDUAL_AT, ROWS, SINGLES, TABLE, UPPER_AT, WEIGHTS_AT, X_AT, is_loud,
@@ -27,26 +27,23 @@ INPUTS = 8  # of the kernel below: arrays to read; with those to be written ther
 @exact
 def solve_alone(code, lane, p, n, table, its, rest):
     """Run the general kernel on the instance in a lane."""
-    sizes, at = words(its, ITS_SIZES), words(its + 8 * ITS_SIZES, ITS_OPERANDS)
-    zeros = its + 8 * (ITS_SIZES + ITS_OPERANDS)
+    zeros = its + 8 * CALL
     for k in range(n):
         put_lane(zeros, k, 0.0)
     put_lane(zeros, n, math.inf)
-    sizes[0], sizes[1], sizes[2] = p, n, COLUMNS * p + (HESSIAN + 2 * n) * n
-    at[0], at[1] = table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane]
-    at[2], at[4] = table[ALPHA_AT * WIDE + lane], table[WEIGHTS_AT * WIDE + lane]
-    at[6], at[7] = table[A_AT * WIDE + lane], table[B_AT * WIDE + lane]
-    at[8], at[9] = table[LOWER_AT * WIDE + lane], table[UPPER_AT * WIDE + lane]
-    at[3], at[5], at[10], at[11] = zeros, zeros, zeros + 8 * n, rest
-    at[12], at[13] = table[X_AT * WIDE + lane], table[MULTIPLIERS_AT * WIDE + lane]
-    at[14], at[15] = table[RESIDUAL_AT * WIDE + lane], 0
-    return run_at(code, its, its + 8 * ITS_SIZES)
+    return run_affine(
+        code, its, p, n, table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane],
+        table[ALPHA_AT * WIDE + lane], zeros, table[WEIGHTS_AT * WIDE + lane], zeros,
+        table[A_AT * WIDE + lane], table[B_AT * WIDE + lane], table[LOWER_AT * WIDE + lane],
+        table[UPPER_AT * WIDE + lane], zeros + 8 * n, rest, table[X_AT * WIDE + lane],
+        table[MULTIPLIERS_AT * WIDE + lane], table[RESIDUAL_AT * WIDE + lane], 0,
+    )  # fmt: skip
 
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
     lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
-    alone = ITS_SIZES + ITS_OPERANDS + n + 1 + scratch_size(n, p)
+    alone = CALL + n + 1 + scratch_size(n, p)
     return LINE // 8 + lanes + BLOCK + WIDE + alone
 
 
@@ -86,7 +83,7 @@ def solve_all(loud, live, p, n, at, steps, table, memory, bounds, its, rest):
     for lane in range(live):
         found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
         if found < 0.0:
-            found = solve_alone(words(at[INPUTS], 1)[0], lane, p, n, table, its, rest)
+            found = solve_alone(at[INPUTS], lane, p, n, table, its, rest)
         if worst == worst and not (found <= worst):
             worst = found
     return worst
@@ -103,8 +100,8 @@ def affine_steps(sizes, at):
     table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
     loud_at = table_at + 8 * TABLE * WIDE
     its = loud_at + 8 * (BLOCK + WIDE)
-    rest = its + 8 * (ITS_SIZES + ITS_OPERANDS + n + 1)
-    end = rest + 8 * (COLUMNS * p + (HESSIAN + 2 * n) * n)
+    rest = its + 8 * (CALL + n + 1)
+    end = rest + 8 * scratch_size(n, p)
     if 8 * sizes[3] < end - at[INPUTS + 1] or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
     table, listed = words(table_at, TABLE * WIDE), words(loud_at, BLOCK + WIDE)

@@ -18,7 +18,7 @@ from coldq.solver.kernels.block_pieces import (
 )  # fmt: skip
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
-    D, G, give_multipliers, list_moving, memory_of,
+    D, G, give_multipliers, list_moving, memory_of, move_chosen, set_room, told,
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import (
     BLOCK_LINES, FIRST, LINES, ROOF, RUN, SHIFT, THETA, W, Y, Z, go_far, part, place,
@@ -253,9 +253,7 @@ def hurry(rows, m):
     """
     for a in range(m):
         k = int(rows[CHOSEN, a])
-        rows[GAIN, a] = rows[G, k]
-        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
-        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        set_room(rows, a, k)
         d = rows[G, k] / rows[NORM, k]
         rows[D, a] = min(max(d, rows[DOWN, a]), rows[UP, a])
 
@@ -294,10 +292,7 @@ def choose(rows, H, iteration, m):
             for v in range(m):
                 H[u, v] = H[a, int(rows[OPEN, v])]
     for a in range(m):
-        k = int(rows[CHOSEN, a])
-        rows[GAIN, a] = rows[G, k]
-        rows[DOWN, a] = rows[LO, k] - rows[MU, k]
-        rows[UP, a] = rows[HI, k] - rows[MU, k]
+        set_room(rows, a, int(rows[CHOSEN, a]))
     return m, off
 
 
@@ -332,15 +327,7 @@ def advance(data, indices, indptr, b, lower, upper, total, kind, columns, blocks
     add_rows(data, indices, indptr, rows, STEP, 1.0, w, w, False)
     t = go_far(columns, blocks, lower, upper, total, kind, start, offset, noise, max(limit, 1.0))
     if t < math.inf:
-        for a in range(m):
-            k = int(rows[CHOSEN, a])
-            step = t * rows[D, a]
-            if step >= rows[UP, a]:
-                rows[MU, k] = rows[HI, k]
-            elif step <= rows[DOWN, a]:
-                rows[MU, k] = rows[LO, k]
-            else:
-                rows[MU, k] += step
+        move_chosen(rows, m, t)
     return t
 
 
@@ -462,6 +449,4 @@ def simplices_step(sizes, at):
         at[8], at[9], at[10], at[11], at[12], at[13], at[14], vector(at[15], 1)[0], memory,
         at[17], at[18],
     )  # fmt: skip
-    if at[19] != 0:
-        vector(at[19], 1)[0] = residual
-    return residual
+    return told(at[19], residual)

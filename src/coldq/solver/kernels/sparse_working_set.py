@@ -7,12 +7,11 @@ over the nonzeros beside a small dense step, however many coordinates there are.
 import math
 
 from coldq.compiled import address_of, compiled, kernel, matrix, vector
-from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import X_FLOOR
 from coldq.solver.kernels.affine import UNSETTLED
-from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
+from coldq.solver.kernels.by_address import CALL, run_affine
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, FIRST_LINES, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G,
+    CHOSEN, FIRST_LINES, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, scratch_size,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
     ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
@@ -22,7 +21,7 @@ from coldq.solver.kernels.working_set import (
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
 LEAST = 20_000  # numbers that a round's step may have in any case
 ALONE = 2  # entries of a column: with fewer on average, rows hardly touch each other
-HEAD = ITS_SIZES + ITS_OPERANDS + NUMBERS + ITS_ROWS * MOST
+HEAD = CALL + NUMBERS + ITS_ROWS * MOST
 
 
 def sparse_working_size(n: int, p: int, entries: int) -> int:
@@ -87,7 +86,7 @@ def list_columns(indices, indptr, rows, m, places, room):
             if places[indices[e]] < 0:
                 places[indices[e]] = q
                 q += 1
-    needed = (ITS_COLUMNS + m + COLUMNS) * q + (HESSIAN + 2 * m) * m
+    needed = (ITS_COLUMNS + m) * q + scratch_size(m, q)
     return q if needed <= room else -1
 
 
@@ -142,8 +141,7 @@ def sparse_working_set(
     """
     n, p = b.size, y.size
     at = address_of(memory, 0)
-    its_sizes, its = words(at, ITS_SIZES), words(at + 8 * ITS_SIZES, ITS_OPERANDS)
-    half_at = at + 8 * (ITS_SIZES + ITS_OPERANDS)
+    half_at = at + 8 * CALL
     its_rows_at = half_at + 8 * NUMBERS
     rows_at = its_rows_at + 8 * ITS_ROWS * MOST
     z_at = rows_at + 8 * FIRST_LINES * n
@@ -180,18 +178,14 @@ def sparse_working_set(
             matrix(its_A_at, m, q),
         )  # fmt: skip
         numbers[1] = WORK / (m * m * m)
-        its_sizes[0], its_sizes[1] = q, m
-        its_sizes[2] = COLUMNS * q + (HESSIAN + 2 * m) * m
-        its[0], its[1] = its_columns_at, its_columns_at + 8 * ITS_GRADIENT * q
-        its[2], its[3] = half_at, its_rows_at + 8 * ITS_LO * MOST
-        its[4], its[5] = its_rows_at + 8 * ITS_HI * MOST, its_rows_at + 8 * ITS_SOFT * MOST
-        its[6], its[7] = its_A_at, its_rows_at + 8 * ITS_B * MOST
-        its[8] = its_columns_at + 8 * ITS_LOWER * q
-        its[9] = its_columns_at + 8 * ITS_UPPER * q
-        its[10], its[11] = half_at + 8, its_A_at + 8 * m * q
-        its[12] = its_columns_at + 8 * ITS_X * q
-        its[13], its[14], its[15] = its_rows_at + 8 * ITS_D * MOST, 0, 0
-        found = run_at(words(address_of(code, 0), 1)[0], at, at + 8 * ITS_SIZES)
+        found = run_affine(
+            address_of(code, 0), at, q, m, its_columns_at, its_columns_at + 8 * ITS_GRADIENT * q,
+            half_at, its_rows_at + 8 * ITS_LO * MOST, its_rows_at + 8 * ITS_HI * MOST,
+            its_rows_at + 8 * ITS_SOFT * MOST, its_A_at, its_rows_at + 8 * ITS_B * MOST,
+            its_columns_at + 8 * ITS_LOWER * q, its_columns_at + 8 * ITS_UPPER * q, half_at + 8,
+            its_A_at + 8 * m * q, its_columns_at + 8 * ITS_X * q, its_rows_at + 8 * ITS_D * MOST,
+            0, 0,
+        )  # fmt: skip
         if not (found < UNSETTLED):
             return 0
         take_back(data, indices, indptr, rows, m, places, its_columns, its_rows, x, z)

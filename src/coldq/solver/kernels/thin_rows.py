@@ -8,12 +8,12 @@ there are factors, which is curved by at least 1 everywhere. So nothing has p by
 
 import math
 
-from coldq.compiled import batch_kernel, compiled, cube, matrix, vector
+from coldq.compiled import batch_kernel, compiled, cube, inlined, matrix, vector
 from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
-    CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, UP, G, Y, Z, give_multipliers,
-    known_size, list_moving, maximise_one, maximise_piece, memory_of,
+    CHOSEN, HESSIAN, HI, LO, MU, NORM, SCALE, G, Y, Z, give_multipliers, known_size, list_moving,
+    maximise, memory_of, set_room, set_target, told,
 )  # fmt: skip
 from coldq.solver.kernels.quadratic import (
     BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, most_wrong,
@@ -26,7 +26,8 @@ STIFF, PULL, THIN_COLUMNS = range(4, 7)  # the Lagrangian's diagonal, and what x
 ROOT, U, RISE, MOVE, SUM, SIZE, PLACE, BEFORE, FACTOR_LINES = range(9)
 
 
-def thin_scratch_size(n: int, p: int, k: int) -> int:
+@inlined
+def thin_scratch_size(n, p, k):
     """How many numbers an instance needs to work in."""
     return (THIN_COLUMNS + 2 * n) * p + (HESSIAN + 2 * n) * n + (FACTOR_LINES + 2 * k + n) * k
 
@@ -221,9 +222,7 @@ def set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, 
             for e in range(j):
                 s -= L[j, e] * T[r, e]
             T[r, j] = s / L[j, j]
-        rows[GAIN, a] = rows[G, r]
-        rows[DOWN, a] = rows[LO, r] - rows[MU, r]
-        rows[UP, a] = rows[HI, r] - rows[MU, r]
+        set_room(rows, a, r)
         for e in range(a + 1):
             o = int(rows[CHOSEN, e])
             s = 0.0
@@ -284,15 +283,9 @@ def solve_thin(
     center, gradient, alpha, floor, weights, d, c, q, b, F, owner, lower, upper, columns, rows,
     factors, M, L, T, blocks, x, multipliers,
 ):  # fmt: skip
-    n, p = d.shape
+    n = d.shape[0]
     half = 0.5 / alpha
-    finite = 0.0
-    for i in range(p):
-        y = center[i] - gradient[i] * half
-        columns[Y, i] = y
-        x[i] = min(max(y, lower[i]), upper[i])
-        finite += 0.0 * y
-    if not (finite == 0.0):
+    if not set_target(center, gradient, half, lower, upper, columns, x):
         return math.nan
     for k in range(n):
         rows[LO, k] = floor[k] * half
@@ -313,10 +306,7 @@ def solve_thin(
         if settled:
             break
         flat = set_thin_piece(F, lower, upper, columns, rows, factors, M, L, T, blocks, x, m)
-        if m == 1:
-            maximise_one(rows)
-        else:
-            maximise_piece(rows, n, m, math.inf)
+        maximise(rows, n, m, math.inf)
         more = go_along_thin(
             d, c, q, b, F, owner, lower, upper, columns, rows, factors, M, L, blocks, x, m, flat
         )
@@ -347,7 +337,7 @@ def thin_step(sizes, at):
     blocks_ = rows_ + (HESSIAN + 2 * n) * n
     factors_ = blocks_ + 2 * n * p
     matrix_ = factors_ + FACTOR_LINES * k
-    memory = memory_of(at[13], s, at[17], matrix_ + (2 * k + n) * k)
+    memory = memory_of(at[13], s, at[17], thin_scratch_size(n, p, k))
     if memory == 0:
         return math.nan
     residual = solve_thin(
@@ -361,5 +351,4 @@ def thin_step(sizes, at):
         matrix(memory + 8 * (matrix_ + 2 * k * k), n, k), cube(memory + 8 * blocks_, 2, n, p),
         vector(at[14], p), vector(at[15], n),
     )  # fmt: skip
-    vector(at[16], 1)[0] = residual
-    return residual
+    return told(at[16], residual)

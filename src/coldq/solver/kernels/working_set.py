@@ -10,13 +10,12 @@ for the change of the multipliers.
 import math
 
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
-from coldq.compiled.calls import run_at, words
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TOLERANCE, X_FLOOR
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
-from coldq.solver.kernels.by_address import ITS_OPERANDS, ITS_SIZES
+from coldq.solver.kernels.by_address import CALL, run_affine
 from coldq.solver.kernels.piece import (
-    CHOSEN, COLUMNS, FIRST_LINES, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
-    affine_residual, give_multipliers, judged, memory_of, set_row_values,
+    CHOSEN, COLUMNS, FIRST_LINES, GAIN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
+    affine_residual, give_multipliers, judged, memory_of, scratch_size, set_row_values, told,
 )  # fmt: skip
 
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
@@ -40,11 +39,12 @@ def most_of(n, p):
     return min(min(n, MOST), p + 3 + max(p + 3, ALL))
 
 
-def working_size(n: int, p: int) -> int:
+@inlined
+def working_size(n, p):
     """How many numbers an instance needs to work in."""
     m = most_of(n, p)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
-    return own + ITS_ROWS * m + m * p + COLUMNS * p + (HESSIAN + 2 * m) * m
+    own = CALL + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
+    return own + ITS_ROWS * m + m * p + scratch_size(m, p)
 
 
 @inlined
@@ -209,14 +209,6 @@ def change(rows, its_rows, m):
             rows[MU, k] = min(max(rows[MU, k] + d, rows[LO, k]), rows[HI, k])
 
 
-@inlined
-def told(at, residual):
-    """Put down the residual where it is wanted, and return it."""
-    if at[15] != 0:
-        vector(at[15], 1)[0] = residual
-    return residual
-
-
 @batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(),(s)->(p),(n),()?")
 def working_set_step(sizes, at):
     """Affine rows on a box: as :func:`affine_step`, whose code's address comes before the memory.
@@ -225,13 +217,10 @@ def working_set_step(sizes, at):
     """
     p, n, s = sizes[0], sizes[1], sizes[2]
     most = most_of(n, p)
-    own = ITS_SIZES + ITS_OPERANDS + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
-    rest = COLUMNS * p + (HESSIAN + 2 * most) * most
-    memory = memory_of(at[12], s, at[16], own + ITS_ROWS * most + most * p + rest)
+    memory = memory_of(at[12], s, at[16], working_size(n, p))
     if memory == 0:
-        return told(at, math.nan)
-    its_sizes, its = words(memory, ITS_SIZES), words(memory + 8 * ITS_SIZES, ITS_OPERANDS)
-    half_at = memory + 8 * (ITS_SIZES + ITS_OPERANDS)
+        return told(at[15], math.nan)
+    half_at = memory + 8 * CALL
     columns_at = half_at + 8 * NUMBERS
     its_columns_at = columns_at + 8 * COLUMNS * p
     rows_at = its_columns_at + 8 * ITS_COLUMNS * p
@@ -252,7 +241,7 @@ def working_set_step(sizes, at):
         columns, rows, x,
     )  # fmt: skip
     if not (begun == 0.0):
-        return told(at, begun)
+        return told(at[15], begun)
     numbers = vector(half_at, NUMBERS)
     numbers[0] = 0.5
     for i in range(p):
@@ -263,7 +252,7 @@ def working_set_step(sizes, at):
     first = 0
     for count in range(ROUNDS + CHEAP // (n * p)):
         if count >= ROUNDS and spent > CHEAP:
-            return told(at, math.nan)
+            return told(at[15], math.nan)
         wrong = violated(rows, n)
         if wrong == 0:
             off = affine_residual(x, A, lower, upper, columns, rows)
@@ -272,29 +261,28 @@ def working_set_step(sizes, at):
             refreshed += 1  # ``y - A'mu`` will be formed afresh
         first = wrong if count == 0 else first
         if clash(rows, n, p, first, wrong, count):
-            return told(at, math.nan)
+            return told(at[15], math.nan)
         m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
-            return told(at, math.nan)
+            return told(at[15], math.nan)
         if m == 0:
             break
         numbers[1] = WORK / (m * m * m)
         spent += n * p + SYSTEMS * m * m * m
         pose(A, b, columns, rows, m, its_columns, its_rows, its_A)
-        its_sizes[0], its_sizes[1], its_sizes[2] = p, m, rest
-        its[0], its[1], its[2] = its_columns_at, its_columns_at + 8 * p, half_at
-        its[3], its[4] = its_rows_at + 8 * ITS_LO * most, its_rows_at + 8 * ITS_HI * most
-        its[5], its[6] = its_rows_at + 8 * ITS_SOFT * most, its_A_at
-        its[7], its[8], its[9] = its_rows_at + 8 * ITS_B * most, at[8], at[9]
-        its[10], its[11], its[12] = half_at + 8, its_A_at + 8 * most * p, at[13]
-        its[13], its[14], its[15] = its_rows_at + 8 * ITS_D * most, 0, 0
-        found = run_at(words(at[11], 1)[0], memory, memory + 8 * ITS_SIZES)
+        found = run_affine(
+            at[11], memory, p, m, its_columns_at, its_columns_at + 8 * p, half_at,
+            its_rows_at + 8 * ITS_LO * most, its_rows_at + 8 * ITS_HI * most,
+            its_rows_at + 8 * ITS_SOFT * most, its_A_at, its_rows_at + 8 * ITS_B * most, at[8],
+            at[9], half_at + 8, its_A_at + 8 * most * p, at[13], its_rows_at + 8 * ITS_D * most,
+            0, 0,
+        )  # fmt: skip
         if not (found < UNSETTLED):
-            return told(at, found)
+            return told(at[15], found)
         change(rows, its_rows, m)
         set_row_values(A, b, x, rows)
     else:
-        return told(at, math.nan)
+        return told(at[15], math.nan)
     give_multipliers(alpha, floor, weights, rows, multipliers)
     off = judged(off, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
-    return told(at, off)
+    return told(at[15], off)
