@@ -145,6 +145,30 @@ def test_slots_without_a_common_decision_have_no_static_comparator() -> None:
     assert np.isfinite(coldq.dynamic_regret(trace)).all()
 
 
+@pytest.mark.parametrize("seed", [0, 7, 19])
+def test_the_comparator_of_a_smooth_loss_settles_where_the_feasible_set_is_curved(seed) -> None:
+    # Near the minimum the values have no digits left, so that they cannot tell the curvature.
+    rng = np.random.default_rng([seed, 7])
+    features, labels = rng.normal(size=(6, 2)), np.sign(rng.normal(size=6))
+    start = rng.normal(size=2)
+
+    def value(x):
+        return np.log1p(np.exp(-labels * (features @ x))).sum()
+
+    def gradient(x):
+        return -(features * (labels / (1.0 + np.exp(labels * (features @ x))))[:, None]).sum(axis=0)
+
+    inside = coldq.QuadraticConstraint.ball(np.zeros((1, 2)), [0.7])
+    slot = coldq.Feedback(coldq.Smooth(value, gradient), inside)
+    near = 0.7 * start[None] / np.linalg.norm(start)
+    (x,), exists = nearest_minimiser(slot, coldq.Box(-1.0, 1.0, dim=2), near)
+    assert exists.all()
+    outward, slope = x / 0.7, gradient(x)
+    np.testing.assert_allclose(np.linalg.norm(outward), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(slope, (slope @ outward) * outward, atol=1e-8)
+    assert slope @ outward < 0.0
+
+
 def test_smooth_losses_and_capacities_have_comparators_too() -> None:
     box = coldq.Box(0.0, 3.0, dim=2)
     loss = coldq.Smooth(lambda x: np.exp(x).sum() - 4.0 * x[0], lambda x: np.exp(x) - [4.0, 0.0])

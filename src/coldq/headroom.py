@@ -16,6 +16,7 @@ from coldq.simulate import replay, seed_tuple
 
 SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
 HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
+FURTHER = tuple(0.0025 * 1.25**k for k in range(31, 48))  # to 89.7, for demand that leaps
 
 
 class Headroom(NamedTuple):
@@ -33,20 +34,24 @@ def tune_headroom(
     part: tuple[float, float] = (0.0, 1.0),
     *,
     seeds: Iterable[int] = (0,),
-    headrooms: Iterable[float] = HEADROOMS,
+    headrooms: Iterable[float] | None = None,
 ) -> Headroom:
     """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
 
     `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
-    (1/3, 1) is the best in hindsight for the rest. If none keeps the rate, the one of least share.
+    (1/3, 1) is the best in hindsight for the rest. By default `headrooms` go up to 2, and up to 90
+    if none of those keeps the rate. If none at all does, it is the one of least share.
 
     >>> import coldq
     >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
     >>> found.headroom
     1.2
     """
-    _limit(rate)
-    (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+    limit, seeds = _limit(rate), seed_tuple(seeds)
+    (tried,) = try_headrooms(problem, [part], seeds, HEADROOMS if headrooms is None else headrooms)
+    if headrooms is None and all(one.share > limit for one in tried):
+        (more,) = try_headrooms(problem, [part], seeds, FURTHER)
+        tried += more
     return choose_headroom(tried, rate)
 
 

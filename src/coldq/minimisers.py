@@ -32,6 +32,8 @@ ROUNDING = 1e-12  # of what a capacity serves: a demand above by this much is me
 PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
+DIGITS = 1e-10  # a rise that is a smaller share of a value is not read from values
+ROUNDING_OF_SLOPES = 1e-14  # relative
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 ONE = np.ones(())
 
@@ -267,8 +269,8 @@ def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near:
         while True:
             trial = project(ahead - slope / curvature)
             step = trial - ahead
-            model = level + slope @ step + 0.5 * curvature * (step @ step)
-            if value(trial) <= model + 1e-12 * (1.0 + abs(level)) or curvature > 1e16:
+            bends = _bends(value, gradient, trial, step, level, slope, curvature)
+            if bends <= curvature * (step @ step) or curvature > 1e16:
                 break
             curvature *= 2.0
         moved = trial - x
@@ -280,3 +282,19 @@ def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near:
         ahead = trial + (momentum - 1.0) / following * moved
         x, momentum, curvature = trial, following, 0.9 * curvature
     raise Error("the comparator of a smooth loss did not settle in 20,000 projected steps")
+
+
+def _bends(
+    value: Any, gradient: Any, trial: Array, step: Array, level: Array, slope: Array, least: float
+) -> Any:
+    """How much a loss bends over a step to a trial: twice its rise above the tangent.
+
+    From its values, unless a curvature of `least` shows in too few of their digits: near a minimum
+    they differ by the square of the step. Then from its slopes, as of a parabola (Becker, Candes
+    and Grant, "Templates for convex cone problems", 2011, section 5.3), but for their rounding.
+    """
+    there = value(trial)
+    size = abs(level) + abs(there) + np.abs(slope) @ np.abs(trial)
+    if least * (step @ step) > DIGITS * size:
+        return 2.0 * (there - level - slope @ step)
+    return (gradient(trial) - slope) @ step - ROUNDING_OF_SLOPES * (np.abs(slope) @ np.abs(step))

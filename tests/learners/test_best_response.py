@@ -80,6 +80,22 @@ def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
     assert choose(same, 0.05).headroom == 0.2
 
 
+@pytest.mark.parametrize(("leap", "kept"), [(2.0, True), (8.0, True), (1000.0, False)])
+def test_demand_that_leaps_gets_the_least_headroom_that_keeps_the_rate(leap, kept) -> None:
+    load = np.where(np.arange(40) % 2, 1.0 + leap, 1.0)  # half of the slots need h = leap
+    problem = coldq.problems.from_table(
+        {"load": load}, decide={"grid": [0.0, 2e3]}, cost=1.0,
+        rows={"sum": "all", "at_least": "load"},
+    )  # fmt: skip
+    found = coldq.tune_headroom(problem, 0.1, (0.0, 0.9))
+    assert (found.share <= 0.1) == kept
+    if kept:
+        assert leap <= found.headroom < 1.25 * leap
+    assert coldq.tune_headroom(problem, 0.1, headrooms=[0.0, 0.5]).share > 0.1  # one's own stay
+    about = coldq.compare(problem, ["OGD"], rate=0.1).about
+    assert ("the least of all headrooms tried" in about) == (not kept)
+
+
 def test_what_has_no_limit_has_no_headroom() -> None:
     g = coldq.Convex(lambda x: [x @ x - 1.0], lambda x: [2.0 * x])
     learner = coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=0.1)

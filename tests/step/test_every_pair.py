@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.step import solve
 from tests.pairs import KINDS, PAIRS, draw, tolerance_of
 from tests.stress import stress_pair
 
@@ -56,3 +57,22 @@ def test_a_batch_gives_the_bits_of_one_by_one(rows: str, domain: str) -> None:
         for name in ("x", "multipliers", "residual"):
             own, shared = (np.asarray(getattr(step, name)) for step in (alone, together))
             assert own.tobytes() == shared[k].tobytes()
+
+
+@pytest.mark.parametrize(("rows", "domain"), [*PAIRS, ("one ball", "box"), ("one diagonal", "box")])
+def test_a_learners_numbers_that_are_none_are_named_and_give_no_step(rows, domain) -> None:
+    if rows.startswith("one "):
+        X, kind = coldq.Box(0.0, 1.0, dim=2), coldq.QuadraticConstraint
+        one = kind.ball(np.zeros((1, 2)), [0.9])
+        g = one if rows == "one ball" else kind.diagonal([[1.0, 2.0]], [[0.0, 0.0]], [0.9])
+    else:
+        problem = draw(rows, domain, 0, seed=3)
+        g, X = problem.rows.constraint, problem.domain
+    start = X.start()
+    good = {"center": start, "gradient": np.ones(X.dim), "alpha": np.ones(())}
+    for name, array in good.items():
+        bad = array.copy()
+        bad[(-1,) * bad.ndim] = np.nan
+        given = good | {name: bad}
+        with pytest.raises(coldq.InvalidInput, match=f"^{name} must be finite, but is nan"):
+            solve(*given.values(), np.ones(g.n_constraints), g, X)

@@ -285,6 +285,26 @@ def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     assert coldq.certify(trace).known.gradient_bound == 4.0  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("steep", ["smooth", "measured", "linear"])
+def test_a_gradient_of_the_run_above_a_given_bound_refutes_it_in_whichever_slot(steep) -> None:
+    kinds = {
+        "smooth": lambda x: coldq.Smooth(lambda x: 9.0 * x[0], lambda x: np.array([9.0, 0.0])),
+        "measured": lambda x: coldq.GradientAt(x, 0.0 * x + [9.0, 0.0], value=9.0 * x[:, 0]),
+        "linear": lambda x: coldq.Linear([9.0, 0.0]),
+    }
+    flat = coldq.Smooth(lambda x: x[0], lambda x: np.array([1.0, 0.0]))
+
+    def reveal(t, x):
+        return coldq.Feedback(kinds[steep](x) if t == 35 else flat, LINE)
+
+    problem = Scripted(reveal, horizon=40, adaptive=True)  # of which convexity is looked at in 32
+    trace = coldq.simulate(coldq.COLDQ(problem.domain, 40), problem, seeds=[0])
+    too_small = coldq.certify(trace, gradient_bound=2.0)
+    assert verdicts(too_small)["|grad f_t| <= D"] == "fails"
+    assert "D = 2, as given, but 9 was revealed" in str(too_small)
+    assert verdicts(coldq.certify(trace, gradient_bound=9.0))["|grad f_t| <= D"] == "spot-checked"
+
+
 def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
     def reveal(t, x):
         g = coldq.Convex(
@@ -460,10 +480,16 @@ def test_a_measured_constraint_has_no_bound() -> None:
 
     problem = Scripted(reveal, horizon=10, adaptive=True)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0], keep=["decisions"])
-    found = verdicts(coldq.certify(trace))
+    certificate = coldq.certify(trace)
+    found = verdicts(certificate)
     assert found["convex losses and constraints"] == "unknown"
     assert found["|g_t| <= G"] == "unknown"
     assert found["the constraint's variation"] == "unknown"
+    # What needs G is not known either: nothing fails.
+    assert found["gamma <= Q <= max(G, eta gamma) / eta"] == "unknown"
+    assert "unknown (Theorem 2)" in str(certificate)
+    assert "fails" not in str(certificate)
+    assert "void" not in str(certificate)
     certificate = coldq.certify(trace, constraint_bound=3.0)
     assert verdicts(certificate)["|g_t| <= G"] == "spot-checked"
     assert not certificate.holds  # nothing to compare with is known

@@ -137,6 +137,8 @@ class Comparison(Tabular):
                 f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 "
                 f"to {self.begin:,}, where it violated {percent(self.tuned.share)}"
             )
+            if self.tuned.share > self.rate:
+                tuned += ", the least of all headrooms tried"
         answers = ""
         if getattr(self.problem, "adaptive", False):
             answers = "The problem answers to decisions, so that each met functions of its own. "

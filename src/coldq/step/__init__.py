@@ -90,6 +90,9 @@ def solve(
                 step = solver_of(constraint, domain)(slot)
     except DoNotFit:
         raise Slot(center, gradient, alpha, weights, floor, constraint, domain).misfit() from None
+    except InvalidInput as error:
+        slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
+        raise slot.not_finite() or error from None
     if listening:
         tell(step.residual)
     return step

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, first_index
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.errors import InvalidInput
@@ -60,6 +60,16 @@ class Slot(NamedTuple):
             f"coordinates with leading axes {domain.batch} do not fit together: was the state made "
             "by another learner, or changed by hand?"
         )
+
+    def not_finite(self) -> InvalidInput | None:
+        """The error that names the first array which no step can be made of, if there is one."""
+        for name, array in zip(self._fields[:4], self, strict=False):
+            wrong = np.isnan(array) if name == "weights" else ~np.isfinite(array)
+            if wrong.any():  # hard rows have infinite weights
+                where = first_index(wrong)
+                place = f" at index {where}" if where else ""
+                return InvalidInput(f"{name} must be finite, but is {array[where]}{place}")
+        return None
 
     def affine_problem(self) -> AffineProblem:
         """Affine rows, with those of the domain after them, which have no price, in its box."""

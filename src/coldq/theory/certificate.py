@@ -36,6 +36,8 @@ LEAST = "the least"  # of several bounds, not the same one for all seeds
 class Check:
     """One measure of a run beside its bound, for each seed; the bound is NaN where there is none.
 
+    `void` says that something that it assumes fails; else what it needs is not known.
+
     >>> import numpy as np
     >>> from coldq.theory.certificate import Check
     >>> check = Check("dynamic regret", "Theorem 1", np.array([2.0, 3.0]), np.array([10.0, 9.0]))
@@ -47,6 +49,7 @@ class Check:
     source: str
     realised: Array
     bound: Array
+    void: bool = False
 
     @property
     def slack(self) -> Array:
@@ -65,8 +68,11 @@ class Check:
 
     def __str__(self) -> str:
         realised = f"{self.measure:<15} {in_words(self.realised):>21}"
-        if not self.source or np.isnan(self.bound).all():
-            return f"{realised}   no bound" + (f" ({self.source} is void)" if self.source else "")
+        if not self.source:
+            return f"{realised}   no bound"
+        if np.isnan(self.bound).all():
+            why = f"no bound ({self.source} is void)" if self.void else f"unknown ({self.source})"
+            return f"{realised}   {why}"
         if np.isnan(self.slack).all():
             return f"{realised}   <= {in_words(self.bound):>21}   unknown ({self.source})"
         none = np.zeros(self.realised.shape)  # of a bound that is zero, and kept
@@ -264,7 +270,7 @@ def certify(
         *_long(trace.horizon),
     )
     variation, moved = _variation(trace)
-    void = any(assumption.verdict == FAILS for assumption in rules) or np.isnan([*D, *G]).any()
+    void = any(assumption.verdict == FAILS for assumption in rules)
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
     exists = [best.feasible for best in (dynamic, static) if best is not None]
     slots = np.logical_or.reduce([np.zeros((S, trace.horizon), bool), *exists])
@@ -281,13 +287,18 @@ def certify(
         feasible=slots,
         weights=premises.weights(trace) if hasattr(premises, "weights") else None,
     )
-    checks = _beside(() if void else learner.guarantees(known), realised, slots.all(axis=1))
+    lacking = any(assumption.verdict == FAILS for assumption in regrets)
+    promised = () if void else learner.guarantees(known)
+    checks = _beside(promised, realised, slots.all(axis=1), lacking)
     assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
     return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
 
 
 def _beside(
-    guarantees: tuple[Guarantee, ...], realised: dict[str, Array], feasible: np.ndarray
+    guarantees: tuple[Guarantee, ...],
+    realised: dict[str, Array],
+    feasible: np.ndarray,
+    lacking: bool = False,
 ) -> tuple[Check, ...]:
     """Realised values beside their bounds, void where a seed has a slot that they do not allow."""
     if not guarantees:
@@ -299,6 +310,7 @@ def _beside(
             g.source,
             realised[g.measure],
             np.where(feasible | g.slotwise, g.bound, np.nan),
+            void=lacking,
         )
         for g in guarantees
     )
@@ -318,8 +330,9 @@ def _without_premises(
         bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
         whole = dynamic.feasible.all(axis=1)
         shown = Check(
-            "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan)
-        )
+            "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan),
+            void=not whole.all(),
+        )  # fmt: skip
         checks = (shown, *checks[1:])
     return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets))
 
@@ -331,7 +344,8 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
         return (), ()
     found = trace.learner.certificate(trace.state)
     bound = np.full(len(trace.seeds), np.nan) if trace.delay else found["bound"]
-    count = Check("violated slots", "pathwise", found["violated"].astype(np.float64), bound)
+    violated = found["violated"].astype(np.float64)
+    count = Check("violated slots", "pathwise", violated, bound, void=trace.delay > 0)
     words = []
     for seed, flags in zip(trace.seeds, trace.saturated, strict=True):
         slots = (np.flatnonzero(flags) + 1).tolist()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from coldq._values import least_zero, one_real, positive, whole_number
+import numpy as np
+
+from coldq._values import Array, least_zero, one_real, positive, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +77,8 @@ class Known:
             self,
             horizon=whole_number("horizon", self.horizon, 2),
             diameter=least_zero("diameter", self.diameter),
-            gradient_bound=least_zero("gradient_bound", self.gradient_bound),
-            constraint_bound=least_zero("constraint_bound", self.constraint_bound),
+            gradient_bound=_known_or_nan("gradient_bound", self.gradient_bound),
+            constraint_bound=_known_or_nan("constraint_bound", self.constraint_bound),
             n_constraints=whole_number("n_constraints", self.n_constraints, 0),
             # NaN where it is not known
             constraint_variation=least_zero(
@@ -104,6 +106,13 @@ class Guarantee(NamedTuple):
     source: str
     bound: Any
     slotwise: bool = False
+
+
+def _known_or_nan(name: str, value: Any) -> Array:
+    """A number that is not negative, or NaN where it is not known."""
+    array = least_zero(name, value, finite=False)
+    least_zero(name, np.where(np.isnan(array), 0.0, array))
+    return array
 
 
 def one_number(name: str, value: Any, *, zero: bool = True) -> float:

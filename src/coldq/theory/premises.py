@@ -131,8 +131,9 @@ class DoublyBounded:
         name, gamma = "gamma <= Q <= max(G, eta gamma) / eta", self.gamma
         ceiling = queue_ceiling(G, self.eta, gamma)
         queue, when = (self.queues or self._of_states)(trace)
-        low, high = queue >= gamma * (1.0 - ROUNDING), queue <= ceiling[:, None] * (1.0 + ROUNDING)
-        verdict = HOLDS if (low & high).all() else FAILS
+        low, above = queue >= gamma * (1.0 - ROUNDING), queue > ceiling[:, None] * (1.0 + ROUNDING)
+        kept = UNKNOWN if np.isnan(ceiling).any() else HOLDS
+        verdict = FAILS if (~low | above).any() else kept
         words = f"Q = {in_words(queue)} {when}, in [{float(gamma):.4g}, {in_words(ceiling)}]"
         return Assumption(name, verdict, words if queue.size else "there is no constraint")
 
