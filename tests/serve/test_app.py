@@ -292,6 +292,27 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         assert server.post("/agents/good/decide").status_code == 200
 
 
+def test_an_agent_that_cannot_be_put_to_sleep_fails_nobody_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wide = {"type": "OGD", "domain": box(50_000), "eta": 0.1}  # more than SQLite has in memory
+    with client(tmp_path, awake=1) as server:
+        assert server.put("/agents/b", json=MADE).status_code == 201
+        x = server.post("/agents/b/decide").json()["x"]
+        server.put("/agents/a", json={"learner": wide, "n_constraints": 0})
+        with server.app.state.agents.get("a") as agent:
+            for round in range(1, 5):
+                agent.observe(agent.decide().round, coldq.Linear(np.full(50_000, -round)), None)
+        for path in tmp_path.glob("a.db*"):
+            whole = path.read_bytes()
+            path.write_bytes(whole[:8192] + b"?" * (len(whole) - 8192))
+        answer = server.put("/agents/b/rounds/1/feedback", json=told(1, x))
+        assert answer.json() == {"round": 1, "status": "applied"}
+        assert "agent a could not be closed in order" in caplog.text and "damaged" in caplog.text
+        answer = server.post("/agents/a/decide")
+        assert answer.status_code == 503 and "a.db is damaged" in answer.json()["error"]
+
+
 @pytest.mark.parametrize("leave", [Path.touch, lambda path: Store(path).close()])
 def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any) -> None:
     leave(tmp_path / "a.db")
