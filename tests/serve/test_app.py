@@ -346,6 +346,17 @@ def test_an_agent_without_metrics_hides_no_other() -> None:
         assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
 
 
+def test_a_head_is_answered_as_what_it_is_the_head_of() -> None:
+    with client() as server:
+        server.put("/agents/a", json=MADE)
+        for path in ("/health", "/", "/page.js", "/agents", "/agents/a", "/agents/none"):
+            whole, head = server.get(path), server.head(path)
+            assert head.status_code == whole.status_code and head.content == b""
+            for name in ("content-type", "content-length"):
+                assert head.headers[name] == whole.headers[name]
+        assert server.head("/agents/a/decide").status_code == 405
+
+
 def test_health_metrics_page_and_the_interface_itself() -> None:
     with client() as server:
         server.put("/agents/pump", json=MADE)

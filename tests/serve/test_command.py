@@ -123,6 +123,22 @@ def test_compiling_first_is_said_where_no_cache_has_the_kernels(
     assert capsys.readouterr().out.startswith("coldq compiles its kernels first")
 
 
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
+def test_an_address_of_ipv6_is_said_as_urls_have_it() -> None:
+    with started("-m", "coldq", "serve", "--host", "::1", "--port", "0", "--no-token") as running:
+        where = address(running)
+        assert where.startswith("http://[::1]:")
+        assert httpx.get(f"{where}/health", trust_env=False, timeout=HANGING).status_code == 200
+
+
 def test_small_answers_are_sent_at_once() -> None:
     with (
         bound("127.0.0.1", 0) as listening,

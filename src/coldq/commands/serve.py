@@ -53,7 +53,8 @@ def serve(
     awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
-        where = f"http://{host}:{listening.getsockname()[1]}"
+        name = f"[{host}]" if ":" in host else host  # an address of IPv6
+        where = f"http://{name}:{listening.getsockname()[1]}"
         kept = "in memory, until it ends" if folder is None else f"in {folder}"
         print(f"coldq serves {where}, agents {kept}", flush=True)
         if made is not None:
