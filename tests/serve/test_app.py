@@ -84,6 +84,17 @@ def test_creating_again_changes_nothing_and_another_is_refused(server) -> None:
     assert server.get("/agents").json() == ["a"]
 
 
+def test_what_is_odd_about_a_new_agent_is_said_in_the_answer(server) -> None:
+    wide = coldq.Polytope(np.ones((1, 2)), [3e8], 0.0, [6e8, 0.6])
+    learner = {"type": "SelfTuning", "violation_rate": 0.01, "domain": coldq.describe(wide)}
+    with pytest.warns(coldq.UnlikelyUnits):
+        answer = server.put("/agents/odd", json={"learner": learner, "n_constraints": 1})
+    assert answer.status_code == 201
+    (words,) = answer.json()["warnings"]
+    assert "coordinate 0 is 6e+08 wide and coordinate 1 0.6" in words
+    assert server.put("/agents/a", json=MADE).json()["warnings"] == []
+
+
 def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
     server.put("/agents/a", json=MADE)
     x = server.post("/agents/a/decide").json()["x"]
