@@ -47,12 +47,12 @@ def started(*command: str, **environment: str) -> Iterator[subprocess.Popen[str]
             running.kill()
 
 
-def read_line(running: subprocess.Popen[str], words: str) -> None:
-    """Read up to a line with these words."""
+def read_line(running: subprocess.Popen[str], words: str) -> str:
+    """Read up to a line with these words, and return it."""
     assert running.stdout is not None and running.stderr is not None
     for line in running.stdout:
         if words in line:
-            return
+            return line
     raise AssertionError(f"it ended before {words!r}: {running.stderr.read()}")
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,8 @@ if TYPE_CHECKING:  # --help needs no arrays
     import numpy as np
 
     from coldq.solver.answer import Step
+
+_heard: ContextVar[list[str] | None] = ContextVar("_heard", default=None)
 
 
 class Error(Exception):
@@ -235,7 +240,24 @@ def warn(message: str, category: type[Warning]) -> None:
     level, frame = 1, sys._getframe()
     while _is_ours(frame) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
+    heard = _heard.get()
+    if heard is not None:
+        heard.append(message)
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def hearing() -> Iterator[list[str]]:
+    """The sentences of what is warned of in a block, and by no other thread or task meanwhile.
+
+    They are warnings all the same. Python's own way to record these is one for all threads.
+    """
+    heard: list[str] = []
+    before = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(before)
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from coldq._values import make_quickly
-from coldq.compiled import Kernel
+from coldq.compiled import Kernel, cache
 from coldq.compiled.kernel import no_collection
 
 
@@ -32,6 +32,12 @@ def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: Non
         for kernel in wanted:
             kernel()
             done(kernel.name)
+
+
+def is_kept(kernel: Kernel) -> bool:
+    """Whether a cache has a file of the kernel's code, so that it need not be compiled."""
+    file = cache.file_name(kernel)
+    return any((place / file).is_file() for place in cache.folders())
 
 
 def kernels(everything: bool = True) -> list[Kernel]:

@@ -26,23 +26,31 @@ class Client(httpx.Client):
 
 
 @contextmanager
+def running(app: Any, most: int, seconds: float) -> Iterator[tuple[str, uvicorn.Server]]:
+    """A server with so many connections at most, which wait so long for their clients."""
+    http = limited(most, seconds)
+    settings = uvicorn.Config(app, log_level="error", access_log=False, http=http)
+    server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", server
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextmanager
 def client(
     folder: Path | None = None, seconds: float = HANGING, **options: Any
 ) -> Iterator[Client]:
     """A client of a server of its own, which ends silent connections after some seconds."""
     app = create_app(folder, **({"token": TOKEN} | options))
-    http = limited(1000, seconds)
-    settings = uvicorn.Config(app, log_level="error", access_log=False, http=http)
-    server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     auth = {"Authorization": f"Bearer {TOKEN}"}
-    try:
-        with Client(base_url=address, headers=auth, timeout=HANGING, trust_env=False) as made:
-            made.app = app
-            yield made
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+    with (
+        running(app, 1000, seconds) as (address, _),
+        Client(base_url=address, headers=auth, timeout=HANGING, trust_env=False) as made,
+    ):
+        made.app = app
+        yield made

@@ -84,6 +84,17 @@ def test_creating_again_changes_nothing_and_another_is_refused(server) -> None:
     assert server.get("/agents").json() == ["a"]
 
 
+def test_what_is_odd_about_a_new_agent_is_said_in_the_answer(server) -> None:
+    wide = coldq.Polytope(np.ones((1, 2)), [3e8], 0.0, [6e8, 0.6])
+    learner = {"type": "SelfTuning", "violation_rate": 0.01, "domain": coldq.describe(wide)}
+    with pytest.warns(coldq.UnlikelyUnits):
+        answer = server.put("/agents/odd", json={"learner": learner, "n_constraints": 1})
+    assert answer.status_code == 201
+    (words,) = answer.json()["warnings"]
+    assert "coordinate 0 is 6e+08 wide and coordinate 1 0.6" in words
+    assert server.put("/agents/a", json=MADE).json()["warnings"] == []
+
+
 def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
     server.put("/agents/a", json=MADE)
     x = server.post("/agents/a/decide").json()["x"]
@@ -292,6 +303,27 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         assert server.post("/agents/good/decide").status_code == 200
 
 
+def test_an_agent_that_cannot_be_put_to_sleep_fails_nobody_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wide = {"type": "OGD", "domain": box(50_000), "eta": 0.1}  # more than SQLite has in memory
+    with client(tmp_path, awake=1) as server:
+        assert server.put("/agents/b", json=MADE).status_code == 201
+        x = server.post("/agents/b/decide").json()["x"]
+        server.put("/agents/a", json={"learner": wide, "n_constraints": 0})
+        with server.app.state.agents.get("a") as agent:
+            for round in range(1, 5):
+                agent.observe(agent.decide().round, coldq.Linear(np.full(50_000, -round)), None)
+        for path in tmp_path.glob("a.db*"):
+            whole = path.read_bytes()
+            path.write_bytes(whole[:8192] + b"?" * (len(whole) - 8192))
+        answer = server.put("/agents/b/rounds/1/feedback", json=told(1, x))
+        assert answer.json() == {"round": 1, "status": "applied"}
+        assert "agent a could not be closed in order" in caplog.text and "damaged" in caplog.text
+        answer = server.post("/agents/a/decide")
+        assert answer.status_code == 503 and "a.db is damaged" in answer.json()["error"]
+
+
 @pytest.mark.parametrize("leave", [Path.touch, lambda path: Store(path).close()])
 def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any) -> None:
     leave(tmp_path / "a.db")
@@ -323,6 +355,17 @@ def test_an_agent_without_metrics_hides_no_other() -> None:
         server.app.state.agents._open["none"] = coldq.Agent(learner, 0, batch=(0,))
         server.put("/agents/pump", json=MADE)
         assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
+
+
+def test_a_head_is_answered_as_what_it_is_the_head_of() -> None:
+    with client() as server:
+        server.put("/agents/a", json=MADE)
+        for path in ("/health", "/", "/page.js", "/agents", "/agents/a", "/agents/none"):
+            whole, head = server.get(path), server.head(path)
+            assert head.status_code == whole.status_code and head.content == b""
+            for name in ("content-type", "content-length"):
+                assert head.headers[name] == whole.headers[name]
+        assert server.head("/agents/a/decide").status_code == 405
 
 
 def test_health_metrics_page_and_the_interface_itself() -> None:

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 import coldq
-from coldq.commands.serve import bound
+from coldq.commands.serve import bound, prepare
 from tests.agent.feeds import LEARNER, measured
-from tests.processes import HANGING, end, started
+from tests.processes import HANGING, end, read_line, started
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = (ROOT / "Containerfile").read_text()
@@ -30,9 +30,7 @@ def instructions(kind: str) -> list[str]:
 
 
 def address(running: subprocess.Popen[str]) -> str:
-    assert running.stdout is not None and running.stderr is not None
-    line = running.stdout.readline()
-    assert "coldq serves" in line, running.stderr.read()
+    line = read_line(running, "coldq serves")
     return line.split()[2].rstrip(",").replace("0.0.0.0", "127.0.0.1")
 
 
@@ -94,6 +92,51 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
     assert done.stdout == "1\n" * len(refused), done.stderr
     for words, said in zip(refused.values(), done.stderr.splitlines(), strict=True):
         assert said.startswith("coldq: ") and words in said
+
+
+LISTENS_WITH = """
+import sys, uvicorn
+from coldq.cli import run
+from coldq.warmup import kernels
+uvicorn.Server.run = lambda server, sockets: print([k.name for k in kernels() if not k._built])
+sys.argv = ["coldq", "serve", "--port", "0", "--no-token"]
+run()
+"""
+
+
+def test_no_kernel_is_left_to_compile_or_load_once_it_listens() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENS_WITH], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_compiling_first_is_said_where_no_cache_has_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare()
+    capsys.readouterr()
+    prepare()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path))  # this process has them all the same
+    prepare()
+    assert capsys.readouterr().out.startswith("coldq compiles its kernels first")
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
+def test_an_address_of_ipv6_is_said_as_urls_have_it() -> None:
+    with started("-m", "coldq", "serve", "--host", "::1", "--port", "0", "--no-token") as running:
+        where = address(running)
+        assert where.startswith("http://[::1]:")
+        assert httpx.get(f"{where}/health", trust_env=False, timeout=HANGING).status_code == 200
 
 
 def test_small_answers_are_sent_at_once() -> None:

@@ -1,21 +1,25 @@
-"""Connections that say nothing: they end, and nobody else waits for them."""
+"""Connections whose clients say or take nothing: they end, and nobody else waits for them."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from coldq.serve.connections import OnceAMinute
 from tests.processes import HANGING, end, started
-from tests.serve.running import TOKEN, client
+from tests.serve.running import TOKEN, client, running
 from tests.serve.test_command import MADE, address
 
 FEW = 128  # descriptors
@@ -94,6 +98,83 @@ def _received(silent: socket.socket) -> bytes:
         return silent.recv(10_000)
     except ConnectionResetError:
         return b""
+
+
+LARGE = b"x" * 2**25  # far more than a system keeps of what nobody takes
+
+
+class Application:
+    """/large is much, and /slow is not answered before it is over."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/slow":
+            await asyncio.to_thread(self.over.wait)
+        body = LARGE if scope["path"] == "/large" else b"ok"
+        length = b"content-length", str(len(body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": body})
+
+
+def until(happened: Callable[[], object]) -> None:
+    while not happened():
+        time.sleep(0.005)
+
+
+def test_a_connection_whose_answers_are_not_taken_is_closed() -> None:
+    asked = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n"
+    with running(Application(), 10, 0.05) as (where, server):
+        known = server.server_state.connections
+        with connect(where) as deaf:
+            deaf.sendall(asked.encode() * 3)
+            until(lambda: server.server_state.total_requests and not known)
+
+
+def test_an_answer_that_is_taken_slowly_has_time() -> None:
+    with running(Application(), 10, HANGING) as (where, server), connect(where) as slow:
+        slow.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        until(lambda: server.server_state.total_requests)
+        one: Any = next(iter(server.server_state.connections))
+        taken = 0
+        while taken < len(LARGE) // 2:
+            taken += len(slow.recv(2**20))
+        one.loop.call_soon_threadsafe(one.overdue)  # some was taken since
+        while taken < len(LARGE):
+            more = len(slow.recv(2**20))
+            assert more > 0
+            taken += more
+
+
+@pytest.mark.parametrize(
+    ("sent", "gives_way"),
+    [
+        ("GET /large HTTP/1.1\r\nHost: a\r\n\r\n" * 2, True),
+        ("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2, True),
+        ("PUT /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{", True),
+        ("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n", False),
+    ],
+    ids=["takes no answer", "asks ahead", "half a body", "waits for an answer"],
+)
+def test_who_keeps_the_server_waiting_makes_room_for_others(sent: str, gives_way: bool) -> None:
+    app = Application()
+    with running(app, 3, HANGING) as (where, server), ExitStack() as held:
+        held.callback(app.over.set)
+        known: Any = server.server_state.connections
+        for _ in range(3):
+            held.enter_context(connect(where)).sendall(sent.encode())
+        until(
+            lambda: [one.gives_way() for one in list(known) if not one.is_idle()] == [gives_way] * 3
+        )
+        try:
+            assert httpx.get(where, trust_env=False, timeout=HANGING).text == "ok"
+        except httpx.TransportError:
+            assert not gives_way
+        else:
+            assert gives_way
 
 
 def test_only_the_first_of_many_failed_connections_is_logged() -> None:

@@ -43,6 +43,7 @@ def serve(
     if rate is not None and not rate >= 1.0:
         raise InvalidInput(f"--rate must be at least 1 request a second, but is {rate}")
     made = None if no_token or token else secrets.token_urlsafe(24)
+    prepare()
     import uvicorn
 
     from coldq.serve import create_app
@@ -52,7 +53,8 @@ def serve(
     awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
-        where = f"http://{host}:{listening.getsockname()[1]}"
+        name = f"[{host}]" if ":" in host else host  # an address of IPv6
+        where = f"http://{name}:{listening.getsockname()[1]}"
         kept = "in memory, until it ends" if folder is None else f"in {folder}"
         print(f"coldq serves {where}, agents {kept}", flush=True)
         if made is not None:
@@ -71,6 +73,15 @@ def serve(
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         uvicorn.Server(settings).run(sockets=[listening])
+
+
+def prepare() -> None:
+    """Have all kernels before anybody asks: while one is compiled, nobody is answered."""
+    from coldq.warmup import is_kept, kernels, warmup
+
+    if not all(map(is_kept, kernels())):
+        print("coldq compiles its kernels first: a minute, once on a machine", flush=True)
+    warmup()
 
 
 def is_loopback(host: str) -> bool:

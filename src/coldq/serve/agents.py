@@ -6,14 +6,14 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
 from coldq.agent.store import Store
-from coldq.errors import Error, InvalidInput, NotWritten
+from coldq.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
@@ -114,10 +114,7 @@ class Agents:
         """Put all to sleep."""
         with self._lock:
             for name, agent in self._open.items():
-                try:
-                    agent.close()
-                except Error as error:  # what was acknowledged is on disk all the same
-                    log.error("agent %s could not be closed in order: %s", name, error)
+                _close(name, agent)
             if self.folder is not None:
                 self._open.clear()
 
@@ -141,9 +138,7 @@ class Agents:
             if len(self._open) <= self.awake:
                 return
             if name not in self._busy and name != but:
-                agent = self._open.pop(name)
-                with suppress(NotWritten):  # complete on disk without this
-                    agent.close()
+                _close(name, self._open.pop(name))
 
     @staticmethod
     def _require_same(
@@ -155,6 +150,14 @@ class Agents:
             other.insert(0, "learner")
         if other:
             raise OtherAgent(f"there is an agent {name!r} already, with another {other[0]}")
+
+
+def _close(name: str, agent: Agent) -> None:
+    """Close an agent; who asked for another one need not know that it failed."""
+    try:
+        agent.close()
+    except Exception as error:  # what was acknowledged is on disk all the same
+        log.error("agent %s could not be closed in order: %s", name, error)
 
 
 def _is_new(path: Path) -> bool:

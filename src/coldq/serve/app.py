@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from coldq.agent import Agent, OtherFeedback
-from coldq.errors import Error, InUse, NotReadable, NotWritten
+from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
 from coldq.serve.agents import NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.direct import Direct
@@ -110,6 +110,8 @@ def create_app(
 ) -> FastAPI:
     """The server as an ASGI application, for uvicorn or another server.
 
+    Call :func:`coldq.warmup` before it serves: a kernel that is compiled later keeps all waiting.
+
     Parameters
     ----------
     folder
@@ -193,7 +195,7 @@ def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
     async def create(name: Name, wanted: Creation) -> Json:
-        """Make an agent; the same again changes nothing."""
+        """Make an agent; the same again changes nothing. `warnings` is what is odd about it."""
         options = wanted.model_dump(exclude={"learner", "n_constraints"})
         if options["late"] is None:
             del options["late"]
@@ -201,8 +203,9 @@ def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
         def made() -> bool:
             return agents.create(name, wanted.learner, wanted.n_constraints, options)
 
-        new = made() if agents.folder is None else await asyncio.to_thread(made)
-        return Json(await use(name, _shown), 201 if new else 200)
+        with hearing() as heard:
+            new = made() if agents.folder is None else await asyncio.to_thread(made)
+        return Json({**await use(name, _shown), "warnings": heard}, 201 if new else 200)
 
     @app.get("/agents")
     async def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Connections: how many there are at most, and how long one may stay without a whole request."""
+"""Connections: how many there are at most, and how long one may wait for its client."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 Usual: Any = AutoHTTPProtocol
 ACCEPTED = 16  # connections taken at once, and waiting to be; few, as the limit sees them later
-SILENCE = 20.0  # seconds for a request to come, before the first one and between two
+SILENCE = 20.0  # seconds for a whole request to come, and for some of an answer to be taken
 
 
 def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
     """uvicorn's protocol, which anybody may talk to, for so many connections.
 
-    One more takes the place of the one that has been without a request for longest.
+    One more takes the place of the one answered longest ago among those that give way.
     """
     known: dict[Any, asyncio.TimerHandle] = {}  # all connections, those answered last at the end
 
     class Limited(Usual):
         asked: Any = None  # the request that had not come whole when its time was over
+        unsent = 0  # bytes of answers that the client had still to take when its time began
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.expect()
             if len(known) > most:
-                next((one for one in known if one.is_idle()), self).end()
+                next((one for one in known if one.gives_way()), self).end()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -41,15 +42,26 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
         def is_idle(self) -> bool:
             return self.cycle is None or self.cycle.response_complete
 
+        def gives_way(self) -> bool:
+            """Whether it waits for its client, to send or to take something, who may ask ahead."""
+            flow = self.flow
+            return self.is_idle() or self.cycle.more_body or flow.write_paused or flow.read_paused
+
         def expect(self) -> None:
-            """A whole request, in time."""
+            """Something of the client, in time."""
             self.forget()
+            self.unsent = self.transport.get_write_buffer_size()
             known[self] = self.loop.call_later(seconds, self.overdue)
 
         def overdue(self) -> None:
-            if self.is_idle() or (self.cycle.more_body and self.cycle is self.asked):
+            unsent = self.transport.get_write_buffer_size()
+            if unsent:
+                stuck = unsent == self.unsent
+            else:
+                stuck = self.is_idle() or (self.cycle.more_body and self.cycle is self.asked)
+            if stuck:
                 self.end()
-            elif self.cycle.more_body:  # it has begun: the same time again for the rest
+            else:  # an answer is being made or taken, or a request has begun: the same time again
                 self.asked = self.cycle
                 self.expect()
 
