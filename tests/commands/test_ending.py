@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from itertools import cycle
@@ -199,6 +200,27 @@ def test_output_that_cannot_be_written_is_a_sentence() -> None:
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == "coldq: the output could not be written: No space left on device\n"
+
+
+PRINTS = """
+from coldq._tables import console
+from coldq.commands import command
+with command():
+    print("2.0 ± 0.5")
+    console().print("α = 1, a name \\udcff")
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"),
+    [("ascii", "2.0 ? 0.5\n? = 1, a name ?\n"), ("utf-8", "2.0 ± 0.5\nα = 1, a name ?\n")],
+)
+def test_what_a_terminal_cannot_print_is_replaced(encoding, printed) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTS], capture_output=True, encoding="utf-8", check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
 
 
 def test_an_error_of_ours_is_a_sentence_and_another_is_not(capsys) -> None:

@@ -85,6 +85,16 @@ def test_a_league_is_shown_whether_it_can_be_written_or_not(tmp_path, capsys):
     assert "OnlineLinear, T = 20, 1 seed" in capsys.readouterr().out
 
 
+def test_a_league_is_written_whether_it_can_be_shown_or_not(tmp_path):
+    def closed(league):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20, show=closed)
+    assert (tmp_path / "compare-linear.parquet").is_file()
+    assert "OnlineLinear: all learners" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
 def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path):
     write_league_page(league, tmp_path / "index.html")
     page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))

@@ -150,6 +150,10 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
     for suffix in ("png", "pdf"):
         assert (tmp_path / "results" / "figures" / f"sweep-1-linear.{suffix}").is_file()
     assert (tmp_path / "results" / "sweep-1-linear.tex").is_file()
+    (tmp_path / "results" / "index.html").unlink()
+    unprinted = CliRunner(charset="ascii").invoke(app, ["sweep", "report", "results"])
+    assert isinstance(unprinted.exception, UnicodeEncodeError)  # which a command does not raise
+    assert (tmp_path / "results" / "index.html").is_file()
     (tmp_path / "results" / "sweep-1-linear.tex").unlink()
     (tmp_path / "results" / "sweep-1-linear.tex").mkdir()
     unwritten = CliRunner().invoke(app, ["sweep", "report", "results"])

@@ -29,7 +29,7 @@ def run_compare(
     horizon: int | None = None,
     show: Callable[[League], None] = lambda league: None,
 ) -> League:
-    """Play a league, show it, and write it as parquet, a picture and a part of the page."""
+    """Play a league, write it as parquet, a picture and a part of the page, and show it."""
     problem_of(key, horizon)
     names, out = tuple(learners), Path(out)
     count = len(learners_of(names))
@@ -42,9 +42,11 @@ def run_compare(
     if not league.standings:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
         raise InvalidInput(f"no learner can play {key}: {reasons}")
-    show(league)
-    write_standings(league, out / f"compare-{league.key}.parquet")
-    write_league_page(league, out / "index.html")
+    try:
+        write_standings(league, out / f"compare-{league.key}.parquet")
+        write_league_page(league, out / "index.html")
+    finally:  # whether it can be written or not
+        show(league)
     return league
 
 
@@ -74,11 +76,13 @@ def run_own(
                 problem, names or None, rate=rate, seeds=seeds, last=last, title=title, done=done
             )
             found.append(made)
-    for made in found:  # first, whether they can be written or not
-        show(made)
-    for made in found:
-        write_comparison(made, out)
-        write_comparison_page(made, out / "index.html")
+    try:
+        for made in found:
+            write_comparison(made, out)
+            write_comparison_page(made, out / "index.html")
+    finally:  # whether they can be written or not
+        for made in found:
+            show(made)
     return found
 
 
@@ -91,7 +95,7 @@ def run_targets(
     last: int | None = None,
     show: Callable[[Target], None] = lambda target: None,
 ) -> list[Target]:
-    """Check first, play with a progress bar; show and write what each problem gave when it did."""
+    """Check first, play with a progress bar; write and show what each problem gave when it did."""
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         first_scored(target_problem(key, horizon).horizon, last)
@@ -104,11 +108,13 @@ def run_targets(
         for key in keys:
             found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
             targets += found
-            for target in found:
-                show(target)
-            write_scores(targets, out / "compare-rates.parquet")
-            for target in found:
-                write_target_page(target, out / "index.html")
+            try:
+                write_scores(targets, out / "compare-rates.parquet")
+                for target in found:
+                    write_target_page(target, out / "index.html")
+            finally:  # whether they can be written or not
+                for target in found:
+                    show(target)
     return targets
 
 

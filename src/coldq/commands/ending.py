@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -30,12 +31,16 @@ class Stopped(BaseException):
 def command(kept: str = "no file is half written") -> Iterator[None]:
     """A whole command: `stoppable`, and an error of ours is a sentence, not a traceback.
 
+    What the terminal's encoding does not have is printed as ``?``.
+
     >>> import coldq
     >>> from coldq.commands import command
     >>> with command():
     ...     print("done")
     done
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     with stoppable(kept), _notes():
         try:
             yield

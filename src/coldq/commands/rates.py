@@ -25,7 +25,7 @@ def measure_tables(
     n_seeds: int | None = None,
     processes: int = 2,
 ) -> list[Cell]:
-    """Run what is missing, print both tables, and write tables, pictures and numbers to `out`.
+    """Run what is missing, write tables, pictures and numbers to `out`, and print both tables.
 
     Parameters
     ----------
@@ -55,8 +55,10 @@ def measure_tables(
 
     found = cells(out, horizons, n_seeds)
     lines = [*differences(found), *queue_matters(out, horizons, n_seeds)]
-    for line in rate_tables(found, lines):
-        shown.print(line)
-    write_rates(found, out)
-    write_rates_page(found, lines, out / "index.html")
+    try:
+        write_rates(found, out)
+        write_rates_page(found, lines, out / "index.html")
+    finally:  # whether they can be written or not
+        for line in rate_tables(found, lines):
+            shown.print(line)
     return found

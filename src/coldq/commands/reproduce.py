@@ -39,15 +39,17 @@ def reproduce(
 
     with progress(count_steps(figures)) as done:
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
-    show(result)
-    share(
-        _write_figure,
-        [(each, out) for each in result.figures],
-        thread_count(),
-        lambda task, nothing: None,
-    )
-    write_claims(result, out / "claims.json")
-    write_page(result, out / "index.html")
+    try:
+        share(
+            _write_figure,
+            [(each, out) for each in result.figures],
+            thread_count(),
+            lambda task, nothing: None,
+        )
+        write_claims(result, out / "claims.json")
+        write_page(result, out / "index.html")
+    finally:  # whether it can be written or not
+        show(result)
     return result
 
 

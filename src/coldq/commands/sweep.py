@@ -96,7 +96,7 @@ def run_sweep(
 
 
 def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
-    """Print what a sweep says and write its page; where that is."""
+    """Write the page of a sweep and print what it says; where that is."""
     if folder is None:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
     found = read(folder)
@@ -104,14 +104,15 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
     require_report(out)
     from coldq.report.sweeps import write_sweep_page
 
-    said, shown = answers(found), console()
-    for one in said:
-        for part in _tables(one):
-            shown.print(part, highlight=False)
-    if found.failures:
-        shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
-    page = out / "index.html"
-    write_sweep_page(found, said, page)
+    said, shown, page = answers(found), console(), out / "index.html"
+    try:
+        write_sweep_page(found, said, page)
+    finally:  # whether it can be written or not
+        for one in said:
+            for part in _tables(one):
+                shown.print(part, highlight=False)
+        if found.failures:
+            shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
     return page
 
 
