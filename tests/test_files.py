@@ -32,6 +32,15 @@ def test_the_file_is_as_readable_as_any_other(tmp_path):
     assert modes[0] == modes[1]
 
 
+def test_nobody_else_meets_another_umask_meanwhile(tmp_path, monkeypatch):
+    def asked(mask):
+        raise AssertionError("all threads have one umask")
+
+    monkeypatch.setattr(os, "umask", asked)
+    with whole_file(tmp_path / "result.txt") as temporary:
+        temporary.write_text("x")
+
+
 def test_a_folder_is_made_and_nothing_is_left_in_it(tmp_path):
     require_writable(tmp_path / "a" / "b", megabytes=0.001)
     assert list((tmp_path / "a" / "b").iterdir()) == []

@@ -90,11 +90,14 @@ def locked(path: Path) -> int | None:
     """The handle of a file that is made if need be, locked until it is closed or its process ends.
 
     None if it lost its name meanwhile, to whoever held it. Raises BlockingIOError while another
-    holds it, and ImportError where there are no such locks.
+    holds it, ImportError or another OSError where there are no such locks.
     """
     import fcntl
 
-    handle, ours = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666), False
+    try:  # network file systems lock nothing that may not be written
+        handle, ours = os.open(path, os.O_RDWR | os.O_CREAT, 0o666), False
+    except PermissionError:  # another user's
+        handle, ours = os.open(path, os.O_RDONLY), False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with suppress(FileNotFoundError):

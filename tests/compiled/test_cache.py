@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba.core import base, ssa, typeinfer
+from numba.core import base, config, ssa, typeinfer
 
 import coldq
 from coldq.compiled import Kernel, cache, calls, compiler
@@ -262,6 +262,14 @@ def test_files_are_for_all_who_may_read_the_folder(folder) -> None:
     mask = os.umask(0)
     os.umask(mask)
     assert (folder / cache.file_name(small.three)).stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("way", [compiler.object_code, compiler.in_memory])
+def test_kernels_are_compiled_whatever_numba_is_told(way, monkeypatch) -> None:
+    monkeypatch.setattr(compiler, "_shared", {})
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    way(fresh(small.everything))
+    assert config.DISABLE_JIT == 1
 
 
 def test_a_compiler_that_lacks_what_is_needed_compiles_in_memory(folder, monkeypatch) -> None:

@@ -9,12 +9,14 @@ run as would be found in the cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
 from numba import cfunc, njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.compiler_lock import global_compiler_lock
 
 from coldq.compiled import builtin, calls, lanes, machine
@@ -52,6 +54,19 @@ def roomy(function: Any) -> Any:
     return function
 
 
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Numba at work, whatever ``NUMBA_DISABLE_JIT`` says: plain Python cannot run kernels."""
+    with no_collection(), global_compiler_lock:
+        config.reload_config()  # as the compiler would, in the midst of its work
+        settings = config.__dict__
+        asked, settings["DISABLE_JIT"] = settings["DISABLE_JIT"], 0
+        try:
+            yield
+        finally:
+            settings["DISABLE_JIT"] = asked
+
+
 @roomy
 def object_code(kernel: Kernel) -> bytes:
     """A kernel's object code."""
@@ -59,7 +74,7 @@ def object_code(kernel: Kernel) -> bytes:
     from coldq.compiled.passes import Passes, text_alone
 
     options: dict[str, Any] = {"error_model": "numpy", "pipeline_class": Passes, **SPARE}
-    with no_collection(), global_compiler_lock:
+    with compiling():
         kind, entry = Linker(options).entry(kernel)
         with text_alone():
             made = njit(kind, **options)(entry)
@@ -78,7 +93,7 @@ def object_code(kernel: Kernel) -> bytes:
 def in_memory(kernel: Kernel) -> int:
     """The address of a kernel's code by Numba's public means alone, which leave nothing to keep."""
     options: dict[str, Any] = {"error_model": "numpy"}
-    with no_collection():
+    with compiling():
         kind, entry = Linker(options).entry(kernel)
         made = cfunc(kind, **options)(entry)
         return machine.keep(made.address or 0, made)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq.errors import IgnoredFile, InUse, NotWritten, warn
-from coldq.files import require_writable, whole_file
+from coldq.files import locked, require_writable, whole_file
 
 MAGIC = b"PAR1"  # that a parquet file begins and ends with
 SUFFIX = ".parquet"
@@ -47,17 +47,18 @@ class Store:
     def mine(self) -> Iterator[None]:
         """Nobody else works in this folder meanwhile; the system forgets whoever was killed."""
         require_writable(self.folder, megabytes=0.0)
+        handle = None
         try:
-            import fcntl
-        except ImportError:  # where there are no such locks, two do the same work twice
+            handle = locked(self.folder / ".lock")
+        except BlockingIOError:
+            raise InUse(f"another sweep is at work in {self.folder}") from None
+        except (ImportError, OSError):  # where there are no such locks, two do the same work twice
+            pass
+        try:
             yield
-            return
-        with (self.folder / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InUse(f"another sweep is at work in {self.folder}") from None
-            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
 
     def settle(self, keys: Iterable[str]) -> None:
         """Let ``runs`` hold the results of these tasks and no others."""
