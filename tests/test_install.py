@@ -7,14 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import coldq
 import coldq.learners
 from coldq.cli import app
 
+ROOT = Path(__file__).parents[1]
 VALUES = """
 import warnings
 with warnings.catch_warnings(record=True) as caught:
@@ -33,6 +36,15 @@ def run(*command: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_the_source_distribution_has_all_that_tests_and_pages_name() -> None:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("needs a clone")
+    tracked = {path.split("/")[0] for path in run("git", "-C", str(ROOT), "ls-files").splitlines()}
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    included = {name.removeprefix("/") for name in settings["build"]["targets"]["sdist"]["include"]}
+    assert tracked - included == {".gitignore", "pyproject.toml"}  # which are always there
 
 
 def test_importing_loads_nothing_heavy() -> None:
