@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy, deepcopy
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -10,6 +13,22 @@ import coldq
 from coldq.schedules import Constant, Custom, Power
 
 NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize("again", [lambda value: pickle.loads(pickle.dumps(value)), deepcopy, copy])
+def test_values_stay_read_only_when_they_are_pickled_or_copied(again) -> None:
+    values = [
+        coldq.Linear([1.0, 2.0]), coldq.Affine([[1.0, 2.0]], [3.0]), coldq.Box(0.0, [1.0, 2.0]),
+        coldq.SparseAffine(csr_array([[0.0, 2.0]]), [3.0]), Power(0.5, [1.0, 2.0]),
+        coldq.COLDQ(coldq.Box(0.0, [1.0, 2.0]), horizon=10),
+    ]  # fmt: skip
+    for value in values:
+        twin = again(value)
+        assert (twin, hash(twin), vars(twin).keys()) == (value, hash(value), vars(value).keys())
+        for name, one in vars(twin).items():
+            assert not (isinstance(one, np.ndarray) and one.flags.writeable), name
+    with pytest.raises(ValueError, match="read-only"):
+        again(values[0]).c[0] = 9.0
 
 
 def test_a_box_projects_to_the_nearest_point() -> None:

@@ -390,6 +390,13 @@ class Value:
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        """Unpickled or copied, arrays come writable."""
+        for each in attributes.values():
+            if isinstance(each, ndarray):
+                each.setflags(write=False)
+        self._set(**attributes)
+
     def _arguments(self) -> dict[str, Any]:
         """What its constructor makes an equal one of."""
         return constructor_fields(self)
