@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -393,6 +394,15 @@ def test_recovery_takes_all_of_a_whole_file(path: Path, tmp_path: Path) -> None:
         assert (again.in_flight, again.waiting) == ((6,), (7,))
     with pytest.raises(coldq.InvalidInput, match="is there already"):
         coldq.agent.recover(copy, tmp_path / "new.db")
+
+
+def test_recovery_without_a_temporary_folder_is_a_sentence(path, tmp_path, monkeypatch) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(2))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(coldq.NotWritten, match=r"copied to a temporary folder first, which failed"):
+        coldq.agent.recover(path, tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
 
 
 def test_recovery_says_which_feedback_is_lost_so_that_it_can_be_told_again(

@@ -6,7 +6,8 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
 from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables, path_of
-from coldq.errors import InvalidInput, NotReadable
+from coldq.errors import InvalidInput, NotReadable, NotWritten
 from coldq.files import whole_file
 
 
@@ -47,13 +48,7 @@ def recover(
     if out.exists():
         raise InvalidInput(f"{out} is there already: recover writes a new file")
     lost: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy.db"
-        with closing(Lock(path)):  # nobody writes meanwhile
-            for suffix in ("", "-wal"):
-                with suppress(FileNotFoundError):
-                    shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-        _say_its_length(copy)
+    with _copied(path) as copy:
         meta, state, rows = _readable(path, copy, lost)
         with whole_file(out) as new:
             new.unlink()
@@ -61,6 +56,26 @@ def recover(
             with Agent.open(new, learner) as agent:
                 latest = agent.round
     return Recovered(out, latest, tuple(lost))
+
+
+@contextmanager
+def _copied(path: Path) -> Iterator[Path]:
+    """A copy of a file and its log, as long as it is needed."""
+    with ExitStack() as needed:
+        try:
+            folder = needed.enter_context(tempfile.TemporaryDirectory())
+            copy = Path(folder) / "copy.db"
+            with closing(Lock(path)):  # nobody writes meanwhile
+                for suffix in ("", "-wal"):
+                    with suppress(FileNotFoundError):
+                        shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+            _say_its_length(copy)
+        except OSError as error:
+            raise NotWritten(
+                f"to recover {path} it is copied to a temporary folder first, which failed: "
+                f"{error.strerror or error}"
+            ) from error
+        yield copy
 
 
 def _say_its_length(path: Path) -> None:
