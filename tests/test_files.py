@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 import coldq
-from coldq.files import STALE, is_unfinished, require_writable, whole_file
+from coldq.files import (
+    STALE,
+    is_unfinished,
+    read_parquet,
+    require_writable,
+    whole_file,
+    write_parquet,
+)
+from coldq.report.files import write_text
 
 
 def test_a_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
@@ -39,6 +47,17 @@ def test_nobody_else_meets_another_umask_meanwhile(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "umask", asked)
     with whole_file(tmp_path / "result.txt") as temporary:
         temporary.write_text("x")
+
+
+def test_tables_are_written_to_and_read_from_any_name(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    path, table = tmp_path / os.fsdecode(b"l\xff.parquet"), arrow.table({"load": [1.0, 2.0]})
+    write_parquet(table, path)
+    assert read_parquet(path) == table
+    keys = {"decide": {"grid": [0, 9]}, "cost": 1, "rows": {"sum": "all", "at_least": "load"}}
+    assert coldq.problems.from_table(path, keys).horizon == 2
+    write_text(tmp_path / "page.html", f"of {path.name}")
+    assert (tmp_path / "page.html").read_text() == "of l?.parquet"
 
 
 def test_a_folder_is_made_and_nothing_is_left_in_it(tmp_path):

@@ -200,10 +200,11 @@ def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
-        require_columns(str(path), asked, file.schema_arrow.names)
-        read = file.read(columns=asked)
-        return {c: read.column(c).to_numpy() for c in asked}
+        with path.open("rb") as opened:  # Arrow itself opens no name that is not UTF-8
+            file = pq.ParquetFile(opened)
+            require_columns(str(path), asked, file.schema_arrow.names)
+            read = file.read(columns=asked)
+            return {c: read.column(c).to_numpy() for c in asked}
     except arrow.ArrowException as error:
         raise NotReadable(f"{path}: is no whole parquet file ({error})") from None
 

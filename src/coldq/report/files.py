@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import coldq
 from coldq.errors import InvalidInput
-from coldq.files import whole_file
+from coldq.files import whole_file, write_parquet
 
 if TYPE_CHECKING:
     from coldq.experiments.compare import League
@@ -40,16 +40,9 @@ def require_own_page(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A file of text."""
+    """A file of text; what is no UTF-8 in the name of a user's file is replaced."""
     with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _write_parquet(table: Any, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary)
+        temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def plain(title: str, otherwise: str) -> str:
@@ -84,7 +77,11 @@ def write_traces(runs: FigureRuns, path: Path) -> None:
             ("queue", pa.float64()),
         ]
     )
-    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+    with (
+        whole_file(path) as temporary,
+        temporary.open("wb") as file,
+        pq.ParquetWriter(file, schema) as writer,
+    ):
         for run in runs.runs:
             S, T = run.trace.loss.shape
             queue = run.trace.queue
@@ -119,7 +116,7 @@ def write_standings(league: League, path: Path) -> None:
             "on_front": [one.name in front for one, _ in each],
         }
     )
-    _write_parquet(table, path)
+    write_parquet(table, path)
 
 
 def write_rates(found: list[Cell], out: Path) -> None:
@@ -167,7 +164,7 @@ def write_scores(targets: Iterable[Target], path: Path) -> None:
         for target in targets
         for one in target.scores
     ]  # fmt: skip
-    _write_parquet(pa.Table.from_pylist(rows), path)
+    write_parquet(pa.Table.from_pylist(rows), path)
 
 
 def comparison_name(found: Comparison) -> str:
@@ -178,5 +175,5 @@ def comparison_name(found: Comparison) -> str:
 def write_comparison(found: Comparison, folder: Path) -> None:
     """One row a learner, as parquet and as LaTeX."""
     name = comparison_name(found)
-    _write_parquet(found.to_arrow(), folder / f"{name}.parquet")
+    write_parquet(found.to_arrow(), folder / f"{name}.parquet")
     write_text(folder / f"{name}.tex", found.to_latex() + "\n")

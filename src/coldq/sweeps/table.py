@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coldq.errors import NotReadable
-from coldq.files import whole_file
+from coldq.files import read_parquet, write_parquet
 from coldq.frames import Tabular, library
 from coldq.sweeps.task import MEASURES, Task
 from coldq.tasks.store import Store
@@ -91,7 +91,6 @@ def _column(values: Sequence[Any]) -> np.ndarray:
 def write_index(store: Store, title: str, tasks: Sequence[Task]) -> None:
     """A row for every task: what it is, whether it is done, how long it took, where it is."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     seconds, rows = store.seconds(), []
     for task in tasks:
@@ -107,21 +106,19 @@ def write_index(store: Store, title: str, tasks: Sequence[Task]) -> None:
             }
         )  # fmt: skip
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"title": title})
-    with whole_file(store.folder / INDEX, through=store.arriving) as temporary:
-        pq.write_table(table, temporary)
+    write_parquet(table, store.folder / INDEX, through=store.arriving)
 
 
 def read(folder: Path | str) -> Sweep:
     """The sweep whose results lie in a folder."""
-    store, pq = Store(Path(folder)), library("pyarrow.parquet")
-    pa = library("pyarrow")
+    store, pa = Store(Path(folder)), library("pyarrow")
     try:
-        index = pq.read_table(store.folder / INDEX)
+        index = read_parquet(store.folder / INDEX)
     except (OSError, ValueError) as error:
         raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
     title = (index.schema.metadata or {}).get(b"title", b"").decode()
     keys = index["task"].to_pylist()
-    tables = [pq.read_table(store.path(key)) for key in keys if store.path(key).exists()]
+    tables = [read_parquet(store.path(key)) for key in keys if store.path(key).exists()]
     failures = [why for key in keys if (why := store.why(key)) is not None]
     if not tables:
         words = f": {failures[0]['error']}" if failures else ""
