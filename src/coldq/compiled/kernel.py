@@ -22,8 +22,9 @@ from coldq.compiled import cache
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
 # depends on its length and the processor alone and a batch that runs this code gives the same bits
-# as one instance. NaN and infinity keep their meaning: hard rows have infinite bounds. Other code
-# for the same sums, as that of lanes, must be `exact` on both sides.
+# as one instance. NaN and infinity keep their meaning: hard rows have infinite bounds. But a sum
+# less itself may be taken for zero, so that ``abs(s) < math.inf`` asks whether one is finite. Other
+# code for the same sums, as that of lanes, must be `exact` on both sides.
 SAFE_FAST = ("contract", "nsz", "reassoc")
 PART = "kernel."  # how the compiler names parts of kernels, and nothing else
 

@@ -66,7 +66,7 @@ def set_block(lower, upper, first, last, total, kind, columns):
         spare += min(upper[i], max(lower[i], total)) - lower[i]
         needed -= lower[i]
     share = needed / max(spare, TINY)
-    known = kind < math.inf and share - share == 0.0
+    known = kind < math.inf and abs(share) < math.inf
     share = min(max(share, 0.01), 0.99)
     for i in range(first, last):
         columns[LOWER, i], columns[UPPER, i] = lower[i], upper[i]

@@ -38,7 +38,7 @@ def stationarity(y, lower, upper, x, pull, size):
         off /= width_of(x[i], z, y[i], 1.0 + abs(y[i]) + size[i], lower[i], upper[i])
         worst = max(worst, off)
         broken += off
-    return worst if broken - broken == 0.0 else math.nan
+    return worst if abs(broken) < math.inf else math.nan
 
 
 @kernel("VIIVVVVVVVVVV")

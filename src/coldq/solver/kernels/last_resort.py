@@ -479,7 +479,7 @@ def walk(
         )
         gap = total / count
         merit = max(gap, off)
-        if merit - merit != 0.0:  # it is infinite, or not a number
+        if not (abs(merit) < math.inf):
             break
         if merit < 0.9 * best:
             stuck = 0

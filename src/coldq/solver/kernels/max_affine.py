@@ -272,7 +272,7 @@ def judge(
         broken += g + 0.0 * nu[r]
         if (nu[r] < hi[r] and g > 0.0) or (nu[r] > lo[r] and g < 0.0):
             worst = max(worst, abs(g) / beside[1, r])
-    return worst if broken - broken == 0.0 else math.nan
+    return worst if abs(broken) < math.inf else math.nan
 
 
 @kernel("VMVVVVMVVVVVVVVMMMM")

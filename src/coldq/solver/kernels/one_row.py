@@ -318,7 +318,6 @@ def solve_one_row(
     if (mu > lo and g < 0.0) or (mu < hi and g > 0.0):
         worst = max(worst, abs(g) / max(size, TINY))
     broken += g
-    # Not "broken - broken": where sums may be reordered, that of a sum is zero whatever it is.
     return mu, worst if abs(broken) < math.inf else math.nan
 
 

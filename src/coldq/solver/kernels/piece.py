@@ -101,7 +101,7 @@ def kkt_residual(n, p, x, lower, upper, columns, rows, unit=0.0):
         r = max(r, max(lo - mu, mu - hi) / (1.0 + abs(mu)))
         worst = max(worst, r)
         broken += r + g
-    return worst if broken - broken == 0.0 else math.nan
+    return worst if abs(broken) < math.inf else math.nan
 
 
 @inlined

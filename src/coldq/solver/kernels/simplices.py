@@ -182,7 +182,7 @@ def kkt(data, indices, indptr, center, b, lower, upper, columns, blocks, total, 
                 judged = max(judged, abs(g) / max(size, TINY))
         worst = max(worst, r)
         broken += r + g
-    if not (broken - broken == 0.0):
+    if not (abs(broken) < math.inf):
         return math.nan, math.nan
     return worst, judged
 
