@@ -26,6 +26,10 @@ def importer(package: str, home_of: Mapping[str, str]) -> Callable[[str], Any]:
             if not (name in home_of and isinstance(value, ModuleType)):
                 super().__setattr__(name, value)
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            """By its name, as cloudpickle takes plain modules: functions that mention it travel."""
+            return import_module, (package,)
+
     sys.modules[package].__class__ = Package
 
     def get(name: str) -> Any:

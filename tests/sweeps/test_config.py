@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,6 +89,14 @@ def test_a_grid_has_every_combination_once_in_order() -> None:
         ({"seeds_a_task": 0}, "seeds_a_task must be a whole number"),
         ({"title": 3}, "title must be some text"),
         ({"problems": [coldq.problems.TimeVarying(9, agents=3)]}, "problems without agents"),
+        (
+            {"problems": [{"problem": coldq.problems.OnlineLinear(9), "horizon": 5}]},
+            "problems 1: there is no key 'horizon'; there are problem, name$",
+        ),
+        (
+            {"learners": [{"learner": coldq.COLDQ(coldq.Simplex(3), 9), "epsilon": 1}]},
+            "learners 1: there is no key 'epsilon'; there are learner, name$",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_a_sentence_that_names_the_place(change, sentence) -> None:
@@ -142,6 +151,15 @@ def test_problems_and_learners_of_python_are_taken() -> None:
     assert np.array_equal(of_margin["violation"], coldq.hard_violation(trace))
     with pytest.raises(coldq.InvalidInput, match="learners 1: eta of this OGD is a function"):
         coldq.sweep(problems=[problem], learners=[coldq.OGD(problem.domain, eta=lambda t: 1 / t)])
+
+
+@pytest.mark.parametrize("name", ["OGD", "Ogd", "Mine"])
+def test_a_class_of_ones_own_is_never_taken_for_the_catalogues(name: str) -> None:
+    own: Any = type(name, (coldq.OGD,), {})
+    problem = coldq.problems.OnlineLinear(horizon=9)
+    for given in (own, own.for_problem(problem)):
+        with pytest.raises(coldq.InvalidInput, match=r'learners 1: .* as in "module:learner"'):
+            asked(None, {**GOOD, "learners": [given]})
 
 
 def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:

@@ -180,7 +180,7 @@ def _problems(where: str, given: Any, folder: Path) -> Iterator[Played]:
     name, title = said.pop("problem", None), said.pop("name", None)
     require_text(where, "name", title, optional=True)
     if not isinstance(name, str) and name is not None:  # an object, with a name
-        require_keys(where, said, ())
+        require_keys(where, said, ("problem", "name"))
         yield _made_problem(where, name, title or type(name).__name__)
         return
     name = require_text(where, "problem", name)
@@ -236,10 +236,14 @@ def _made_problem(where: str, problem: Any, title: str, name: str = "") -> Playe
     try:
         return Played(title, problem, {"described": describe(problem)})
     except NotSaveable as error:
-        raise InvalidInput(
-            f'{where}: {error}; a problem of your own is named, as in "module:problem", so that '
-            "other processes find it"
-        ) from None
+        raise _not_found(where, str(error), "problem") from None
+
+
+def _not_found(where: str, why: str, what: str) -> InvalidInput:
+    return InvalidInput(
+        f'{where}: {why}; a {what} of your own is named, as in "module:{what}", so that other '
+        "processes find it"
+    )
 
 
 def _of_module(name: str) -> dict[str, Any]:
@@ -254,15 +258,17 @@ def _learners(where: str, given: Any) -> Iterator[Player]:
     said = dict(given) if isinstance(given, Mapping) else {"learner": given}
     name, label = said.pop("learner", None), said.pop("name", None)
     require_text(where, "name", label, optional=True)
-    if isinstance(name, type):
+    if isinstance(name, type):  # whatever its name: one of a user's may bear the catalogue's
+        if name not in CATALOGUE:
+            raise _not_found(where, f"{name.__name__} is no class of the catalogue's", "learner")
         name = name.__name__
     if name is not None and not isinstance(name, str):  # a learner
-        require_keys(where, said, ())
+        require_keys(where, said, ("learner", "name"))
         require_learner(name)
         try:
             yield Player(label or type(name).__name__, {}, {"described": describe(name)})
         except NotSaveable as error:
-            raise InvalidInput(f"{where}: {error}") from None
+            raise _not_found(where, str(error), "learner") from None
         return
     name = require_text(where, "learner", name)
     base, known = _learner_named(where, name)
