@@ -195,6 +195,17 @@ def test_what_cannot_be_described_stays_as_text_and_it_says_so(tmp_path: Path) -
         coldq.Trace.load(path, problem=PROBLEM)
 
 
+def test_a_trace_takes_no_other_problem_or_learner_of_the_same_class(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    TRACE.save(path)
+    assert coldq.Trace.load(path, problem=PROBLEM, learner=LEARNER).problem is PROBLEM
+    other = coldq.problems.TimeVarying(horizon=12, domain=PROBLEM.domain, n_measurements=9)
+    with pytest.raises(coldq.InvalidInput, match=r"problem of .* another: .*n_measurements=9"):
+        coldq.Trace.load(path, problem=other)
+    with pytest.raises(coldq.InvalidInput, match=r"learner of .* was COLDQ.* another: COLDQ"):
+        coldq.Trace.load(path, learner=coldq.COLDQ(PROBLEM.domain, 12, epsilon=0.25))
+
+
 def test_a_damaged_foreign_or_truncated_file_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     TRACE.save(path)

@@ -139,6 +139,12 @@ def _checked(
 
 def _known(role: str, about: Mapping[str, Any], given: Any, source: Path) -> Any:
     """The learner or problem: the one that is given, or built, or else its text."""
+    built, reason = None, about.get("reason")
+    if reason is None:
+        try:
+            built = build(about.get("description"))  # type: ignore[arg-type]
+        except Error as error:
+            reason = f"this version cannot build it ({error})"
     if given is not None:
         (require_learner if role == "learner" else require_problem)(given)
         if type(given).__name__ != about["name"]:
@@ -146,13 +152,14 @@ def _known(role: str, about: Mapping[str, Any], given: Any, source: Path) -> Any
                 f"the {role} of the trace in {source} was a {about['name']}, but the one given is "
                 f"a {type(given).__name__}"
             )
+        if reason is None and given != built:
+            raise InvalidInput(
+                f"the {role} of the trace in {source} was {built!r:.300}, but the one given is "
+                f"another: {given!r:.300}"
+            )
         return given
-    reason = about.get("reason")
     if reason is None:
-        try:
-            return build(about.get("description"))  # type: ignore[arg-type]
-        except Error as error:
-            reason = f"this version cannot build it ({error})"
+        return built
     warn(
         f"of the {role} of the trace in {source} there is the text alone, because {reason}; "
         f"Trace.load(path, {role}=...) gives it back",

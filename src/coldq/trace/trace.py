@@ -111,9 +111,9 @@ class Trace(Tabular):
 
         Where the file has the learner or the problem as text only, what needs them, such as regret
         and certificates, is refused with a sentence; a :class:`~coldq.KeptAsText` warning says so.
-        `learner` and `problem` give them back; without its learner `state` is a dictionary of
-        arrays. A file that is damaged, or none of ours, is a
-        :class:`~coldq.NotReadable`.
+        `learner` and `problem` give them back, and others than the file describes are refused;
+        without its learner `state` is a dictionary of arrays. A file that is damaged, or none of
+        ours, is a :class:`~coldq.NotReadable`.
         """
         return cls(**saved.read(path, learner, problem, OPTIONAL))
 
