@@ -479,3 +479,24 @@ def test_a_loss_that_vanishes_where_rows_meet_a_bound_has_a_comparator() -> None
     )  # fmt: skip
     assert exists.all()
     np.testing.assert_allclose(x, 0.0, atol=1e-12)
+
+
+def test_slots_with_and_without_a_seeds_axis_have_a_static_comparator() -> None:
+    class Mixed:
+        domain, horizon, n_constraints = coldq.Box(-1.0, 1.0, dim=2), 4, 1
+
+        def start(self, seeds):
+            self.seeds = len(seeds)
+            return self
+
+        def reveal(self, t, x):
+            loss = coldq.Smooth(lambda x: np.exp(-x.sum()), lambda x: np.full(2, -np.exp(-x.sum())))
+            A, b = np.ones((self.seeds, 1, 2)), np.full((self.seeds, 1), 0.5)
+            rows = coldq.Affine(A, b) if t % 2 else coldq.Affine([[1.0, 0.0]], [1.0])
+            return coldq.Feedback(loss, rows, slot=t)
+
+    trace = coldq.simulate(coldq.COLDQ(Mixed.domain, 4), Mixed(), seeds=[0, 1])
+    least = 4 * np.exp(-0.5)  # at x_1 + x_2 = 1/2
+    np.testing.assert_allclose(
+        coldq.static_regret(trace), trace.loss.sum(axis=1) - least, atol=1e-6
+    )

@@ -116,6 +116,20 @@ def test_all_of_several_holds_where_each_of_them_holds(name) -> None:
         assert (whole.value(x) <= 0.0).all() == all((g.value(x) <= 0.0).all() for g in several)
 
 
+@pytest.mark.parametrize("name", ["Affine", "LogCapacity"])
+def test_all_of_several_takes_those_with_and_without_leading_axes(name) -> None:
+    if name == "Affine":
+        A, b = RNG.standard_normal((2, 1, P)), RNG.standard_normal((2, 1))
+        several = [coldq.Affine(A, b), coldq.Affine(A[0], b[0]), coldq.Affine(A[0], b)]
+    else:
+        several = [coldq.LogCapacity(d, [1.0] * P, [2.0] * P) for d in ([0.5, 2.5], 1.5)]
+    whole = several[0].all_of(several)
+    assert whole.batch == (2,)
+    for x in RNG.uniform(0.0, 1.0, (50, P)):
+        each = np.stack([g.value(np.tile(x, (2, 1))).max(axis=-1) for g in several])
+        np.testing.assert_array_equal(whole.value(x).max(axis=-1), each.max(axis=0))
+
+
 def test_capacities_that_differ_in_more_than_demand_have_none_for_all() -> None:
     several = [coldq.LogCapacity(1.0, [1.0], [r]) for r in (1.0, 2.0)]
     assert several[0].all_of(several) is None

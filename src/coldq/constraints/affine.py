@@ -202,8 +202,7 @@ class Affine(AffineRows, Value):
     @classmethod
     def all_of(cls, several: Sequence[Affine]) -> Affine:
         """All their rows, one below the other."""
-        A, b = [g.A for g in several], [g.b for g in several]
-        return cls(np.concatenate(A, axis=-2), np.concatenate(b, axis=-1))
+        return cls(_joined([g.A for g in several], 2), _joined([g.b for g in several], 1))
 
     def tightened(self, margin: ArrayLike) -> Affine:
         """``g + margin``: a margin for each row, or one for all; leading axes broadcast.
@@ -249,6 +248,13 @@ class Affine(AffineRows, Value):
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
         rows, exact = largest_rows(self.A, self.b, domain)
         return rows.max(axis=-1, initial=0.0), exact
+
+
+def _joined(arrays: list[Array], core: int) -> Array:
+    """Arrays one after the other on the first of their core axes; leading axes broadcast."""
+    batch = np.broadcast_shapes(*{a.shape[:-core] for a in arrays})
+    whole = [np.broadcast_to(a, batch + a.shape[-core:]) for a in arrays]
+    return np.concatenate(whole, axis=-core)
 
 
 def largest_rows(A: Array, b: Array, domain: Region) -> tuple[Array, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -122,7 +123,7 @@ class LogCapacity(Kind, Value):
         for g in several:
             if not (np.array_equal(g.scale, scale) and np.array_equal(g.rate, rate)):
                 return None
-        return cls(np.maximum.reduce([g.demand for g in several]), scale, rate)
+        return cls(reduce(np.maximum, [g.demand for g in several]), scale, rate)
 
     def max_difference(self, other: LogCapacity, domain: Region) -> tuple[Array, bool]:
         """``max over the box around a domain of |g - other|``, and whether that is exact."""
