@@ -129,6 +129,39 @@ def test_the_digest_of_the_library_is_that_of_all_it_runs(tmp_path, monkeypatch)
     assert digest() != first
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "sources"),  # the module, and all that it imports
+    [
+        ("", "own_a", {"own_a.py": "import own_b", "own_b.py": "import own_c", "own_c.py": ""}),
+        ("", "own_d", {"own_d.py": "def later():\n    from own_e import x", "own_e.py": "x = 1"}),
+        ("", "own_f.g", {"own_f/__init__.py": "", "own_f/g.py": "from . import h",
+                         "own_f/h.py": "def never():\n    from ... import x"}),
+        ("", "own_i.j.k", {"own_i/j/k.py": "from ..m import x", "own_i/j/__init__.py": "",
+                           "own_i/__init__.py": "import own_n", "own_i/m.py": "x = 1",
+                           "own_n.py": ""}),
+        ("site-packages", "own_o", {"own_o/__init__.py": "import own_o.q, other",
+                                    "own_o/q.py": "", "other.py": ""}),
+    ],
+)  # fmt: skip
+def test_the_digest_of_a_module_is_that_of_all_it_imports_from_beside_it(
+    folder, name, sources, tmp_path, monkeypatch
+) -> None:
+    home = tmp_path / folder
+    monkeypatch.syspath_prepend(home)
+    for path, source in {**sources, "stranger.py": ""}.items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(f"{source}\nimport numpy, coldq\n")
+    first = identity.module_digest(name)
+    for path in sources:
+        source = (home / path).read_text()
+        (home / path).write_text(f"{source}# changed\n")
+        assert (identity.module_digest(name) == first) == (path == "other.py"), path
+        (home / path).write_text(source)
+        assert identity.module_digest(name) == first, path
+    (home / "stranger.py").write_text("# changed, and no matter")
+    assert identity.module_digest(name) == first
+
+
 def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path) -> None:
     said = {
         "problems": ["tests.sweeps.counted:poisoned"], "learners": ["COLDQ"], "seeds": 5,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +16,7 @@ FORMAT = 1  # of the tables that tasks give
 LETTERS = 32  # of a key: 128 bits, so that no two tasks ever share one
 # What lies above sweeps in the layers of pyproject.toml: no result depends on it.
 ABOVE = ("__main__.py", "cli.py", "catalogue.py", "commands", "serve", "report")
+INSTALLED = ("site-packages", "dist-packages")  # the folders that all packages share
 
 
 def canonical(value: Any) -> str:
@@ -46,9 +49,54 @@ def library_digest() -> str:
 
 
 def module_digest(name: str) -> str:
-    """A digest of the source of a user's module; what it imports is not looked at."""
+    """A digest of the sources of a user's module and of all that it imports from beside it."""
     import_module(name)
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return ""
-    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:LETTERS]
+    origin = Path(spec.origin)
+    root = (origin.parent if origin.stem == "__init__" else origin).parents[name.count(".")]
+    # Where packages share a folder, all but its own are other people's.
+    inner = f"{name.partition('.')[0]}." if root.name in INSTALLED else ""
+    seen: dict[str, str] = {}
+    waiting = [origin, *_files(root, name)]
+    while waiting:
+        path = waiting.pop()
+        place = path.relative_to(root)
+        if place.as_posix() in seen:
+            continue
+        source = path.read_bytes()
+        seen[place.as_posix()] = hashlib.sha256(source).hexdigest()
+        for dots, word in _imports(source):
+            if dots:
+                above = place.parts[: max(len(place.parts) - dots, 0)]
+                waiting += _files(root.joinpath(*above), word)
+            elif f"{word}.".startswith(inner):
+                waiting += _files(root, word)
+    return digest(seen)
+
+
+def _files(folder: Path, name: str) -> Iterator[Path]:
+    """The files of a module in a folder and of the packages that it is in, as many as there are."""
+    for part in name.split("."):
+        folder /= part
+        for path in (folder / "__init__.py", folder.with_suffix(".py")):
+            if path.is_file():
+                yield path
+                break
+
+
+@cache
+def _imports(source: bytes) -> tuple[tuple[int, str], ...]:
+    """The names that a source imports, anywhere in it, each with the dots before it."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):  # a compiled module
+        return ()
+    plain = [(0, one.name) for node in nodes if isinstance(node, ast.Import) for one in node.names]
+    return *plain, *(
+        (node.level, f"{node.module}.{one.name}" if node.module else one.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for one in node.names
+    )
