@@ -158,6 +158,19 @@ def test_a_dollar_in_a_name_is_a_dollar() -> None:
     FigureCanvasAgg(left.figure).draw()  # which would raise over a formula
 
 
+def test_a_class_is_left_out_for_what_it_needs_and_not_for_its_mistakes() -> None:
+    problem = coldq.problems.OnlineLinear(horizon=30)
+    plain = type("Plain", (), {"for_problem": lambda problem: coldq.OGD(problem.domain, eta=0.1)})
+    empty = type("Empty", (), {"for_problem": lambda problem: 3})
+    found = coldq.compare(problem, [coldq.PolyakFeasibility, plain, empty], seeds=[0])
+    assert {one.learner for one in found} >= {"Plain"}
+    assert "constants that the problem does not know" in found.left_out["PolyakFeasibility"]
+    assert "a learner needs domain" in found.left_out["Empty"]
+    wrong = type("Wrong", (), {"for_problem": lambda problem: 1.0 + None})
+    with pytest.raises(TypeError, match="unsupported operand"):
+        coldq.compare(problem, [wrong], seeds=[0])
+
+
 def test_a_learner_that_cannot_play_is_left_out_with_its_reason() -> None:
     problem = problem_of(table(40))
     wrong = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=40)

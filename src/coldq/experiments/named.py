@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +135,18 @@ def learners_of(names: Iterable[str]) -> tuple[type, ...]:
 
 
 def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
-    """A learner of the catalogue for a problem, or a sentence on why it does not play."""
-    if learner.card.memory == "grows" and not named:
+    """A learner of a class for a problem, or a sentence on why it does not play."""
+    if not named and learner.card.memory == "grows":
         return "its memory grows with time; name it to see it play"
+    given = {**GIVEN.get(learner.__name__, {}), **given}
     try:
-        return learner.for_problem(problem, **GIVEN.get(learner.__name__, {}), **given)
-    except InvalidInput as error:
-        return str(error)
+        signature(learner.for_problem).bind(problem, **given)
     except TypeError:
         return "its theory needs constants that the problem does not know"
+    try:
+        return learner.for_problem(problem, **given)
+    except InvalidInput as error:
+        return str(error)
 
 
 def absences(left_out: Mapping[str, str]) -> list[str]:
