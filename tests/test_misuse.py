@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -293,6 +294,65 @@ def test_simulate_records_nothing_that_does_not_fit() -> None:
         coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), seeds=3)  # type: ignore[arg-type]
     kept = coldq.simulate(learner, Plain(coldq.Linear([1.0, 1.0]), rows), [0], keep="decisions")
     assert kept.decisions is not None
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 2.5, "3", None, True])
+def test_a_problem_has_a_whole_number_of_slots(horizon) -> None:
+    problem = Plain(coldq.Linear([1.0, 1.0]), coldq.Affine(np.ones((1, 2)), [1.0]))
+    problem.horizon = horizon
+    for call in (
+        lambda: coldq.simulate(coldq.OGD(problem.domain, eta=0.1), problem, seeds=[0]),
+        lambda: coldq.COLDQ.for_problem(problem),
+        lambda: coldq.dynamic_comparator(problem, seeds=[0]),
+        lambda: coldq.compare(problem, ["COLDQ"]),
+    ):
+        with pytest.raises(coldq.InvalidInput, match="a problem's horizon must be a whole number"):
+            call()
+
+
+def test_what_a_problem_starts_must_reveal() -> None:
+    problem = Plain(coldq.Linear([1.0, 1.0]), coldq.Affine(np.ones((1, 2)), [1.0]))
+    problem.start = lambda seeds: None  # type: ignore[method-assign]
+    for call in (
+        lambda: coldq.simulate(coldq.OGD(problem.domain, eta=0.1), problem, seeds=[0]),
+        lambda: coldq.dynamic_comparator(problem, seeds=[0]),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=r"start\(seeds\) .* needs reveal"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "must return x and loss, but returned None"),
+        (np.zeros((1, 5, 2)), "must return x and loss"),
+        ((np.zeros((1, 5, 3)), np.zeros((1, 5))), r"x .* must have the shape \(1, 5, 2\)"),
+        ((np.zeros((1, 5, 2)), np.zeros(5)), r"loss .* must have the shape \(1, 5\)"),
+        ((np.full((1, 5, 2), np.nan), np.zeros((1, 5))), "x of best_decisions must be finite"),
+    ],
+)
+def test_best_decisions_that_are_none_are_refused(said, words: str) -> None:
+    problem: Any = Plain(coldq.Linear([1.0, 1.0]), coldq.Affine(np.ones((1, 2)), [1.0]))
+    problem.best_decisions = lambda seeds: said
+    with pytest.raises(coldq.InvalidInput, match=words):
+        coldq.dynamic_comparator(problem, seeds=[0])
+
+
+@pytest.mark.parametrize("said", [None, [0.0, 0.0], np.full((1, 2), np.nan)])
+def test_a_best_fixed_decision_that_is_none_is_refused(said) -> None:
+    problem: Any = Plain(coldq.Linear([1.0, 1.0]), coldq.Affine(np.ones((1, 2)), [1.0]))
+    problem.best_fixed_decision = lambda seeds: said
+    with pytest.raises(coldq.InvalidInput, match="what best_fixed_decision returns must"):
+        coldq.static_comparator(problem, seeds=[0])
+
+
+def test_best_decisions_may_be_lists() -> None:
+    problem: Any = Plain(coldq.Linear([1.0, 1.0]), coldq.Affine(np.ones((1, 2)), [1.0]))
+    problem.best_decisions = lambda seeds: ([[[0.0, 0.0]] * 5], [[0.0] * 5])
+    problem.best_fixed_decision = lambda seeds: [[0.0, 0.0]]
+    trace = coldq.simulate(coldq.OGD(problem.domain, eta=0.1), problem, seeds=[0])
+    for regret in (coldq.dynamic_regret, coldq.static_regret):
+        assert regret(trace) == trace.loss.sum()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimiser, on_rows, root_of
 from coldq.protocols import Problem, require_problem
-from coldq.simulate import replay, seed_tuple
+from coldq.simulate import recorded, replay, seed_tuple
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import is_large
 from coldq.solver.constants import ORIGIN_SIZE
@@ -167,11 +167,15 @@ def static_comparator(
 def _solve_dynamic(
     problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
+    S, T, p = len(seeds), problem.horizon, problem.domain.dim
     known: Any = getattr(problem, "best_decisions", None)
     if known is not None:
-        x, loss = known(seeds)
-        return x, loss, np.ones(loss.shape, bool)
-    S, T, p = len(seeds), problem.horizon, problem.domain.dim
+        said = known(seeds)
+        if not isinstance(said, tuple | list) or len(said) != 2:
+            raise InvalidInput(f"best_decisions must return x and loss, but returned {said!r:.200}")
+        x = recorded("x of best_decisions", said[0], (S, T, p))
+        loss = recorded("loss of best_decisions", said[1], (S, T))
+        return x, loss, np.ones((S, T), bool)
     x, loss, feasible = np.full((S, T, p), np.nan), np.full((S, T), np.nan), np.zeros((S, T), bool)
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     for t, revealed in replay(problem, seeds, decisions):
@@ -199,7 +203,8 @@ def _solve_static(
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)
     known: Any = getattr(problem, "best_fixed_decision", None)
     if known is not None:
-        best, exists = known(seeds), np.ones(S, bool)
+        best = recorded("what best_fixed_decision returns", known(seeds), (S, p))
+        exists = np.ones(S, bool)
     elif quadratic and affine and on_rows(problem.domain):
         best, exists = _static_on_rows(losses, constraints, problem.domain, near)
     elif all(isinstance(loss, Linear) for loss in losses):

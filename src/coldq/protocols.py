@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array
+from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput
 
 
@@ -177,3 +177,4 @@ def require_problem(problem: Any) -> None:
             "coldq.problems.from_table makes one of a table or of its file"
         )
     require_parts(problem, "problem", parts)
+    whole_number("a problem's horizon", problem.horizon, 1)

@@ -14,7 +14,14 @@ from coldq._values import Array, as_array, flag, is_ours, is_several, real_array
 from coldq.errors import InvalidInput, NotRevealed
 from coldq.feedback import Feedback
 from coldq.networks import mean_in_order, network_feedback
-from coldq.protocols import Learner, Problem, require_learner, require_problem
+from coldq.protocols import (
+    Learner,
+    Problem,
+    Stream,
+    require_learner,
+    require_parts,
+    require_problem,
+)
 from coldq.trace import Trace
 
 KEEPABLE = ("decisions", "queue", "multipliers", "margin")
@@ -135,7 +142,7 @@ def play(
 
 def _reveals(problem: Problem, seeds: tuple[int, ...]) -> Callable[[int, Array], Any]:
     """What reveals a slot, from whole blocks of them where the problem's stream has any to give."""
-    stream: Any = problem.start(seeds)
+    stream: Any = started(problem, seeds)
     # One whose `reveal` is another's than its `reveal_block` may look at x all the same.
     owner = next((kind for kind in type(stream).__mro__ if "reveal" in vars(kind)), object)
     replaced = "reveal" in getattr(stream, "__dict__", ())
@@ -235,9 +242,9 @@ def _values_at(
     t: int, revealed: Feedback, x: Array, lead: tuple[int, ...], n_constraints: int
 ) -> tuple[Array, Array]:
     """f_t and g_t at these points, of which there are `lead`."""
-    f = _recorded(f"the loss of slot {t}", revealed.loss.value(x), lead)
+    f = recorded(f"the loss of slot {t}", revealed.loss.value(x), lead)
     g = revealed.constraint.value(x)
-    return f, _recorded(f"the constraint of slot {t}", g, (*lead, n_constraints))
+    return f, recorded(f"the constraint of slot {t}", g, (*lead, n_constraints))
 
 
 def replay(
@@ -266,7 +273,7 @@ def replay(
                 f"decisions must have the shape {whole}, as a trace keeps them, but have "
                 f"{decisions.shape}"
             )
-    stream = problem.start(seeds)
+    stream = started(problem, seeds)
     # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
     # from it. Not in a comparison, which is False: only kept decisions find that, see below.
     unseen = np.full((*lead, problem.domain.dim), np.nan)
@@ -285,6 +292,13 @@ def replay(
         yield t, network_feedback(revealed, lead) if network else revealed
 
 
+def started(problem: Problem, seeds: tuple[int, ...]) -> Stream:
+    """A problem's stream for these seeds."""
+    stream = problem.start(seeds)
+    require_parts(stream, "stream, which start(seeds) of a problem returns,", ("reveal",))
+    return stream
+
+
 def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
     """Raise if a problem reveals other functions to other decisions, drawn from all its domain."""
     lead = (len(seeds), *_agents(problem))
@@ -293,7 +307,7 @@ def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
 
     def seen() -> Iterator[tuple[int, str, list[Array]]]:
         """Every slot's functions at the same points, other decisions having been played."""
-        stream = problem.start(seeds)
+        stream = started(problem, seeds)
         for t in range(1, problem.horizon + 1):
             revealed = stream.reveal(t, somewhere(problem.domain, rng, lead))
             _require_fit(t, revealed, problem, lead)
@@ -374,7 +388,7 @@ def require_same_again(trace: Trace) -> None:
                 )
 
 
-def _recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+def recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     """A value that a trace may hold: finite, and one for every seed."""
     array = as_array(name, value)
     if array.shape != shape:
