@@ -42,8 +42,11 @@ def test_soft_violation_never_exceeds_hard_violation() -> None:
     for norm in (1, 2, np.inf):
         soft = coldq.soft_violation(TRACE, norm=norm, cumulative=True)
         assert (soft <= coldq.hard_violation(TRACE, norm=norm, cumulative=True) + 1e-12).all()
-    with pytest.raises(coldq.InvalidInput, match="norm must be a number, at least 1"):
-        coldq.hard_violation(TRACE, norm=0.5)
+    for norm in (np.int64(2), np.float32(2.0)):
+        assert (coldq.hard_violation(TRACE, norm=norm) == coldq.hard_violation(TRACE, norm=2)).all()  # type: ignore[arg-type]
+    for norm in (0.5, True, "2", np.nan):
+        with pytest.raises(coldq.InvalidInput, match="norm must be a number, at least 1"):
+            coldq.hard_violation(TRACE, norm=norm)  # type: ignore[arg-type]
 
 
 def test_dynamic_regret_is_never_below_static_regret() -> None:

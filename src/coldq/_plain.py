@@ -40,7 +40,8 @@ class Walk:
         if isinstance(value, Custom):  # nothing but the function in it
             return self(value.function, path)
         if is_dataclass(value) and not isinstance(value, type):
-            return {"type": self.name(value), **self.each(value, path)}
+            parts = self.each(value, path)  # the first to be asked: it knows where the value is
+            return {"type": self.name(value), **parts}
         return self.other(value, path)
 
     def each(self, value: Any, path: str = "") -> dict[str, Any]:

@@ -73,8 +73,9 @@ def soft_violation(trace: Trace, *, norm: float = 1, cumulative: bool = False) -
 def _norm(rows: Array, norm: float) -> Array:
     if rows.shape[-1] == 0:
         return np.zeros(rows.shape[:-1])
-    if not (isinstance(norm, int | float) and norm >= 1):
-        raise InvalidInput(f"norm must be a number, at least 1, but is {norm!r}")
+    real = isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool)
+    if not (real and norm >= 1):
+        raise InvalidInput(f"norm must be a number, at least 1, but is {norm!r:.200}")
     with np.errstate(over="ignore", under="ignore"):
         return np.linalg.norm(rows, ord=float(norm), axis=-1)
 
