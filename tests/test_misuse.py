@@ -96,6 +96,26 @@ def test_a_state_changed_by_hand(x: np.ndarray) -> None:
         learner.update(dataclasses.replace(learner.init(1), x=x), FEEDBACK)
 
 
+@pytest.mark.parametrize("name", ["center", "gradient", "weights"])
+@pytest.mark.parametrize("batch", [(), (4,)])
+@pytest.mark.parametrize("domain", [X, coldq.Simplex(3)])
+def test_a_step_says_which_array_no_kernel_can_read(name: str, batch, domain) -> None:
+    rows = coldq.Affine(np.ones((2, 3)), [1.0, 2.0])
+    sound = {"center": np.zeros((*batch, 3)), "gradient": np.ones((*batch, 3))}
+    sound |= {"alpha": np.ones(batch), "weights": np.ones((*batch, 2))}
+    array = sound[name]
+    odd = {
+        "float32": array.astype(np.float32),
+        "int64": array.astype(np.int64),
+        "float64 with gaps": np.repeat(array, 2, axis=-1)[..., ::2],
+    }
+    for words, given in odd.items():
+        with pytest.raises(coldq.InvalidInput, match=f"^{name} must be .*, but is of {words}"):
+            coldq.step.solve(**{**sound, name: given}, constraint=rows, domain=domain)
+    with pytest.raises(coldq.InvalidInput, match="do not fit together"):
+        coldq.step.solve(**{**sound, name: np.ones((*batch, 4))}, constraint=rows, domain=domain)
+
+
 def test_a_loss_cannot_change_the_state() -> None:
     def gradient(x: np.ndarray) -> np.ndarray:
         x -= 1.0

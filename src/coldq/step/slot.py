@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, first_index
+from coldq._values import FLOAT, Array, core_contiguous, first_index
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.errors import InvalidInput
@@ -50,8 +50,18 @@ class Slot(NamedTuple):
                 raise one_way("quadratic", own)
 
     def misfit(self) -> InvalidInput:
-        """The error for arrays that do not belong together, with the shapes of all."""
+        """The error for arrays that kernels cannot read, or that do not belong together."""
         center, gradient, _, weights, _, constraint, domain = self
+        for name, given in self._asdict().items():
+            array = np.asarray(given) if isinstance(given, np.ndarray | np.generic) else None
+            if array is not None and not (
+                array.dtype == FLOAT and core_contiguous(array, min(array.ndim, 1))
+            ):
+                gaps = "" if array.dtype != FLOAT else " with gaps between its entries"
+                return InvalidInput(
+                    f"{name} must be what np.ascontiguousarray({name}, np.float64) gives, but is "
+                    f"of {array.dtype}{gaps}: was the state changed by hand?"
+                )
         return InvalidInput(
             f"decisions of shape {center.shape} ({center.dtype}), gradients {gradient.shape}, "
             f"weights {weights.shape}, a {type(constraint).__name__} of "
