@@ -136,7 +136,7 @@ def test_a_class_of_a_users_own_is_not_taken_for_ours() -> None:
     with pytest.raises(coldq.NotSaveable, match="a Mine cannot be described"):
         coldq.describe(Mine(SIMPLEX, 50))
     inner = type("Box", (coldq.Box,), {})(0.0, 1.0, dim=2)
-    with pytest.raises(coldq.NotSaveable, match="^domain of this COLDQ is a Box, which cannot be"):
+    with pytest.raises(coldq.NotSaveable, match=r"^domain of this COLDQ is a Box, which cannot be"):
         coldq.describe(coldq.COLDQ(inner, 50))
 
 

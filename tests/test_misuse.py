@@ -447,6 +447,23 @@ def test_a_loss_without_a_minimum_is_not_given_one() -> None:
         coldq.dynamic_comparator(problem, [0])
 
 
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_a_domain_of_one_point_is_played(kind, batch) -> None:
+    point = np.broadcast_to([0.3, 0.5], (*batch, 2))
+    problem = Plain(coldq.Linear([1.0, 2.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
+    problem.domain, problem.horizon = coldq.Box([0.3, 0.5], [0.3, 0.5]), 40
+    problem.constants = dataclasses.replace(LINEAR.constants, diameter=0.0)  # type: ignore[attr-defined]
+    more = {"Wang2023": {"delay": 0}, "PolyakFeasibility": {"slack": 0.1}}.get(kind.__name__, {})
+    if kind is coldq.PolyakFeasibility:
+        more["steepness"] = 0.5
+    learner = kind.for_problem(problem, **more)
+    state = learner.init(1, batch=batch)
+    for t in range(1, 5):
+        state = learner.update(state, problem.reveal(t, state.x))
+        np.testing.assert_allclose(state.x, point, rtol=1e-12)
+
+
 def test_an_empty_batch_runs() -> None:
     others = coldq.SinhaVaze(X, 10, lipschitz=1.0), coldq.OGD(X, eta=1.0), coldq.SelfTuning(X, 0.1)
     for learner in (*PROX, *others, coldq.SafetyMargin(coldq.COLDQ(X, horizon=9), 0.1)):

@@ -14,6 +14,7 @@ from coldq.domains.domain import (
     diameter_of,
     require_domain,
     require_single,
+    scale_of,
 )
 from coldq.domains.polytope import Polytope
 from coldq.domains.product import Product
@@ -31,4 +32,5 @@ __all__ = [
     "diameter_of",
     "require_domain",
     "require_single",
+    "scale_of",
 ]

@@ -32,11 +32,23 @@ def require_domain(domain: Any) -> None:
 
 
 def diameter_of(domain: Any, words: str) -> Any:
-    """The diameter of a bounded domain; `words` say who needs it to be."""
+    """The diameter of a bounded domain, as the scale of steps; `words` say who needs it to be."""
     require_domain(domain)
     if not np.isfinite(domain.diameter).all():
         raise InvalidInput(f"{words} a bounded domain, but it is {domain}")
-    return domain.diameter
+    return scale_of(domain.diameter)
+
+
+def scale_of(diameter: Any) -> Any:
+    """A diameter as the scale of steps: 1 where it is zero, because from one point none leads.
+
+    >>> from coldq.domains import scale_of
+    >>> scale_of(2.5), scale_of(0.0)
+    (2.5, 1.0)
+    """
+    if isinstance(diameter, float):
+        return diameter or 1.0
+    return np.where(diameter > 0.0, diameter, 1.0)
 
 
 def require_single(domain: Any, name: str) -> None:

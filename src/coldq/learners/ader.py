@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, one_real, positive
-from coldq.domains import diameter_of
+from coldq.domains import diameter_of, scale_of
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
@@ -77,5 +77,6 @@ class Ader(ExpertLearner):
         return ceil(0.5 * log2(1.0 + 4.0 * float(self.horizon or 0) / 7.0)) + 1
 
     def _pool_of(self, axes: int) -> OGD:
-        R, D, T = self.domain.diameter, self.gradient_bound, float(self.horizon or 0)
+        R, D = scale_of(self.domain.diameter), self.gradient_bound
+        T = float(self.horizon or 0)
         return OGD(self.domain, eta=Constant(self._scales(axes) * R / D * np.sqrt(3.5 / T)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import positive
+from coldq.domains import scale_of
 from coldq.errors import InvalidInput
 from coldq.protocols import Problem, require_problem
 
@@ -56,6 +57,11 @@ class ConstantsOf:
                 f"{type(self.problem).__name__} does not say its {name}, which this learner needs: "
                 f"pass {name}= to for_problem, or give the problem constants with it"
             ) from error
+
+    @property
+    def diameter(self) -> Any:
+        """R, as the scale of steps."""
+        return scale_of(self.__getattr__("diameter"))
 
     @property
     def lipschitz(self) -> Any:

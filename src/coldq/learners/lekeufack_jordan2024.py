@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, point, positive
 from coldq.contractions import dot
-from coldq.domains import diameter_of
+from coldq.domains import diameter_of, scale_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
@@ -127,7 +127,7 @@ class LekeufackJordan2024(Algorithm):
         gradient, g = self.observe(state, feedback, "values", played)
         J = self.jacobian_of(state, feedback, g.shape[-1], played)
         level, slope = worst_violation(g, J)
-        G, R = self.lipschitz, self.domain.diameter
+        G, R = self.lipschitz, scale_of(self.domain.diameter)
 
         foreseen = self._surrogate(state.violation, state.surprise, state.expected_loss,
                                    state.expected_violation)  # fmt: skip
@@ -146,8 +146,8 @@ class LekeufackJordan2024(Algorithm):
 
     def _eta(self, squares: Array) -> Array:
         """The step after these squared errors, as a factor of a gradient."""
-        G = self.lipschitz
-        return np.asarray(self.domain.diameter / np.sqrt(G * G + squares))[..., None]
+        G, R = self.lipschitz, scale_of(self.domain.diameter)
+        return np.asarray(R / np.sqrt(G * G + squares))[..., None]
 
     def _surrogate(self, Q: Array, surprise: Array, gradient: Array, slope: Array) -> Array:
         """``gradient + Phi'(Q) slope``."""

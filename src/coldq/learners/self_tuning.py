@@ -196,7 +196,7 @@ class SelfTuning(Algorithm):
             pool=sizes,
             tolerance=ahead.tolerance,
             _ahead=ahead,
-            _R=np.array(R if R > 0.0 else 1.0),
+            _R=np.array(R),
             _tolerance=np.array(ahead.tolerance),
             _units=units,
             _inside=inside,

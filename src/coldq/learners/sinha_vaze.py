@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, flag, positive
 from coldq.contractions import dot
-from coldq.domains import diameter_of
+from coldq.domains import diameter_of, scale_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
@@ -126,7 +126,8 @@ class SinhaVaze(Learner):
         gradient, g = self.observe(state, feedback, "values", played)
         t, z = state.t, self._center(state, center)
         level, slope = worst_violation(g, self.jacobian_of(state, feedback, g.shape[-1], played))
-        T, R, G, a = float(self.horizon or 0), self.domain.diameter, self.lipschitz, self.modulus
+        T, G, a = float(self.horizon or 0), self.lipschitz, self.modulus
+        R = scale_of(self.domain.diameter)
 
         if a is None:
             b, V = 1.0 / (2.0 * G * R), 1.0
