@@ -177,4 +177,4 @@ def require_problem(problem: Any) -> None:
             "coldq.problems.from_table makes one of a table or of its file"
         )
     require_parts(problem, "problem", parts)
-    whole_number("a problem's horizon", problem.horizon, 1)
+    whole_number("a problem's horizon", problem.horizon, 1)  # type: ignore[union-attr]
