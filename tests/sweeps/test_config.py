@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,16 @@ def test_a_class_of_ones_own_is_never_taken_for_the_catalogues(name: str) -> Non
     for given in (own, own.for_problem(problem)):
         with pytest.raises(coldq.InvalidInput, match=r'learners 1: .* as in "module:learner"'):
             asked(None, {**GOOD, "learners": [given]})
+
+
+def test_a_learner_of_ones_own_is_found_in_this_folder(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "a_learner_here.py").write_text("import coldq\n\nclass Mine(coldq.OGD): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    (found,) = asked(None, {**GOOD, "learners": ["a_learner_here:Mine"]}).learners
+    assert found.label == "Mine"
+    with pytest.raises(coldq.InvalidInput, match="learners 1: a_learner_here has no Other"):
+        asked(None, {**GOOD, "learners": ["a_learner_here:Other"]})
 
 
 def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:

@@ -100,21 +100,35 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
 
 def _from_module(name: str) -> Any:
     """module:problem from a module in this folder: a problem, or what a call of it gives."""
+    found = from_module("problem", name)
+    try:
+        return found() if isinstance(found, type) or not hasattr(found, "start") else found
+    except Error:
+        raise
+    except Exception as error:
+        raise _not_had(name, error) from error
+
+
+def from_module(what: str, name: str) -> Any:
+    """What a module in this folder, or on the path, has under a name: module:name."""
     module, _, attribute = name.partition(":")
     if not re.fullmatch(r"\w+(\.\w+)*", module) or not attribute.isidentifier():
-        raise InvalidInput(f"module:problem is written as mine:problem, but is {name!r}")
+        raise InvalidInput(f"module:{what} is written as mine:{what}, but is {name!r}")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found = getattr(import_module(module), attribute)
-        return found() if isinstance(found, type) or not hasattr(found, "start") else found
+        return getattr(import_module(module), attribute)
     except Error:
         raise
     except AttributeError as error:
         raise InvalidInput(f"{module} has no {attribute}: {error}") from error
     except Exception as error:
-        raise InvalidInput(f"{name} could not be had: {type(error).__name__}: {error}") from error
+        raise _not_had(name, error) from error
+
+
+def _not_had(name: str, error: Exception) -> InvalidInput:
+    return InvalidInput(f"{name} could not be had: {type(error).__name__}: {error}")
 
 
 def learners_of(names: Iterable[str]) -> tuple[type, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from coldq._values import is_several, whole_number
 from coldq.description import build, describe
 from coldq.errors import Error, InvalidInput, NotSaveable
-from coldq.experiments.named import built_in, is_file, own_problem
+from coldq.experiments.named import built_in, from_module, is_file, own_problem
 from coldq.learners import CATALOGUE
 from coldq.learners.constants import NAMES
 from coldq.problems import from_table
@@ -22,7 +22,6 @@ from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
 from coldq.sweeps.grid import combinations, flat
 from coldq.sweeps.identity import module_digest
-from coldq.sweeps.task import own_maker
 
 KEYS = ("title", "seeds", "seeds_a_task", "problems", "learners")
 SEEDS_KEYS = ("from", "to")
@@ -286,7 +285,7 @@ def _learner_named(where: str, name: str) -> tuple[dict[str, Any], tuple[str, ..
     """A learner as workers are told it, and the parameters that it takes, if they are known."""
     if ":" in name:
         try:
-            own_maker(name)
+            from_module("learner", name)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
         return _of_module(name), None

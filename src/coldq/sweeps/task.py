@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from io import BytesIO
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from coldq.description import build
 from coldq.errors import InvalidInput, WeakPrice
-from coldq.experiments.named import GIVEN, learners_of, own_problem
+from coldq.experiments.named import GIVEN, from_module, learners_of, own_problem
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
 from coldq.simulate import simulate
 from coldq.sweeps.identity import canonical, library_digest, module_digest
@@ -124,20 +123,11 @@ def learner_of(said: Mapping[str, Any], problem: Any) -> Any:
     }
     if "module" in said:
         _require_same_module(said)
-        made = own_maker(said["module"])
+        made = from_module("learner", said["module"])
         return getattr(made, "for_problem", made)(problem, **parameters)
     (kind,) = learners_of([said["learner"]])
     given = {**GIVEN.get(kind.__name__, {}), **parameters}
     return kind.for_problem(problem, **given)  # type: ignore[attr-defined]
-
-
-def own_maker(name: str) -> Any:
-    """What makes a user's own learner: a class with for_problem, or a function of the problem."""
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"{name} could not be had: {type(error).__name__}: {error}") from error
 
 
 def _require_same_module(said: Mapping[str, Any]) -> None:
