@@ -178,7 +178,7 @@ def test_experts_say_what_is_wrong_as_on_the_plain_path() -> None:
     make = coldq.Feedback.from_arrays
     state = learner.update(learner.init(N), make(c=q, A=A, b=b))
     for wrong, words in (
-        (make(c=np.full(P, np.nan), A=A, b=b), "came out as NaN"),
+        (make(c=np.full(P, np.nan), A=A, b=b), "gradient must be finite, but is nan"),
         (make(c=np.ones(P + 1), A=A, b=b), "the loss has 5 coordinates"),
         (make(c=q, A=np.ones((N, P + 1)), b=b), "the constraint has 5 coordinates"),
         (make(c=q, A=A[:2], b=b[:2]), "was started for 3"),
@@ -268,7 +268,7 @@ def test_what_is_wrong_with_arrays_is_said_as_on_the_plain_path() -> None:
     q, A, b = np.ones(P), np.ones((N, P)), np.ones(N)
     make = coldq.Feedback.from_arrays
     for wrong, words in (
-        (make(c=np.full(P, np.nan), A=A, b=b), "came out as NaN"),
+        (make(c=np.full(P, np.nan), A=A, b=b), "gradient must be finite, but is nan"),
         (make(c=np.ones(P + 1), A=A, b=b), "the loss has 5 coordinates"),
         (make(c=q, A=np.ones((N, P + 1)), b=b), "the constraint has 5 coordinates"),
         (make(c=q, A=A[:2], b=b[:2]), "was started for 3"),

@@ -297,6 +297,12 @@ def test_a_step_takes_no_more_than_three_times_its_data(kind: str, N: int, p: in
     assert peak <= 3 * data
 
 
+def test_a_hard_row_far_out_of_reach_has_no_answer() -> None:
+    far = coldq.Affine([[1.0, 1.0, 1.0]], [-1e308])  # its multiplier would be infinite
+    with pytest.raises(coldq.Infeasible, match="no common point"):
+        coldq.penalised_step(np.zeros(3), np.ones(3), 1.0, INF, far, coldq.Box(0.0, 2.0, dim=3))
+
+
 def test_hard_rows_without_a_common_point_are_named() -> None:
     A = np.ones((80, 5))
     b = np.full((2, 80), 3.0)
@@ -356,7 +362,7 @@ def test_bad_data_gets_a_sentence(call, words: str) -> None:
 
 def test_a_nan_on_the_way_is_diagnosed() -> None:
     rows, box = coldq.Affine(np.ones((80, 2)), np.ones(80)), coldq.Box(0.0, 1.0, dim=2)
-    with pytest.raises(coldq.InvalidInput, match="came out as NaN"):
+    with pytest.raises(coldq.InvalidInput, match="gradient must be finite, but is nan"):
         coldq.step.solve(
             np.zeros(2), np.array([np.nan, 0.0]), np.array(1.0), np.ones(80), rows, box
         )
