@@ -127,7 +127,7 @@ def test_sparse_rows_of_every_kind_are_solved(N: int, p: int) -> None:
     assert len(seen) == len(CATEGORIES)
 
 
-@pytest.mark.parametrize("N", [60, 100, 300])
+@pytest.mark.parametrize("N", [90, 100, 300])
 def test_rows_that_share_no_coordinate_are_solved_as_each_alone(N: int) -> None:
     # More of them than a working set holds leave it soon; which of them hold is no different then.
     rng, each = np.random.default_rng(N), 6

@@ -27,6 +27,7 @@ from coldq.solver.threads import run_batch, scratch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
+FEWEST_STEPS = np.array(10.0)  # where others are likely to
 STEPS_OF_ROWS = 600  # the same of dense rows, times their number
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
@@ -243,7 +244,8 @@ def solve_in_one_block(one: AffineProblem) -> Step:
 def take_at_once(one: AffineProblem, found: Step) -> Step:
     """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
     found."""
-    again = run_blocks(in_one_block(one), FEWER_STEPS)
+    steps = FEWER_STEPS if one.b.size <= one.center.size else FEWEST_STEPS
+    again = run_blocks(in_one_block(one), steps)
     return again if again[2] <= TOLERANCE else found
 
 

@@ -44,7 +44,7 @@ from coldq.solver.sparse import SparseRows
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot
 
-MUCH_SPARSE = 20_000  # N p above which sparse rows cost less as such than as dense ones
+MUCH_SPARSE = 40_000  # N p above which sparse rows cost less as such than as dense ones
 
 
 def solve_rows(slot: Slot) -> Step:

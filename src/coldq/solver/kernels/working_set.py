@@ -27,7 +27,7 @@ WORK = 3e6  # systems that a round may solve, times its rows cubed: others do be
 LOOK = 2  # rounds, after which few rows are wrong that can all be met
 SOON, SOME = 1, 8  # the same, and how many are no longer few, where all may be taken at once
 MANY = 600  # rows where others take all at once in few coordinates, too
-FEWER = 150  # rows that may be as many as coordinates
+MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -117,9 +117,9 @@ def violated(rows, n):
 
 @inlined
 def fit_at_once(n, p):
-    """Whether n rows that all matter leave coordinates free, so that systems of all are definite:
-    then the kernel for blocks takes them at once."""
-    return n <= min(p, FEWER) or 6 * n <= 5 * p
+    """Whether n rows that all matter are given to the kernel for blocks at once, which moves no
+    more of them than coordinates are free."""
+    return n <= min(2 * p, MOST_AT_ONCE) or 6 * n <= 5 * p
 
 
 @inlined
