@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coldq._tuning_kernels import SATURATED
+from coldq.domains import scale_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
@@ -103,7 +104,6 @@ class Forecasting(Learner):
         needs = learner.card.needs | {CONSTRAINT, WHOLE_CONSTRAINT}
         both = f"{learner.card.bibtex}\n{BIBTEX}"
         card = replace(learner.card, needs=needs, claims=(), bibtex=both)
-        R = learner.domain.diameter
         self._set(
             learner=learner,
             domain=learner.domain,
@@ -111,7 +111,7 @@ class Forecasting(Learner):
             horizon=learner.horizon,
             card=card,
             _ahead=ahead,
-            _R=np.where(R > 0.0, R, 1.0),
+            _R=scale_of(learner.domain.diameter),
         )
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> AheadState:

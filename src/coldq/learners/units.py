@@ -54,8 +54,6 @@ def rows_in(units: Array, g: Any) -> Any:
 
 def as_functions(g: Any, units: Array) -> Any:
     """One of a kind that is not known here."""
-    if isinstance(g, Stacked):
-        return Stacked(*(rows_in(units, part) for part in g.parts))
     square = units[:, None] * units
     bend = (lambda z: g.hessian(z * units) * square) if getattr(g, "has_hessian", False) else None
     return Convex(
@@ -88,5 +86,6 @@ KINDS: dict[type, Callable[[Any, Array], Any]] = {
     SparseAffine: lambda g, u: SparseAffine._of_parts(
         g.data * u[g.indices], g.indices, g.indptr, g.shape, g.b
     ),
+    Stacked: lambda g, u: Stacked(*(rows_in(u, part) for part in g.parts)),
     Unconstrained: lambda g, u: g,
 }

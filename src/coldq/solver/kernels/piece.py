@@ -359,8 +359,9 @@ def set_room(rows, a, k):
 
 
 @inlined
-def move_chosen(rows, m, t):
-    """Move the multipliers of the chosen rows by t d; those that meet a bound are at it exactly."""
+def move_chosen(rows, m, t, start=MU):
+    """Move the multipliers of the chosen rows by t d from where a line has them; those that meet a
+    bound are at it exactly."""
     for a in range(m):
         k = int(rows[CHOSEN, a])
         step = t * rows[D, a]
@@ -369,7 +370,7 @@ def move_chosen(rows, m, t):
         elif step <= rows[DOWN, a]:
             rows[MU, k] = rows[LO, k]
         else:
-            rows[MU, k] += step
+            rows[MU, k] = rows[start, k] + step
 
 
 @inlined

@@ -11,8 +11,8 @@ from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import product, product_and_size
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, SCALE, SOFT, STEP, UP, D, G, W, Y, Z,
-    give_multipliers, kkt_residual, known_size, list_moving, maximise, memory_of, set_room,
-    set_target, told, width_of,
+    give_multipliers, kkt_residual, known_size, list_moving, maximise, memory_of, move_chosen,
+    set_room, set_target, told, width_of,
 )  # fmt: skip
 from coldq.solver.kernels.tiles import padded, solve_again, solve_tiles
 
@@ -324,20 +324,6 @@ def begin_search(rows, n, m):
 
 
 @inlined
-def move_along(rows, m, t):
-    """The multipliers at a place along d; those that meet a bound are at it exactly."""
-    for a in range(m):
-        k = int(rows[CHOSEN, a])
-        move = t * rows[D, a]
-        if move >= rows[UP, a]:
-            rows[MU, k] = rows[HI, k]
-        elif move <= rows[DOWN, a]:
-            rows[MU, k] = rows[LO, k]
-        else:
-            rows[MU, k] = rows[STEP, k] + move
-
-
-@inlined
 def slope_along(rows, m):
     """The dual's slope along d at x."""
     slope = 0.0
@@ -415,7 +401,7 @@ def go_along_slope(P, A, b, lower, upper, columns, B, L, blocks, rows, x, m, fla
     t = 1.0
     tried = 0
     for _ in range(60):
-        move_along(rows, m, t)
+        move_chosen(rows, m, t, STEP)
         minimise_lagrangian(rows[MU], P, A, lower, upper, columns, B, L, x)
         set_curved_values(P, A, b, x, lower, upper, columns, rows, blocks)
         tried += 1

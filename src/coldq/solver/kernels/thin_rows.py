@@ -12,12 +12,12 @@ from coldq.compiled import batch_kernel, compiled, cube, inlined, matrix, vector
 from coldq.solver.constants import REGULARISATION, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.factors import cholesky, cholesky_solve
 from coldq.solver.kernels.piece import (
-    CHOSEN, HESSIAN, HI, LO, MU, NORM, SCALE, G, Y, Z, give_multipliers, known_size, list_moving,
-    maximise, memory_of, set_room, set_target, told,
+    CHOSEN, HESSIAN, HI, LO, MU, NORM, SCALE, STEP, G, Y, Z, give_multipliers, known_size,
+    list_moving, maximise, memory_of, move_chosen, set_room, set_target, told,
 )  # fmt: skip
 from coldq.solver.kernels.quadratic import (
     BACK, JAC, LEAST_PIVOT, SEARCH, UNIT, begin_search, curved_residual, is_reached, most_wrong,
-    move_along, next_place, slope_along,
+    next_place, slope_along,
 )  # fmt: skip
 
 STIFF, PULL, THIN_COLUMNS = range(4, 7)  # the Lagrangian's diagonal, and what x is pulled to
@@ -261,7 +261,7 @@ def go_along_thin(
     t = 1.0
     tried = 0
     for _ in range(60):
-        move_along(rows, m, t)
+        move_chosen(rows, m, t, STEP)
         minimise_thin(rows, d, c, q, F, owner, lower, upper, columns, factors, M, L, x)
         set_thin_values(d, c, q, b, F, owner, lower, upper, columns, rows, factors, blocks, x)
         tried += 1
