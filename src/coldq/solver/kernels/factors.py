@@ -36,12 +36,19 @@ def product_and_size(line, x, sizes, count):
     total = 0.0
     size = 0.0
     if count >= 8:
-        s = t = eight()
-        for r in range(count // 8):
+        s = t = u = v = eight()
+        for r in range(0, count // 8 - 1, 2):
+            known, more = lane_at(line, r, s), lane_at(line, r + 1, s)
+            s = fused(known, lane_at(x, r, s), s)
+            t = fused(length(known), lane_at(sizes, r, s), t)
+            u = fused(more, lane_at(x, r + 1, s), u)
+            v = fused(length(more), lane_at(sizes, r + 1, s), v)
+        if count // 8 % 2 == 1:
+            r = count // 8 - 1
             known = lane_at(line, r, s)
             s = fused(known, lane_at(x, r, s), s)
             t = fused(length(known), lane_at(sizes, r, s), t)
-        total, size = fourfold(s), fourfold(t)
+        total, size = fourfold(s + u), fourfold(t + v)
     for r in range(count // 8 * 8, count):
         known = lane_at(line, r, total)
         total = fused(known, lane_at(x, r, total), total)

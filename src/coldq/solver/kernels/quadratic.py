@@ -87,9 +87,8 @@ def form_lagrangian(mu, P, A, columns, B):
             for j in range(p):
                 B[i, j] = 0.0
             B[i, i] = 1.0
-        for k in range(m):
-            if mu[k] != 0.0:
-                for i in range(p):
+            for k in range(m):
+                if mu[k] != 0.0:
                     for j in range(p):
                         B[i, j] += mu[k] * P[k, i, j]
     return curved
@@ -177,6 +176,8 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
                     t = abs(room) / max(abs(move), TINY)
         settled = True
         inside = True
+        for i in range(p):
+            columns[TRIAL, i] = 0.0
         for _ in range(30):
             inside = True
             first = 0.0
@@ -185,24 +186,22 @@ def minimise_lagrangian(mu, P, A, lower, upper, columns, B, L, x):
                 wish = x[i] + t * columns[MOVE, a]
                 there = min(max(wish, lower[i]), upper[i])
                 inside = inside and wish == there
-                columns[TRIAL, a] = there - x[i]
+                columns[TRIAL, i] = there - x[i]
                 first += columns[R, i] * (there - x[i])
             if inside or careful:
                 break
             second = 0.0
             for a in range(count):
                 i = int(columns[LIST, a])
-                s = 0.0
-                for c in range(count):
-                    s += B[i, int(columns[LIST, c])] * columns[TRIAL, c]
-                second += s * columns[TRIAL, a]
+                line = address_of(B, i * B.shape[1])
+                second += product(line, address_of(columns[TRIAL], 0), p) * columns[TRIAL, i]
             if first + 0.5 * second <= 0.1 * first:
                 break
             t *= 0.5
         for a in range(count):
             i = int(columns[LIST, a])
-            there = min(max(x[i] + columns[TRIAL, a], lower[i]), upper[i])
-            settled = settled and abs(columns[TRIAL, a]) <= 4e-16 * abs(x[i])
+            there = min(max(x[i] + columns[TRIAL, i], lower[i]), upper[i])
+            settled = settled and abs(columns[TRIAL, i]) <= 4e-16 * abs(x[i])
             if careful and t < 1.0:
                 move = columns[MOVE, a]
                 room = upper[i] - x[i] if move > 0.0 else lower[i] - x[i]
