@@ -8,15 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array, joined
-from coldq.solver.answer import CURVED_TOLERANCE
+from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
 from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
-from coldq.solver.problem import AffineProblem, Part, QuadraticProblem, append, members, reach_of
-from coldq.solver.threads import run_batch
+from coldq.solver.problem import (
+    AffineProblem,
+    Part,
+    QuadraticProblem,
+    append,
+    members,
+    reach_of,
+    zeros_of,
+)
+from coldq.solver.threads import run_batch, scratch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 NEAR = 1e-2  # the residual up to which an answer is a place to begin
@@ -56,6 +64,20 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
         np.ascontiguousarray(high[..., order]),
         order,
     )
+
+
+def solve_alone(problem: QuadraticProblem) -> Step | None:
+    """The answer of a single decision, which costs mostly Python: there is little of it here. None
+    if there is more to do, or to say."""
+    n, p = problem.b.size, problem.center.size
+    x, found = np.empty(p), np.empty(n)
+    try:
+        memory = scratch(curved_scratch_size(n, p))
+        residual = curved_step()(*problem, zeros_of(n), memory, x, found, None)
+    except TypeError:
+        return None
+    settled = residual <= SHARP and np.maximum.reduce(found, initial=0.0) <= HUGE
+    return new_tuple(Step, (x, found, residual)) if settled else None
 
 
 def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:

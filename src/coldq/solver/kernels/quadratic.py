@@ -462,10 +462,11 @@ def solve_curved(
     return residual
 
 
-@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()")
+@batch_kernel("(p),(p),(),(n),(n),(m,p,p),(n,p),(n),(p),(p),(n),(s)->(p),(n),()?")
 def curved_step(sizes, at):
     """Quadratic rows, of which the first m of n have a P, and all have a and b: center, gradient,
-    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual."""
+    alpha, floor, weights, P, A, b, lower, upper, start, memory; x, multipliers, residual. The
+    largest residual is returned."""
     p, n, m, s = sizes[0], sizes[1], sizes[2], sizes[3]
     h = padded(p)
     B = CURVED_COLUMNS * h
