@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ import coldq
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.extended import hard_rows_clash, solve_extended
+from coldq.solver.problem import AffineProblem
 from coldq.solver.threads import run_batch, thread_count
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, draw_instance, make_instance, residual_of
@@ -201,6 +203,27 @@ def test_the_slow_path_solves_ordinary_and_degenerate_steps() -> None:
         assert residual <= TOLERANCE, category
         assert residual_of(instance, x, multipliers) <= TOLERANCE
         assert not hard_rows_clash(arguments)
+
+
+@pytest.mark.parametrize("seed", [2318, 4333, 5054, 5382, 9912])
+def test_no_more_rows_are_independent_than_coordinates_are_free(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, n = int(rng.integers(3, 6)), int(rng.integers(4, 8))
+    A = np.round(rng.uniform(-1.0, 1.0, (n, p)), 2)
+    # Row 2 nearly depends on two equalities: beside it, rounding makes others look independent.
+    A[2] = A[0] * rng.integers(1, 3) - A[1]
+    A[2] += 10.0 ** -rng.integers(4, 7) * np.round(rng.uniform(-1.0, 1.0, p), 1)
+    b, order = np.round(rng.uniform(-1.0, 0.5, n), 1), rng.permutation(n)
+    A, b, equal = A[order], b[order], order < 2
+    box, zeros = coldq.Box(-0.25, 0.25, dim=p), np.zeros(n)
+    rows = (
+        np.round(rng.uniform(-0.25, 0.25, p), 2), np.zeros(p), np.array(0.5),
+        np.where(equal, -INF, 0.0), zeros + INF, zeros, A, b, box.lower, box.upper,
+    )  # fmt: skip
+    x = cp.Variable(p)
+    worst = cp.norm_inf(cp.hstack([cp.pos(A @ x - b), cp.abs(A[equal] @ x - b[equal])]))
+    assert cp.Problem(cp.Minimize(worst), [cp.abs(x) <= 0.25]).solve() > 1e-3
+    assert solve_extended(AffineProblem(*rows)).clash
 
 
 def test_clarabel_polished_on_its_active_set_is_exact() -> None:

@@ -134,8 +134,12 @@ def join(A, columns, rows, factor, k, m):
     """Set the factor's line m for row k; whether the m rows before leave some of it unexplained."""
     p = A.shape[1]
     own, own_low = rows[SOFT, k], 0.0
+    room = 0  # free coordinates that the rows before, if they do not give way, leave to others
+    for j in range(m):
+        room -= 1 if rows[SOFT, int(rows[ORDER, j])] == 0.0 else 0
     for i in range(p):
         columns[W, i] = columns[W_LOW, i] = 0.0
+        room += 1 if columns[SIDE, i] == FREE else 0
         if columns[SIDE, i] == FREE and A[k, i] != 0.0:
             t, t_low = product(A[k, i], columns[SHARE, i])
             columns[W, i], columns[W_LOW, i] = t, t_low
@@ -161,7 +165,7 @@ def join(A, columns, rows, factor, k, m):
         t, t_low = multiply(f, f_low, h, h_low)
         rest, rest_low = add(rest, rest_low, -t, -t_low)
     factor[PIVOT, m], factor[PIVOT_LOW, m] = rest, rest_low
-    some = own > 1e-30 * rows[SPAN, k]
+    some = own > 1e-30 * rows[SPAN, k] and (room > 0 or rows[SOFT, k] > 0.0)
     return some and rest > DEPENDENT * own and m + 1 < factor.shape[1]
 
 
