@@ -22,7 +22,7 @@ from numpy import empty, maximum
 
 from coldq._values import Array
 from coldq.compiled.calls import STACK
-from coldq.solver.answer import ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
+from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
@@ -200,7 +200,7 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
         again = solve_extended(one, start)
-        clash[where] = again.clash
+        clash[where] = again.clash or (again.residual > ACCEPTED and hard_rows_clash(one))
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash

@@ -96,10 +96,16 @@ def residual_of(
 
 
 def hard_rows_clash(problem: AffineProblem) -> bool:
-    """Whether a combination of the hard rows proves that no point of the box satisfies them all."""
+    """Whether no point of the box satisfies all hard rows: a combination of them proves it, or,
+    where rows that nearly depend on each other make one of little worth, a linear program.
+
+    That is asked only if it can be told how far x may go.
+    """
     hard = problem.hard_rows()
     if hard is None:
         return False
-    if min(hard.A.shape) > MANY:
-        return no_point(hard.A, hard.b, hard.lower, hard.upper, hard.floor, hard.weights)
-    return solve_extended(hard).clash
+    if min(hard.A.shape) <= MANY:
+        answer, bounded = solve_extended(hard), np.isfinite(hard.upper - hard.lower).all()
+        if answer.clash or not (answer.residual > PROOF and bounded):
+            return answer.clash
+    return no_point(hard.A, hard.b, hard.lower, hard.upper, hard.floor, hard.weights)

@@ -8,13 +8,16 @@ from coldq._values import Array
 
 
 def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:
-    """Whether no point of the box satisfies all of very many rows.
+    """Whether no point of the box satisfies all rows.
 
-    It minimises the largest violation relative to each row's size.
+    It minimises the largest violation relative to each row's size, in units of how far x may go.
     """
     from scipy.optimize import linprog
 
     at_most, at_least = weights == np.inf, floor == -np.inf
+    far = np.maximum(np.abs(lower), np.abs(upper))
+    far = np.where((far > 0.0) & (far < np.inf), far, 1.0)
+    A, lower, upper = A * far, lower / far, upper / far
     size = np.abs(b) + np.abs(A).sum(axis=1)
     size = np.where(size > 0.0, size, 1.0)
     G = np.concatenate([(A / size[:, None])[at_most], (-A / size[:, None])[at_least]])
@@ -26,6 +29,7 @@ def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weigh
         b_ub=h,
         bounds=[*zip(lower, upper, strict=True), (0.0, None)],
         method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
 
