@@ -226,6 +226,18 @@ def test_no_more_rows_are_independent_than_coordinates_are_free(seed: int) -> No
     assert solve_extended(AffineProblem(*rows)).clash
 
 
+@pytest.mark.parametrize("seed", [23, 26, 27, 131, 139])
+def test_rows_that_differ_by_rounding_and_contradict_each_other_are_infeasible(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(3, 8))
+    a = np.round(rng.uniform(-1.0, 1.0, p), 2)
+    nearly = a + 10.0 ** -rng.integers(6, 11) * rng.uniform(-1.0, 1.0, p)
+    rows, box = coldq.Affine([a, nearly], [0.3, -0.3]), coldq.Box(-0.25, 0.25, dim=p)
+    center, gradient = rng.uniform(-1.0, 1.0, p), rng.normal(size=p)
+    with pytest.raises(coldq.Infeasible, match="no common point"):
+        coldq.penalised_step(center, gradient, 0.5, INF, rows, box, floor=[-INF, 0.0])
+
+
 def test_clarabel_polished_on_its_active_set_is_exact() -> None:
     rng = np.random.default_rng(10)
     best = []
