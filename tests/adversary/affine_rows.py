@@ -181,11 +181,12 @@ def draw_step(rng: np.random.Generator, scale: str, kind: str) -> Drawn:
     b = np.where(equal, meets, np.where(hard, np.maximum(b, meets), b))
     feasible: bool | None = True
     if category == "clash":
-        # Two opposite rows that leave each other by a thousandth of their terms, at least.
+        # Two rows, opposite or nearly so, that are a thousandth of their terms apart, at least.
         gap = 10.0 ** rng.uniform(-3.0, 0.0) * (
             np.abs(A[0]) @ np.abs(at) + np.abs(A[0]).sum() * size
         )
-        A, b = np.concatenate([A, [-A[0]]]), np.append(b, -meets[0])
+        nearly = 1.0 + rng.choice([0.0, 1e-11, 1e-8, 1e-5]) * rng.standard_normal(p)
+        A, b = np.concatenate([A, [-A[0] * nearly]]), np.append(b, -meets[0])
         b[0] = meets[0] - gap
         weights, floor = np.append(weights, INF), np.append(floor, 0.0)
         weights[0], floor[0], feasible = INF, 0.0, not gap > 0.0

@@ -208,7 +208,7 @@ def solve_in_balls(
     free = solve_extended(instance)
     if free.clash or not np.isfinite(free.residual):
         return free._replace(residual=np.inf if free.clash else np.nan)
-    if all(ball.reach(free.x) <= ball.radius for ball in balls):
+    if free.residual <= CLOSE and all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
     none = np.zeros(len(balls))
     answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
