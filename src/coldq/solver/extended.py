@@ -1,7 +1,9 @@
 """What the kernels do not solve to the promised residual, in double-double arithmetic.
 
 One instance at a time. It is exact on any rows, so that it also decides whether hard rows have a
-common point: they have none where a combination of them says so, by more than a row may be off.
+common point: they have none where a combination of them says so, by more than a row may be off, or
+by less where there is no answer. (Of rows that nearly depend on each other, combinations are small
+beside their terms.)
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.compiled.calls import STACK
+from coldq.solver.answer import ACCEPTED
 from coldq.solver.kernels.extended import (
     NO_END,
     extended_residual,
@@ -61,6 +64,7 @@ def solve_extended(
         starts.insert(0, start)
     least = np.minimum(np.maximum(0.0, floor), weights)
     best = Answer(np.minimum(np.maximum(center, lower), upper), least, np.inf, False)
+    proved = False
     if not np.isfinite(center - gradient / alpha).all():
         return best._replace(residual=np.nan)
     for begin in starts:
@@ -74,6 +78,7 @@ def solve_extended(
             )  # fmt: skip
             if rise > PROOF:
                 return best._replace(clash=True)
+            proved = proved or rise > tolerance
             off = residual_of(problem, x, multipliers, share, middle)
             if off < best.residual:
                 best = Answer(x, multipliers, off, False)
@@ -81,7 +86,7 @@ def solve_extended(
                 break
         if best.residual <= PROOF:
             break
-    return best
+    return best._replace(clash=proved and best.residual > ACCEPTED)
 
 
 def residual_of(
@@ -97,7 +102,7 @@ def residual_of(
 
 def hard_rows_clash(problem: AffineProblem) -> bool:
     """Whether no point of the box satisfies all hard rows: a combination of them proves it, or,
-    where rows that nearly depend on each other make one of little worth, a linear program.
+    where multipliers got so long that no digits were left, a linear program.
 
     That is asked only if it can be told how far x may go.
     """
