@@ -128,8 +128,8 @@ def draw_step(rng: np.random.Generator, scale: str, kind: str) -> Drawn:
     match category:
         case "near-parallel" if N > 1:
             other = A[rng.integers(0, N, N)]
-            if rng.random() < 0.5:  # near to what two of them span
-                other = other + A[rng.integers(0, N, N)]
+            if (N + p) % 3 == 0:  # near to what two of them span
+                other = other + other[::-1]
             near = other * rng.choice([1.0, -1.0, 3.0], (N, 1))
             near += 10.0 ** rng.uniform(-14.0, -2.0, (N, 1)) * rng.standard_normal((N, p))
             A = np.where(rng.random((N, 1)) < 0.6, near, A)
