@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,58 @@ def test_what_does_not_fit_is_refused_with_a_sentence() -> None:
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):
             coldq.simulate(learner, SMALL, **arguments)
+
+
+class Own:
+    """A learner of one's own, without a base class: `after` makes the next decision of this one."""
+
+    domain, horizon, card = coldq.Box(0.0, 1.0, dim=2), None, coldq.OGD.card
+
+    def __init__(self, after) -> None:
+        self.after = after
+
+    def init(self, n_constraints, start=None, batch=()):
+        return SimpleNamespace(t=1, x=np.zeros((*batch, 2)))
+
+    def update(self, state, feedback):
+        return SimpleNamespace(t=state.t + 1, x=self.after(state.x))
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (lambda x: x + 2.0, r"must lie in the domain Box\(0.0, 1.0, dim=2\), but is \[2. 2.\]"),
+        (lambda x: x[:, :1], r"must have the shape \(2, 2\), but has \(2, 1\)"),
+        (lambda x: x[0], r"must have the shape \(2, 2\), but has \(2,\)"),
+        (lambda x: x * np.nan, "must be finite"),
+        (lambda x: None, "must be real numbers"),
+    ],
+)
+def test_a_decision_of_another_s_learner_that_is_none_is_refused(after, words) -> None:
+    learner: Any = Own(after)
+    with pytest.raises(coldq.InvalidInput, match=f"the decision x of slot 2, .*{words}"):
+        coldq.simulate(learner, coldq.problems.OnlineLinear(horizon=3), seeds=[0, 1])
+
+
+@pytest.mark.parametrize("after", [np.float32, lambda x: np.array(x).tolist(), lambda x: x - 1e-9])
+def test_decisions_of_another_s_learner_may_be_lists_and_rounded(after) -> None:
+    learner: Any = Own(after)
+    trace = coldq.simulate(learner, coldq.problems.OnlineLinear(horizon=2), seeds=[0, 1])
+    assert np.isfinite(trace.loss).all()
+
+
+def test_another_s_learner_in_one_of_the_library_s_is_looked_at_too() -> None:
+    class Outside(coldq.COLDQ):
+        def update(self, state, feedback, center=None, played=None):
+            after = super().update(state, feedback, played=played)
+            after.x.flags.writeable = True
+            after.x[:] = -1.0
+            return after
+
+    inner = Outside.for_problem(coldq.problems.OnlineLinear(horizon=3))
+    for learner in (inner, coldq.SafetyMargin(inner, 0.1)):
+        with pytest.raises(coldq.InvalidInput, match="slot 2.* must lie in the domain"):
+            coldq.simulate(learner, coldq.problems.OnlineLinear(horizon=3), seeds=[0])
 
 
 def test_the_paper_s_time_varying_experiment() -> None:

@@ -30,6 +30,7 @@ BLOCK = 64  # slots that are revealed at once
 ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
 MOST_SEEDS = 10_000_000  # more of them are a slip, and fill the memory before anything is run
 LOOKS = 2  # points at which functions are compared
+OUTSIDE = 1e-6  # of the domain's size: what single precision may round a decision by
 
 
 def seed_tuple(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -124,9 +125,10 @@ def play(
     elif hasattr(state, "saturated"):
         kept["saturated"] = np.zeros((S, T), bool)
     reveal = _reveals(problem, seeds)
+    trusted = is_ours(learner) and is_ours(getattr(learner, "learner", learner))
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
-        x = state.x.view()
+        x = state.x.view() if trusted else _decision(t, state, problem.domain, (S, *network, p))
         x.flags.writeable = False
         revealed = reveal(t, x)
         _require_fit(t, revealed, problem, (S, *network))
@@ -138,6 +140,25 @@ def play(
             state = learner.update(state, waiting.popleft())
     other = {name: kept.get(name) for name in (*ALWAYS, *KEEPABLE, *PER_AGENT)}
     return Trace(learner, problem, seeds, delay, loss, constraint, state=state, **other)
+
+
+def _decision(t: int, state: Any, domain: Any, shape: tuple[int, ...]) -> Array:
+    """The decision of a learner that is not the library's; raise unless it lies in the domain.
+
+    Outside of it losses may be lower than any that a learner could have.
+    """
+    name = f"the decision x of slot {t}, in the learner's state,"
+    x = real_array(name, getattr(state, "x", None), 1)
+    if x.shape != shape:
+        raise InvalidInput(f"{name} must have the shape {shape}, but has {x.shape}")
+    size = domain.diameter if np.isfinite(domain.diameter).all() else np.abs(x)
+    inside = domain.contains(x, OUTSIDE * float(np.max(size)))
+    if not inside.all():
+        raise InvalidInput(
+            f"{name} must lie in the domain {domain}, but is {x[~inside][0]}: domain.project(x) is "
+            "the nearest that does"
+        )
+    return x.view()
 
 
 def _reveals(problem: Problem, seeds: tuple[int, ...]) -> Callable[[int, Array], Any]:

@@ -597,6 +597,32 @@ def test_any_learner_that_says_its_premises_and_guarantees_is_certified() -> Non
     assert str(theirs).splitlines()[1:] == str(ours).splitlines()[1:]
 
 
+def test_theorems_are_not_said_of_a_subclass_that_steps_otherwise() -> None:
+    class Renamed(coldq.COLDQ):
+        pass
+
+    class Still(coldq.COLDQ):
+        def update(self, state, feedback, center=None, played=None):
+            return replace(state, t=state.t + 1)
+
+    class StillAndSaysSo(Still):
+        @property
+        def premises(self):
+            return super().premises
+
+    problem = OnlineLinear(T)
+    named, still, says = (
+        coldq.certify(run(kind.for_problem(problem), problem))
+        for kind in (Renamed, Still, StillAndSaysSo)
+    )
+    assert named.holds
+    assert verdicts(says)["0 < eta < 1"] == "holds"
+    assert not still.holds
+    assert all(np.isnan(check.bound).all() for check in still.checks)
+    assert verdicts(still)["steps that the theorems are about"] == "unknown"
+    assert "Still has an update of its own" in str(still)
+
+
 def test_a_bound_of_zero_that_is_kept_is_none_of_it(recwarn) -> None:
     """A run that is saturated in every slot counts no slot, and may count none."""
     with pytest.warns(coldq.UnlikelyUnits):

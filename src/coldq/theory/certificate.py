@@ -206,7 +206,8 @@ def certify(
     """Realised regret and violation beside their bounds, with every assumption checked.
 
     For a run of a learner that says its `premises` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
-    ``RECOO``, ``CLASP``, ``Yi2021`` and yours. One with a violation rate (``SelfTuning``,
+    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` of its own says them
+    anew. One with a violation rate (``SelfTuning``,
     ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
     and its saturated ones by number. Another gets its realised values without bounds.
     What the trace does not hold is worked out again: the revealed functions by replaying the
@@ -247,7 +248,7 @@ def certify(
         "soft violation": soft_violation(trace),
     }
     premises = getattr(learner, "premises", None)
-    if premises is None:
+    if premises is None or _steps_otherwise(learner):
         return _without_premises(trace, realised, dynamic, regrets)
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     whole = not np.isnan(found.bends).any()
@@ -316,6 +317,16 @@ def _beside(
     )
 
 
+def _steps_otherwise(learner: Any) -> bool:
+    """Whether a learner has premises that were said of another's `update`, not of its own."""
+
+    def place(name: str) -> int:
+        kinds = type(learner).__mro__
+        return next((k for k, kind in enumerate(kinds) if name in vars(kind)), -1)
+
+    return hasattr(learner, "premises") and place("update") < place("premises")
+
+
 def _without_premises(
     trace: Trace,
     realised: dict[str, Array],
@@ -334,7 +345,11 @@ def _without_premises(
             void=not whole.all(),
         )  # fmt: skip
         checks = (shown, *checks[1:])
-    return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), (*saturated, *regrets))
+    about = (*saturated, *regrets)
+    if _steps_otherwise(learner):
+        words = f"{type(learner).__name__} has an update of its own, but another's premises"
+        about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
+    return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), about)
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
