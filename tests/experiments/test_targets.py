@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import coldq
 from coldq.cli import app
-from coldq.experiments.targets import block_interval, keys_of, measure_target, rates_of
+from coldq.experiments.targets import block_interval, block_means, keys_of, measure_target, rates_of
 
 
 def test_the_block_interval_is_wider_where_slots_that_follow_each_other_are_alike() -> None:
@@ -21,6 +21,16 @@ def test_the_block_interval_is_wider_where_slots_that_follow_each_other_are_alik
     alike = block_interval(np.repeat(noise[::12], 12))
     assert (alike[2] - alike[1]) > 2.5 * width  # about sqrt(12) times as wide
     assert block_interval(noise) == apart
+
+
+@pytest.mark.parametrize("slots", [3, 60, 224, 1920])
+def test_slots_at_the_ends_count_in_an_interval_as_much_as_any(slots) -> None:
+    late = np.zeros(slots)
+    late[-slots // 20 :] = 1.0
+    assert block_means(late).mean() == pytest.approx(late.mean(), rel=0.05)
+    mean, low, high = block_interval(late)
+    assert low <= mean <= high
+    assert block_interval(late[::-1]) == pytest.approx((mean, low, high), abs=0.02)
 
 
 def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:

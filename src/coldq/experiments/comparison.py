@@ -1,9 +1,9 @@
 """Learners beside what is done today, on any problem: a table with intervals and differences.
 
 Headroom is tuned on the first third of the slots, every learner plays all of them, and all are
-scored on the last two thirds, on which nothing was tuned. Intervals are those of a moving-block
-bootstrap over the scored slots; differences from the reference are paired slot by slot, and their
-p-values hold for all of them together (Holm).
+scored on the last two thirds, on which nothing was tuned. Intervals are those of a circular
+block bootstrap over the scored slots; differences from the reference are paired slot by slot, and
+their p-values hold for all of them together (Holm).
 """
 
 from __future__ import annotations
@@ -157,11 +157,11 @@ class Comparison(Tabular):
         return [
             (
                 one.learner,
-                f"{_brief(one.cost)} [{_brief(one.cost_low)}, {_brief(one.cost_high)}]",
+                f"{brief(one.cost)} [{brief(one.cost_low)}, {brief(one.cost_high)}]",
                 f"{100 * one.share:.1f}% [{100 * one.share_low:.1f}, {100 * one.share_high:.1f}]",
-                _brief(one.violation),
+                brief(one.violation),
                 "" if one.learner == self.reference
-                else f"{_brief(one.cost_difference, '+')}{'*' if one.cost_p < 0.05 else ''}",
+                else f"{brief(one.cost_difference, '+')}{'*' if one.cost_p < 0.05 else ''}",
                 "" if one.learner == self.reference
                 else f"{100 * one.share_difference:+.1f}%{'*' if one.share_p < 0.05 else ''}",
             )
@@ -434,7 +434,13 @@ def holm(p: Iterable[float]) -> list[float]:
     return found.tolist()
 
 
-def _brief(value: float, sign: str = "") -> str:
+def brief(value: float, sign: str = "") -> str:
+    """A number to four digits, whole above a thousand.
+
+    >>> from coldq.experiments.comparison import brief
+    >>> brief(351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+")
+    ('351,234', '12.35', '0.00012', '+3')
+    """
     size = abs(value)
     if size >= 1e6 or 0.0 < size < 1e-3:
         return f"{value:{sign}.3g}"

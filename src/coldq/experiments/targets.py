@@ -1,7 +1,7 @@
 """What a violation rate costs: learners that keep one beside headroom, and beside COLDQ.
 
 Each learner plays a whole problem and is scored on its last slots. Intervals are those of a
-moving-block bootstrap over the scored slots, because slots that follow each other are alike.
+circular block bootstrap over the scored slots, because slots that follow each other are alike.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def score(
 def block_interval(
     series: Array, statistic: Callable[[Array], Array] | None = None
 ) -> tuple[float, float, float]:
-    """The mean of a series and its 95% interval by a moving-block bootstrap; bits stay the same.
+    """The mean of a series and its 95% interval by a circular block bootstrap; bits stay the same.
 
     >>> import numpy as np
     >>> from coldq.experiments.targets import block_interval
@@ -286,11 +286,17 @@ def block_length(slots: int) -> int:
 
 
 def block_means(series: Array) -> Array:
-    """The means of samples of a series that are put together from its blocks, the same always."""
+    """The means of samples of a series that are put together from its blocks, the same always.
+
+    A block that reaches the end goes on at the beginning: else the slots near both ends were drawn
+    less often than the others, and the samples' own mean were not that of the series.
+    """
     T = series.shape[-1]
     block = block_length(T)
-    starts = np.random.default_rng(0).integers(0, T - block + 1, (DRAWS, -(-T // block)))
-    sums = np.concatenate([np.zeros((*series.shape[:-1], 1)), np.cumsum(series, axis=-1)], axis=-1)
+    starts = np.random.default_rng(0).integers(0, T, (DRAWS, -(-T // block)))
+    around = np.concatenate([series, series[..., : block - 1]], axis=-1)
+    sums = np.cumsum(around, axis=-1)
+    sums = np.concatenate([np.zeros((*sums.shape[:-1], 1)), sums], axis=-1)
     return (sums[..., starts + block] - sums[..., starts]).mean(axis=-1) / block
 
 

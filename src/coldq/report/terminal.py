@@ -12,6 +12,7 @@ from coldq._tables import console, table
 from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
 from coldq.experiments.compare import League
+from coldq.experiments.comparison import brief
 from coldq.experiments.figures import Setting
 from coldq.experiments.intervals import mean_interval
 from coldq.experiments.named import absences
@@ -58,10 +59,13 @@ def interval(samples: Array) -> str:
     >>> from coldq.report.terminal import interval
     >>> interval(np.array([1.0, 2.0, 3.0])), interval(np.array([40500.2]))
     ('2.0 ± 2.5', '40,500')
+    >>> interval(np.array([0.03, 0.05])), interval(np.zeros(2))  # little is not nothing
+    ('0.04 ± 0.13', '0.0 ± 0.0')
     """
     mean, half = mean_interval(samples)
-    digits = 1 if abs(mean) < 1000.0 else 0
-    return f"{mean:,.{digits}f}" + (f" ± {half:,.{digits}f}" if samples.size > 1 else "")
+    largest = np.nanmax([abs(mean), half])
+    form = ".2g" if 0.0 < largest < 1.0 else ",.1f" if abs(mean) < 1000.0 else ",.0f"
+    return f"{mean:{form}}" + (f" ± {half:{form}}" if samples.size > 1 else "")
 
 
 def print_results(result: Reproduction) -> None:
@@ -171,9 +175,9 @@ def print_target(target: Target) -> None:
         (cost, low, high), (share, least, most) = one.cost, one.share
         rows.add_row(
             one.name,
-            f"{cost:,.6g} [{low:,.4g}, {high:,.4g}]",
+            f"{brief(cost)} [{brief(low)}, {brief(high)}]",
             f"{100 * share:.2f}% [{100 * least:.2f}, {100 * most:.2f}]",
-            f"{one.violation:,.4g}",
+            brief(one.violation),
             "-" if one.saturated != one.saturated else f"{100 * one.saturated:.1f}%",
         )
     shown.print(rows)

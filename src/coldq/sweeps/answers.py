@@ -268,9 +268,18 @@ def shown(value: Any) -> str:
 
 
 def with_interval(samples: Array) -> str:
-    """A mean with the half-width of its interval."""
+    """A mean with the half-width of its interval.
+
+    >>> import numpy as np
+    >>> from coldq.sweeps.answers import with_interval
+    >>> with_interval(np.array([941.2, 939.7])), with_interval(np.array([412345.6, 409876.5]))
+    ('940.45 ± 9.5', '411,111 ± 15,686')
+    """
     mean, half = mean_interval(samples)
-    return f"{mean:,.5g}" + (f" ± {half:,.2g}" if samples.size > 1 else "")
+    text = f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}"
+    if samples.size < 2:
+        return text
+    return f"{text} ± {half:,.2g}" if half < 100.0 else f"{text} ± {half:,.0f}"
 
 
 def _apart(value: float, target: float) -> float:
