@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -72,6 +73,18 @@ def test_a_comparator_of_another_run_is_refused() -> None:
     # One of your own says nothing of itself, and need only fit.
     own = coldq.Comparator(dynamic.x, np.zeros((4, 60)), dynamic.feasible)
     np.testing.assert_array_equal(coldq.static_regret(TRACE, own), coldq.accumulated_loss(TRACE))
+
+
+def test_a_comparator_of_another_problem_is_refused() -> None:
+    again = replace(PROBLEM)
+    wider = replace(PROBLEM, domain=coldq.Box(-2.0, 2.0, dim=3))
+    for find, regret in (
+        (coldq.dynamic_comparator, coldq.dynamic_regret),
+        (coldq.static_comparator, coldq.static_regret),
+    ):
+        np.testing.assert_array_equal(regret(TRACE, find(again, range(4))), regret(TRACE))
+        with pytest.raises(coldq.InvalidInput, match="the comparator of its problem"):
+            regret(TRACE, find(wider, range(4)))
 
 
 class Unseeded:

@@ -39,7 +39,7 @@ class Comparator:
 
     `feasible` (S, T) is False where a slot has no feasible decision (dynamic), or where no decision
     is feasible in every slot (static, for the whole seed). There x and loss are NaN, and so is any
-    regret against them. `kind` and `seeds` say what it is and of which seeds, where that is known.
+    regret against them. `kind`, `seeds` and `problem` say what it is and whose, where that is known.
 
     >>> import coldq
     >>> coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
@@ -51,6 +51,7 @@ class Comparator:
     feasible: np.ndarray
     kind: str | None = None
     seeds: tuple[int, ...] | None = None
+    problem: Any = None
 
     @property
     def lacking(self) -> str:
@@ -116,7 +117,7 @@ def _cached(
     require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
     if not is_ours(problem) or getattr(problem, "adaptive", False):
-        return Comparator(*solve(problem, seeds, decisions), kind=kind, seeds=seeds)
+        return Comparator(*solve(problem, seeds, decisions), kind, seeds, problem)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
     if missing:
@@ -126,7 +127,7 @@ def _cached(
             _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
     chosen = [found[seed] for seed in seeds]
     x, loss, feasible = (np.stack(parts) for parts in zip(*chosen, strict=True))  # type: ignore[arg-type]
-    return Comparator(x, loss, feasible, kind, seeds)
+    return Comparator(x, loss, feasible, kind, seeds, problem)
 
 
 @quiet

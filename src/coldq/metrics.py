@@ -19,6 +19,7 @@ from coldq.errors import InvalidInput, UndefinedRegret, warn
 from coldq.protocols import Problem, require_problem
 from coldq.simulate import replay, require_same_again, seed_tuple
 from coldq.trace import Trace, require_known, require_trace
+from coldq.trace.compared import differ
 
 
 def _totals(series: Array, cumulative: bool) -> Array:
@@ -167,6 +168,11 @@ def _comparator_of(trace: Trace, comparator: Comparator | None, kind: str) -> Co
         raise InvalidInput(
             f"the {kind} regret of {trace!r} with seeds {trace.seeds} needs its {kind} comparator, "
             f"but got a {given[0]} one of shape {given[2]} with seeds {given[1]}"
+        )
+    if comparator.problem is not None and differ(comparator.problem, trace.problem):
+        raise InvalidInput(
+            f"the {kind} regret of {trace!r} needs the comparator of its problem, "
+            f"{trace.problem!r:.200}, but got that of {comparator.problem!r:.200}"
         )
     return comparator
 

@@ -70,7 +70,7 @@ def _named(traces: Any) -> list[tuple[str, Trace]]:
         raise InvalidInput("traces must have at least one trace, but is empty")
     first = named[0][1]
     for label, trace in named[1:]:
-        if _differ(trace.problem, first.problem) or trace.loss.shape[1] != first.loss.shape[1]:
+        if differ(trace.problem, first.problem) or trace.loss.shape[1] != first.loss.shape[1]:
             raise InvalidInput(
                 f"traces must be of one problem, but {named[0][0]!r} played {first.problem!r:.120} "
                 f"and {label!r} {trace.problem!r:.120}"
@@ -82,7 +82,7 @@ def _name(learner: Any) -> str:
     return learner.name if isinstance(learner, Text) else type(learner).__name__
 
 
-def _differ(one: Any, other: Any) -> bool:
+def differ(one: Any, other: Any) -> bool:
     """Whether two problems are known to differ: of a user's own only the name is known."""
     if all(is_ours(each) and not isinstance(each, Text) for each in (one, other)):
         return one != other
