@@ -84,7 +84,8 @@ def compare(
         str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
     ] = "",
     seeds: Annotated[
-        int | None, typer.Option(help="How many seeds to run; by default 20, of a table one.")
+        int | None,
+        typer.Option(help="How many seeds to run, by default 20; one where all are the same."),
     ] = None,
     horizon: Annotated[
         int | None, typer.Option(help="How many slots; by default the paper's.")

@@ -154,3 +154,11 @@ def test_what_is_not_known_is_refused(key, names, words, tmp_path):
 
 def test_a_name_given_twice_plays_once():
     assert learners_of(["COLDQ", "coldq"]) == (coldq.COLDQ,)
+
+
+@pytest.mark.parametrize("key", ["autoscale", "dispatch"])
+def test_of_a_problem_that_shows_every_seed_the_same_one_is_played(key, capsys) -> None:
+    league = compare(key, ["COLDQ"], seeds=range(4), horizon=30)
+    assert league.seeds == (0,)
+    print_league(league)
+    assert "±" not in capsys.readouterr().out.split("Means")[0]

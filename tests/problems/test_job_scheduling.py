@@ -333,3 +333,10 @@ def test_bad_job_scheduling_gets_a_sentence() -> None:
     ]:  # fmt: skip
         with pytest.raises(coldq.InvalidInput, match=words):
             JobScheduling(**parameters)
+
+
+def test_arrivals_of_the_trace_are_the_same_for_every_seed_and_it_says_so() -> None:
+    for arrivals, differ in (("poisson", True), ("requests", False)):
+        problem = JobScheduling(horizon=3, arrivals=arrivals)
+        demand = problem.start([0, 1]).constraint.demand
+        assert problem.seeds_differ is differ is bool((demand[:, 0] != demand[:, 1]).any())

@@ -11,7 +11,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.experiments.intervals import front
-from coldq.experiments.named import learners_of, make, problem_of
+from coldq.experiments.named import learners_of, make, problem_of, told_apart
 from coldq.learners.card import Card
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
 from coldq.protocols import Problem
@@ -58,7 +58,8 @@ def compare(
 ) -> League:
     """Play every learner, made by its ``for_problem``, on the problem of this name.
 
-    Learners whose memory grows play only if they are named. A learner that cannot be made for the
+    Learners whose memory grows play only if they are named. Of a problem that shows every seed the
+    same one is played: intervals over them would be zero, and mean nothing. A learner that cannot be made for the
     problem is left out, with its reason.
 
     >>> from coldq.experiments.compare import compare
@@ -66,7 +67,8 @@ def compare(
     >>> [standing.name for standing in league.standings]
     ['COLDQ', 'OGD']
     """
-    problem, seeds, names = problem_of(key, horizon), seed_tuple(seeds), tuple(learners)
+    problem, names = problem_of(key, horizon), tuple(learners)
+    seeds = told_apart(problem, seed_tuple(seeds))
     standings, left_out = [], {}
     for learner in learners_of(names):
         name = learner.__name__

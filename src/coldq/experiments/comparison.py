@@ -16,7 +16,7 @@ import numpy as np
 
 from coldq._values import Array, percent, quiet
 from coldq.errors import Error, InvalidInput
-from coldq.experiments.named import absences, learners_of, make
+from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
     BLOCK,
     Score,
@@ -34,7 +34,7 @@ from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
 
 RATE = 0.05
-SEEDS = range(5)  # of a problem that differs from seed to seed
+SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
 FEWEST = 6 * BLOCK  # slots that a p-value needs
 
@@ -276,7 +276,7 @@ def compare(
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput("coldq.compare plays problems without agents")
     if seeds is None:
-        seeds = SEEDS if getattr(problem, "seeds_differ", True) else (0,)
+        seeds = told_apart(problem, SEEDS)
     seeds, q = seed_tuple(seeds), rate_of(rate)
     if q is None:
         raise InvalidInput("compare needs a rate, such as 0.05")

@@ -37,9 +37,8 @@ class Entry:
 class Setting:
     """One reading of an experiment: a problem that the paper's words allow, or a variant of it.
 
-    `claimed` is False for a variant of ours that the paper claims nothing about, `drawn` is False
-    where the published curves cannot have been drawn from it, and `random` is False where every
-    seed gives the same run, so that one is enough.
+    `claimed` is False for a variant of ours that the paper claims nothing about, and `drawn` is
+    False where the published curves cannot have been drawn from it.
     """
 
     key: str
@@ -47,7 +46,6 @@ class Setting:
     problem: Any
     claimed: bool = True
     drawn: bool = True
-    random: bool = True
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,6 @@ FIGURES = (
                 JobScheduling(arrivals="requests"),
                 claimed=False,
                 drawn=False,
-                random=False,
             ),
         ),
         (OURS, recoo(alpha=0.7), yi2023(alpha=100.0, gamma=1.0, beta=1.0), EXPERT, SINHA_VAZE),

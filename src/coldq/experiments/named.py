@@ -56,6 +56,17 @@ def problem_of(key: str, horizon: int | None = None) -> Any:
     return kind() if horizon is None else kind(horizon=horizon)
 
 
+def told_apart(problem: Any, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """The seeds that are worth a run: one of them, if the problem shows all the same.
+
+    >>> import coldq
+    >>> from coldq.experiments.named import told_apart
+    >>> told_apart(coldq.problems.Autoscale(), (0, 1, 2)), told_apart(object(), (0, 1, 2))
+    ((0,), (0, 1, 2))
+    """
+    return seeds if getattr(problem, "seeds_differ", True) else seeds[:1]
+
+
 def built_in(key: str) -> Callable[..., Any]:
     """What makes the problem of this name."""
     if key not in PROBLEMS:

@@ -13,6 +13,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.experiments.figures import Entry, Figure, Setting
 from coldq.experiments.intervals import tuned_to
+from coldq.experiments.named import told_apart
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
@@ -114,7 +115,7 @@ class Task(NamedTuple):
 
 def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> Iterator[Task]:
     for setting in figure.settings:
-        chosen = seeds if setting.random else seeds[:1]
+        chosen = told_apart(setting.problem, seeds)
         for entry in figure.entries:
             yield Task(setting, entry, chosen, "shown")
         if figure.tuned and setting.claimed:

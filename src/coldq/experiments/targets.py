@@ -15,7 +15,7 @@ import numpy as np
 
 from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput, WeakPrice
-from coldq.experiments.named import problem_of
+from coldq.experiments.named import problem_of, told_apart
 from coldq.headroom import (
     HEADROOMS,
     Headroom,
@@ -134,14 +134,16 @@ def measure_target(
 ) -> list[Target]:
     """Play all that keep a rate, and those who do not know it, on the problem of this name.
 
-    One result for each rate. The last two thirds are scored, or the `last` so many slots alone.
+    One result for each rate. The last two thirds are scored, or the `last` so many slots alone. Of
+    a problem that shows every seed the same one is played.
 
     >>> from coldq.experiments.targets import measure_target
     >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=150, curves=False)
     >>> [score.name for score in target.scores][:2]
     ['SelfTuning', 'SafetyMargin(COLDQ)']
     """
-    problem, seeds = target_problem(key, horizon), seed_tuple(seeds)
+    problem = target_problem(key, horizon)
+    seeds = told_apart(problem, seed_tuple(seeds))
     asked, begin = tuple(map(_named_rate, rates)), first_scored(problem.horizon, last)
     X = problem.domain
     makers: dict[str, Callable[[float], Any]] = {

@@ -166,6 +166,11 @@ class JobScheduling(Problem):
             )
 
     @property
+    def seeds_differ(self) -> bool:  # type: ignore[override]
+        """Whether one seed is unlike another: drawn arrivals are, those of the trace are not."""
+        return self.arrivals == "poisson"
+
+    @property
     def constants(self) -> Constants:
         """R, D and the Lipschitz constant exact; G holds but for a chance of 1e-9 a run."""
         low, high = (self._capacity(x) for x in (self.domain.box.lower, self.domain.box.upper))

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from coldq._values import is_ours
+from coldq.experiments.named import told_apart
 from coldq.sweeps.config import Asked, Played, Player
 from coldq.sweeps.identity import FORMAT, canonical, digest, library_digest
 from coldq.sweeps.task import Task, learner_of
@@ -51,9 +52,7 @@ class Plan:
 
     def batches(self, played: Played) -> list[tuple[int, ...]]:
         """The seeds of each task of a problem; one where they would all see the same."""
-        seeds = self.asked.seeds
-        if not getattr(played.problem, "seeds_differ", True):
-            seeds = seeds[:1]
+        seeds = told_apart(played.problem, self.asked.seeds)
         each = self.asked.seeds_a_task or seeds_a_task(played.problem)
         return [seeds[k : k + each] for k in range(0, len(seeds), each)]
 
