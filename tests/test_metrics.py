@@ -87,6 +87,74 @@ def test_a_comparator_of_another_problem_is_refused() -> None:
             regret(TRACE, find(wider, range(4)))
 
 
+class Waves:
+    """A problem of a user's own, whose functions keep numbers of their own."""
+
+    domain, horizon, n_constraints = coldq.Box(-1.0, 1.0, dim=2), 6, 1
+
+    def start(self, seeds):
+        return type(self)()
+
+    def reveal(self, t, x):
+        wave = np.array([np.sin(t), np.cos(t)])
+        return coldq.Feedback(
+            coldq.Smooth(lambda x: ((x - wave) ** 2).sum(-1), lambda x: 2.0 * (x - wave)),
+            coldq.Affine([[1.0, 1.0]], [0.5 + 0.1 * np.sin(t)]),
+        )
+
+
+class LateWaves(Waves):
+    """The same, but that its losses look at the latest wave."""
+
+    def reveal(self, t, x):
+        self.wave, revealed = np.array([np.sin(t), np.cos(t)]), super().reveal(t, x)
+        late = coldq.Smooth(
+            lambda x: ((x - self.wave) ** 2).sum(-1), lambda x: 2.0 * (x - self.wave)
+        )
+        return coldq.Feedback(late, revealed.constraint)
+
+
+class OneRow:
+    """A constraint of a user's own."""
+
+    limit = 0.5
+
+    def value(self, x):
+        return np.sum(x, axis=-1, keepdims=True) - self.limit
+
+    def jacobian(self, x):
+        return np.ones((*np.shape(x)[:-1], 1, 2))
+
+
+class OneObject(Waves):
+    """The same constraint in all slots, whose limit is written anew in each."""
+
+    def __init__(self) -> None:
+        self.row = OneRow()
+
+    def reveal(self, t, x):
+        self.row.limit = 0.5 + 0.1 * np.sin(t)
+        return coldq.Feedback(coldq.Linear([1.0, 0.0]), self.row)
+
+
+def test_functions_that_change_later_are_refused_where_slots_are_looked_at_again() -> None:
+    runs = {}
+    for problem in (Waves(), LateWaves()):
+        learner = coldq.COLDQ.for_problem(problem)
+        runs[type(problem)] = coldq.simulate(learner, problem, seeds=[0])
+    kept, late = runs[Waves], runs[LateWaves]
+    np.testing.assert_array_equal(kept.loss, late.loss)
+    np.testing.assert_allclose(coldq.dynamic_regret(kept), coldq.dynamic_regret(late))
+    assert np.isfinite(coldq.static_regret(kept)).all()
+    words = r"the loss that LateWaves revealed in slot \d is another since slot \d was revealed"
+    with pytest.raises(coldq.InvalidInput, match=words):
+        coldq.static_regret(late)
+    with pytest.raises(coldq.InvalidInput, match=words):
+        coldq.simulate(late.learner, late.problem, seeds=[0], delay=1)
+    with pytest.raises(coldq.InvalidInput, match="the constraint that OneObject revealed in slot"):
+        coldq.constraint_variation(OneObject(), [0])
+
+
 class Unseeded:
     """A problem of a user's own that draws anew each time it starts."""
 

@@ -150,7 +150,7 @@ def test_another_s_learner_in_one_of_the_library_s_is_looked_at_too() -> None:
 
     inner = Outside.for_problem(coldq.problems.OnlineLinear(horizon=3))
     for learner in (inner, coldq.SafetyMargin(inner, 0.1)):
-        with pytest.raises(coldq.InvalidInput, match="slot 2.* must lie in the domain"):
+        with pytest.raises(coldq.InvalidInput, match=r"slot 2.* must lie in the domain"):
             coldq.simulate(learner, coldq.problems.OnlineLinear(horizon=3), seeds=[0])
 
 

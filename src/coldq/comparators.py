@@ -39,7 +39,7 @@ class Comparator:
 
     `feasible` (S, T) is False where a slot has no feasible decision (dynamic), or where no decision
     is feasible in every slot (static, for the whole seed). There x and loss are NaN, and so is any
-    regret against them. `kind`, `seeds` and `problem` say what it is and whose, where that is known.
+    regret against them. `kind`, `seeds` and `problem` say what it is and of what, where known.
 
     >>> import coldq
     >>> coldq.dynamic_comparator(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
@@ -191,7 +191,7 @@ def _solve_dynamic(
 def _solve_static(
     problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
-    slots = [revealed for _, revealed in replay(problem, seeds, decisions)]
+    slots = [revealed for _, revealed in replay(problem, seeds, decisions, held=True)]
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]

@@ -254,7 +254,7 @@ def constraint_variation(
     steps = np.zeros((len(seeds), problem.horizon))
     exact = True
     previous = None
-    for t, revealed in replay(problem, seeds, decisions):
+    for t, revealed in replay(problem, seeds, decisions, held=True):
         constraint = revealed.constraint
         if previous is not None and problem.n_constraints > 0:
             steps[:, t - 1], sharp = difference(constraint, previous, problem.domain)

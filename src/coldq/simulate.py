@@ -125,6 +125,7 @@ def play(
     elif hasattr(state, "saturated"):
         kept["saturated"] = np.zeros((S, T), bool)
     reveal = _reveals(problem, seeds)
+    watch = _watch(problem) if delay else None
     trusted = is_ours(learner) and is_ours(getattr(learner, "learner", learner))
     waiting: deque[Any] = deque()
     for t in _slots(T, progress):
@@ -132,6 +133,8 @@ def play(
         x.flags.writeable = False
         revealed = reveal(t, x)
         _require_fit(t, revealed, problem, (S, *network))
+        if watch is not None:
+            watch(t, revealed, x.copy())
         loss[:, t - 1], constraint[:, t - 1], seen = judged(t, revealed, x, N)
         for name, array in kept.items():
             array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
@@ -269,10 +272,15 @@ def _values_at(
 
 
 def replay(
-    problem: Problem, seeds: tuple[int, ...], decisions: Array | None = None
+    problem: Problem,
+    seeds: tuple[int, ...],
+    decisions: Array | None = None,
+    *,
+    held: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """Every slot's feedback once more; an adversary needs the decisions it answered to.
 
+    Who looks at slots after the next one was revealed says so by `held`, see :func:`_watch`.
     Of a problem with agents it is the network's: their mean loss, and all their constraints. A
     problem that is not the library's is looked at first, if there are no decisions to show it:
     where it answers to them without saying so, it is refused.
@@ -294,7 +302,7 @@ def replay(
                 f"decisions must have the shape {whole}, as a trace keeps them, but have "
                 f"{decisions.shape}"
             )
-    stream = started(problem, seeds)
+    stream, watch = started(problem, seeds), _watch(problem) if held else None
     # A problem that looks at x without saying so gets NaN, which shows in most of what it computes
     # from it. Not in a comparison, which is False: only kept decisions find that, see below.
     unseen = np.full((*lead, problem.domain.dim), np.nan)
@@ -310,6 +318,8 @@ def replay(
                 "keep=['decisions']"
             ) from error
         _require_fit(t, revealed, problem, lead)
+        if watch is not None:
+            watch(t, revealed, somewhere(problem.domain, np.random.default_rng(0), lead))
         yield t, network_feedback(revealed, lead) if network else revealed
 
 
@@ -333,10 +343,7 @@ def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
             revealed = stream.reveal(t, somewhere(problem.domain, rng, lead))
             _require_fit(t, revealed, problem, lead)
             for name, function in (("loss", revealed.loss), ("constraint", revealed.constraint)):
-                try:
-                    yield t, name, [np.asarray(function.value(x)) for x in looks]
-                except NotRevealed:  # it was measured where it was played
-                    yield t, name, []
+                yield t, name, _values(function, looks)
 
     first = list(seen())
     for (_, _, before), (t, name, values) in zip(first, seen(), strict=True):
@@ -347,6 +354,38 @@ def _require_blind(problem: Problem, seeds: tuple[int, ...]) -> None:
                 "True and pass those of a run on; if not, start(seeds) must begin the same stream "
                 "again"
             )
+
+
+def _watch(problem: Problem) -> Callable[[int, Feedback, Array], None] | None:
+    """What is shown each slot at a point, and raises if the one before has changed by then.
+
+    Functions of a user's own may look at what their stream holds now, or be one object that is used
+    again for every slot: who looks at a slot after the next one was revealed sees something else.
+    """
+    if is_ours(problem):
+        return None
+    before: list[tuple[str, Any, Array, list[Array]]] = []
+
+    def watch(t: int, revealed: Feedback, point: Array) -> None:
+        for name, function, x, then in before:
+            if not all(map(_same, _values(function, [x]), then)):
+                raise InvalidInput(
+                    f"the {name} that {type(problem).__name__} revealed in slot {t - 1} is another "
+                    f"since slot {t} was revealed, but it is looked at once more: what reveal "
+                    "returns must stay as it is, with numbers of its own in place of self's"
+                )
+        parts = (("loss", revealed.loss), ("constraint", revealed.constraint))
+        before[:] = [(name, g, point, _values(g, [point])) for name, g in parts]
+
+    return watch
+
+
+def _values(function: Any, looks: list[Array]) -> list[Array]:
+    """A function at some points; nothing if it was measured where it was played alone."""
+    try:
+        return [np.asarray(function.value(x)) for x in looks]
+    except NotRevealed:
+        return []
 
 
 def _same(now: Array, then: Array) -> bool:

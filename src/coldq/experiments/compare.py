@@ -59,8 +59,8 @@ def compare(
     """Play every learner, made by its ``for_problem``, on the problem of this name.
 
     Learners whose memory grows play only if they are named. Of a problem that shows every seed the
-    same one is played: intervals over them would be zero, and mean nothing. A learner that cannot be made for the
-    problem is left out, with its reason.
+    same one is played: intervals over them would be zero, and mean nothing. A learner that cannot
+    be made for the problem is left out, with its reason.
 
     >>> from coldq.experiments.compare import compare
     >>> league = compare("linear", ["COLDQ", "OGD"], seeds=range(2), horizon=40)
