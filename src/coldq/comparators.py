@@ -117,7 +117,8 @@ def _cached(
     require_problem(problem)
     # Only the library's problems are known to be values; others may change under the same hash.
     if not is_ours(problem) or getattr(problem, "adaptive", False):
-        return Comparator(*solve(problem, seeds, decisions), kind, seeds, problem)
+        x, loss, feasible = solve(problem, seeds, decisions)
+        return Comparator(x, loss, feasible, kind, seeds, problem)
     found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
     missing = tuple(seed for seed in found if found[seed] is None)
     if missing:

@@ -151,7 +151,8 @@ def _decision(t: int, state: Any, domain: Any, shape: tuple[int, ...]) -> Array:
     Outside of it losses may be lower than any that a learner could have.
     """
     name = f"the decision x of slot {t}, in the learner's state,"
-    x = real_array(name, getattr(state, "x", None), 1)
+    given: Any = getattr(state, "x", None)
+    x = real_array(name, given, 1)
     if x.shape != shape:
         raise InvalidInput(f"{name} must have the shape {shape}, but has {x.shape}")
     size = domain.diameter if np.isfinite(domain.diameter).all() else np.abs(x)
