@@ -87,6 +87,22 @@ def test_a_comparator_of_another_problem_is_refused() -> None:
             regret(TRACE, find(wider, range(4)))
 
 
+def test_a_comparator_of_another_run_against_an_adversary_is_refused() -> None:
+    adversary = coldq.problems.Adversary(greed=0.7, drift=0.3, horizon=30)
+    one, other = (
+        coldq.simulate(kind.for_problem(adversary), adversary, seeds=[0, 1])
+        for kind in (coldq.COLDQ, coldq.OGD)
+    )
+    for find, regret in (
+        (coldq.dynamic_comparator, coldq.dynamic_regret),
+        (coldq.static_comparator, coldq.static_regret),
+    ):
+        best = find(adversary, [0, 1], one.decisions)
+        np.testing.assert_array_equal(regret(one, best), regret(one))
+        with pytest.raises(coldq.InvalidInput, match="needs its own comparator, but in slot"):
+            regret(other, best)
+
+
 class Waves:
     """A problem of a user's own, whose functions keep numbers of their own."""
 

@@ -162,7 +162,7 @@ def _comparator_of(trace: Trace, comparator: Comparator | None, kind: str) -> Co
     if comparator is None:
         require_same_again(require_known(trace, "problem"))
         find = dynamic_comparator if kind == "dynamic" else static_comparator
-        comparator = find(trace.problem, trace.seeds, trace.decisions)
+        return find(trace.problem, trace.seeds, trace.decisions)
     given = (comparator.kind or kind, comparator.seeds or trace.seeds, comparator.loss.shape)
     if given != (kind, trace.seeds, trace.loss.shape):
         raise InvalidInput(
@@ -174,7 +174,23 @@ def _comparator_of(trace: Trace, comparator: Comparator | None, kind: str) -> Co
             f"the {kind} regret of {trace!r} needs the comparator of its problem, "
             f"{trace.problem!r:.200}, but got that of {comparator.problem!r:.200}"
         )
+    if comparator.problem is not None and getattr(trace.problem, "adaptive", False):
+        _require_met(trace, comparator, kind)
     return comparator
+
+
+def _require_met(trace: Trace, comparator: Comparator, kind: str) -> None:
+    """Raise unless a comparator is about the functions that an adversary showed this run."""
+    start = trace.problem.domain.start()
+    for t, revealed in replay(trace.problem, trace.seeds, trace.decisions):
+        known = comparator.feasible[:, t - 1]
+        x = np.where(known[:, None], comparator.x[:, t - 1], start)
+        if not np.allclose(revealed.loss.value(x)[known], comparator.loss[known, t - 1]):
+            raise InvalidInput(
+                f"the {kind} regret of {trace!r} needs its own comparator, but in slot {t} this "
+                "one met another loss: an adversary shows each run functions of its own; without a "
+                "comparator it is found"
+            )
 
 
 def _excess(trace: Trace, comparator: Comparator, kind: str) -> Array:
