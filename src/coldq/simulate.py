@@ -155,7 +155,7 @@ def _decision(t: int, state: Any, domain: Any, shape: tuple[int, ...]) -> Array:
     x = real_array(name, given, 1)
     if x.shape != shape:
         raise InvalidInput(f"{name} must have the shape {shape}, but has {x.shape}")
-    size = domain.diameter if np.isfinite(domain.diameter).all() else np.abs(x)
+    size = domain.diameter if np.isfinite(domain.diameter).all() else 1.0 + np.abs(x)
     inside = domain.contains(x, OUTSIDE * float(np.max(size)))
     if not inside.all():
         raise InvalidInput(

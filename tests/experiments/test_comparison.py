@@ -251,3 +251,9 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
         refused = run(words)
         assert isinstance(refused.exception, coldq.Error), words
         assert sentence in str(refused.exception)
+
+
+@pytest.mark.parametrize("nobody", [[], {}, ()])
+def test_no_learners_are_not_all_of_them(nobody) -> None:
+    with pytest.raises(coldq.InvalidInput, match="learners is empty; leave it out"):
+        coldq.compare(problem_of(table()), nobody)

@@ -356,6 +356,8 @@ def _listed(learners: Any) -> Any:
             )
         found = [learners_of([one])[0] if isinstance(one, str) else one for one in some]
         pairs = [(getattr(one, "__name__", type(one).__name__), one) for one in found]
+    if not pairs:
+        raise InvalidInput("learners is empty; leave it out to have the whole catalogue")
     for _, one in pairs:
         if not (isinstance(one, type) and hasattr(one, "for_problem")):
             require_learner(one)
@@ -364,7 +366,8 @@ def _listed(learners: Any) -> Any:
 
 def _chosen(problem: Any, pairs: Any, rate: float) -> Iterator[tuple[str, Any]]:
     """Learners by name, or a sentence on why one does not play."""
-    for name, one in pairs or [(kind.__name__, kind) for kind in CATALOGUE]:
+    every = [(kind.__name__, kind) for kind in CATALOGUE]
+    for name, one in every if pairs is None else pairs:
         told = {"violation_rate": rate} if one is SelfTuning else {}
         made = isinstance(one, type)
         yield name, make(one, problem, named=bool(pairs), **told) if made else one
