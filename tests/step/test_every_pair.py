@@ -32,6 +32,7 @@ def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) ->
         ("smooth stack", "polytope", 2249),  # equalities that depend on each other
         ("convex without hessian", "polytope", 2026),  # x is 0, where rows have no terms
         ("stack with kinks", "polytope", 2026),  # a corner of the domain that more hold than need
+        ("affine and quadratic", "product", 3033),  # all rows meet in zero, where x is but rounding
     ],
 )
 def test_steps_that_once_failed(rows: str, domain: str, k: int) -> None:
@@ -39,6 +40,14 @@ def test_steps_that_once_failed(rows: str, domain: str, k: int) -> None:
     step = problem.solve()
     assert KINDS[rows].judge(problem, step, allowed) <= allowed
     assert np.abs(step.multipliers).max() < 1e5
+
+
+@pytest.mark.parametrize(("domain", "k"), [("polytope", 3662), ("product", 4223)])
+def test_tangents_that_nearly_depend_on_each_other_are_told_to_clash(domain: str, k: int) -> None:
+    problem = draw("convex without hessian", domain, k)
+    assert problem.clashes
+    with pytest.raises(coldq.Infeasible):
+        problem.solve()
 
 
 @pytest.mark.parametrize(("rows", "domain"), [*TWO_EACH, ("large", "polytope"), ("convex", "ball")])

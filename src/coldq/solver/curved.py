@@ -142,6 +142,7 @@ def better(
     """
     best: Any = (x, lam, worst)
     if np.isfinite(x).all() and np.isfinite(lam).all():
+        x, lam, worst = best = without_dust(one, *best)
         best = newton(one, x, lam) if worst <= NEAR else best
         if is_sharp(one, *best):
             return *best, False
@@ -153,7 +154,8 @@ def better(
         if np.isfinite(lam).all() and clash_is_proven(one, begin, lam):  # they ran away
             return *best, True
     for k, (x, lam, left) in enumerate(from_inside(one, *best)):
-        answer = x, lam, residual_of(one, x, lam, rounded=left <= CERTAIN)
+        rounded = residual_of(one, x, lam, rounded=left <= CERTAIN)
+        x, lam, _ = answer = without_dust(one, x, lam, rounded)
         if (answer[2] <= NEAR or left <= CERTAIN) and not is_sharp(one, *answer):
             other = newton(one, x, lam)
             answer = other if other[2] < answer[2] else answer
@@ -171,6 +173,17 @@ def better(
         if best[2] <= CURVED_TOLERANCE:
             break
     return *best, False
+
+
+def without_dust(
+    one: QuadraticProblem, x: Array, lam: Array, worst: float
+) -> tuple[Array, Array, float]:
+    """An answer without what rounding left of zeros, if that is better: where rows meet in zero,
+    nothing else would be there to be relative to."""
+    dust = LAST_DIGIT * reach_of(one.lower, one.upper, x)
+    clean = np.clip(np.where(np.abs(x) <= dust, 0.0, x), one.lower, one.upper)
+    off = worst if (clean == x).all() else residual_of(one, clean, lam)
+    return (clean, lam, off) if off < worst else (x, lam, worst)
 
 
 def from_inside(
