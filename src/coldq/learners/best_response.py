@@ -106,9 +106,7 @@ class BestResponse(Learner):
 
     def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
-        gradient, values = self.observe(state, feedback, "rows", played)
-        require_finite(gradient)
-        require_finite(values)
+        self.observe(state, feedback, "rows", played)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
         lead, dim = state.x.shape[:-1], state.x.shape[-1]
         near = state.x if lead else state.x[None]

@@ -164,12 +164,13 @@ class LekeufackJordan2024(Algorithm):
             return f, v
         if given.loss is not None:
             slope = point(given.loss.gradient(centre), centre.shape[-1], "the forecast's gradient")
+            slope = require_finite(slope, "the forecast's gradient")
             f = np.array(self._spread("the forecast's gradient", slope, centre.shape))
         if given.constraint is not None:
             expected = Feedback(feedback.loss, given.constraint)
             g = self.values_of(state, expected, state.values.shape, centre)
             v = worst_violation(g, self.jacobian_of(state, expected, rows, centre))[1]
-        return require_finite(f), require_finite(v)
+        return f, v
 
     def require_sound(self, state: OptimisticState) -> None:
         require_not_negative(state, "violation", "squares", "surprise")

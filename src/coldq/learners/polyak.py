@@ -110,7 +110,7 @@ class PolyakFeasibility(Learner):
         slack
             At most -g(x_1), and positive.
         steepness
-            By default what convexity gives: (slack - rho) / R.
+            By default what convexity gives: (slack - rho) / R, or L if that is less.
 
         >>> import coldq
         >>> X = coldq.Box(-1.0, 1.0, dim=1)
@@ -126,7 +126,9 @@ class PolyakFeasibility(Learner):
         rho = gap / np.sqrt(float(T))
         if steepness is None and not np.isfinite(R).all():
             raise InvalidInput(f"without a steepness the domain must be bounded, but is {domain}")
-        steep = positive("steepness", (gap - rho) / R if steepness is None else steepness)
+        # Where g falls by L R at most from -slack, all of X is below -rho, and any steepness holds.
+        steep = np.minimum((gap - rho) / R, L) if steepness is None else steepness
+        steep = positive("steepness", steep)
         if (steep > L).any():
             raise InvalidInput(f"steepness must be at most lipschitz = {L}, but is {steep}")
         q = np.sqrt(1.0 - np.square(steep / L))
