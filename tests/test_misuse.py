@@ -520,6 +520,48 @@ def test_constants_that_a_problem_lacks_are_asked_for_and_taken(learner) -> None
         learner.for_problem(mine, **asked, **dict.fromkeys(known, -1.0))
 
 
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (coldq.Mahdavi2012, "eta delta"),
+        (coldq.CaoLiu2019, "eta delta"),
+        (coldq.CaoZhangPoor2021, "eta delta"),
+        (coldq.YuanLamperski2018, "eta sigma"),
+        (coldq.Wang2023, "alpha eta gamma"),
+    ],
+)
+def test_parameters_that_theory_sets_may_be_given_instead(kind, names: str) -> None:
+    problem, asked = coldq.problems.OnlineLinear(horizon=1000), ASKED.get(kind.__name__, {})
+    usual, every = kind.for_problem(problem, **asked), names.split()
+    for name in every:
+        learner = kind.for_problem(problem, **asked, **{name: 0.03})
+        assert getattr(learner, name) == 0.03
+        others = (other for other in every if other != name)
+        assert all(getattr(learner, other) == getattr(usual, other) for other in others)
+    nothing_known = Plain(coldq.Linear([1.0, 1.0]), None)
+    assert kind.for_problem(nothing_known, **asked, **dict.fromkeys(every, 0.03)).horizon == 5
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_a_problem_without_rows_is_played(kind) -> None:
+    problem = Plain(coldq.Linear([1.0, 2.0]), None)
+    problem.horizon, problem.n_constraints = 1000, 0
+    problem.constants = CONSTANTS  # type: ignore[attr-defined]
+    learner = kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    assert learner.update(learner.init(0), problem.reveal(1, np.zeros(2))).t == 2
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_an_unbounded_domain_is_played_or_named(kind) -> None:
+    problem = Plain(coldq.Linear([1.0, 2.0]), None)
+    problem.domain, problem.horizon = coldq.Box(0.0, np.inf, dim=2), 1000
+    problem.constants = dataclasses.replace(CONSTANTS, diameter=np.inf)  # type: ignore[attr-defined]
+    try:
+        kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    except coldq.InvalidInput as error:
+        assert "bounded" in str(error)
+
+
 def test_the_diameter_of_a_problem_is_its_domains() -> None:
     mine = Plain(coldq.Linear([1.0, 1.0]), None)
     learner = coldq.Yi2021.for_problem(mine, gradient_bound=2.0, constraint_lipschitz=1.0)
