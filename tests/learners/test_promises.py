@@ -416,3 +416,21 @@ def test_polyak_takes_a_lipschitz_constant_of_ones_own() -> None:
     learner = coldq.PolyakFeasibility.for_problem(problem, slack=0.1, lipschitz=9.0)
     given = {"gradient_bound": problem.constants.gradient_bound, "lipschitz": 9.0, "slack": 0.1}
     assert learner == coldq.PolyakFeasibility.safe(problem.domain, 100, **given)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: coldq.SinhaVaze(X, 10_000, lipschitz=1e-3),  # as if in other units
+        lambda X: coldq.SarkarSinha2025(X, lipschitz=1e-3),
+        lambda X: coldq.LekeufackJordan2024(X, lipschitz=np.sqrt(5.0)),
+    ],
+)
+def test_a_row_that_stays_out_of_reach_leaves_a_state_that_goes_on(make) -> None:
+    learner = make(coldq.Box(0.0, 1.0, dim=2))
+    state = learner.init(1)
+    short = coldq.Feedback(coldq.Linear([1.0, 2.0]), coldq.Affine([[-1.0, -1.0]], [-9.0]))
+    for _ in range(1000):
+        state = learner.update(state, short)
+    restored = learner.from_arrays(state.to_arrays())
+    np.testing.assert_array_equal(learner.update(restored, short).x, [1.0, 1.0])

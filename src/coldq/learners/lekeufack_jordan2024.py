@@ -22,6 +22,7 @@ from coldq.learners.learner import (
     require_not_negative,
     worst_violation,
 )
+from coldq.learners.sinha_vaze import exponential_price
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
 
@@ -152,7 +153,7 @@ class LekeufackJordan2024(Algorithm):
     def _surrogate(self, Q: Array, surprise: Array, gradient: Array, slope: Array) -> Array:
         """``gradient + Phi'(Q) slope``."""
         rate = np.asarray(0.5 / np.sqrt(np.maximum(surprise, 1.0)))
-        return gradient + (rate * np.exp(rate * Q))[..., None] * slope
+        return gradient + exponential_price(rate, Q)[..., None] * slope
 
     def _foreseen(
         self, state: Any, feedback: Feedback, centre: Array, gradient: Array, slope: Array
