@@ -245,7 +245,8 @@ class SelfTuning(Algorithm):
             ),
             None if played is None else self._place(state, played) / units,
         )
-        return replace(found, x=found.x * units, points=found.points * units)
+        x, points = found.x * units, found.points * units
+        return replace(found, x=x, points=points, made_by=self._maker)
 
     def _update_rows(
         self,
