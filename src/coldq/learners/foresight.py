@@ -6,9 +6,10 @@ which a surprise counts up to four times the average, unless that is no violatio
 stood still). The forecast of least error, in units of the
 last constraint's surprises, is taken, and changed for a gain of 2% or more.
 
-The margin of row n is ``lambda sigma^n``, with one factor for all rows, which is adaptive conformal
-inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is, 0 if one
-is though the step before was saturated, so that no margin would have helped;
+The margin of row n is ``lambda sigma^n``, and zero for an affine row that is expected without a
+slope, because no decision makes room for one. The factor is the same for all rows, by adaptive
+conformal inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is,
+0 if one is though the step before was saturated, so that no margin would have helped;
 
     V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),  lambda = max(0, lambda + eta e).
 """
@@ -212,11 +213,13 @@ class Foresight(Value):
             if d == 0:  # nothing to choose by: the user's own is all there is beside the last
                 tally[..., CHOSEN] = self.count - 1.0
                 margin = _margins(tally, moments, t)
-        if d == 0:
-            return tally, margin, moments, errors, past, ahead, given or constraint
-        chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
-        expected = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
-        return tally, margin, moments, errors, past, ahead, with_data(constraint, expected)
+        expected = given or constraint
+        if d > 0:
+            chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
+            taken = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
+            expected = with_data(constraint, taken)
+        margin = np.where(_standing(expected, state.x), 0.0, margin)
+        return tally, margin, moments, errors, past, ahead, expected
 
     def predict(self, x: Array, constraint: Any, ahead: Array, given: Any, n: int) -> Array:
         """What every forecast expects at the next decision, (..., J, N)."""
@@ -272,6 +275,12 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
+
+
+def _standing(g: Any, x: Array) -> Any:
+    """Which rows no decision moves, so that none makes room for a margin: ``0'x <= b``."""
+    affine = getattr(g, "is_affine", False)
+    return affine & ~np.any(g.jacobian(x), axis=-1) if np.any(affine) else False
 
 
 def _margins(tally: Array, moments: Array, t: Array) -> Array:

@@ -96,9 +96,9 @@ class SelfTuning(Algorithm):
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has
     no unit yet is put in a way that keeps this: before the first gradient that is not zero,
-    alpha / F is that of a first one; a row without a slope (0'x <= b) counts by its sign; a curved
-    row that is flat at x_t takes the steepest slope seen, or else |g^n| / R; a surprise that never
-    came leaves the margin zero.
+    alpha / F is that of a first one; a row without a slope (0'x <= b) counts by its sign and has no
+    margin; a curved row that is flat at x_t takes the steepest slope seen, or else |g^n| / R; a
+    surprise that never came leaves the margin zero.
 
     Parameters
     ----------
