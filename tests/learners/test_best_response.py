@@ -161,3 +161,17 @@ def test_a_batch_of_domains_is_refused_where_each_takes_a_search_of_its_own() ->
     learner = coldq.BestResponse(coldq.Box(0.0, [[1.0], [2.0]]))
     with pytest.raises(coldq.InvalidInput, match="takes one domain"):
         learner.update(learner.init(0), coldq.Feedback(loss, None))
+
+
+def test_a_batch_of_curved_rows_out_of_reach_has_the_bits_of_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    M, q = rng.standard_normal((12, 2, 3, 3)), rng.standard_normal((12, 2, 3))
+    P, r = M @ np.swapaxes(M, -1, -2), -rng.uniform(-0.5, 2.0, (12, 2))
+    learner, loss = coldq.BestResponse(coldq.Box(-1.0, 1.0, dim=3)), coldq.Linear([1.0, 2.0, -1.0])
+
+    def best(batch: tuple[int, ...], *data: np.ndarray) -> np.ndarray:
+        rows = coldq.QuadraticConstraint(*data)
+        return learner.update(learner.init(2, batch=batch), coldq.Feedback(loss, rows)).x
+
+    one_by_one = [best((), P[k], q[k], r[k]) for k in range(12)]
+    np.testing.assert_array_equal(best((12,), P, q, r), one_by_one)
