@@ -18,6 +18,7 @@ from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
 from coldq.learners.state import State
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
+UNLIKE = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2e6, 0.5])  # as watts beside shares
 OPEN = coldq.Box([-1.0, -np.inf, -2.0], [1.0, np.inf, 0.5])
 
 
@@ -45,7 +46,7 @@ LEARNERS = [
     coldq.SelfTuning(X),
     coldq.SelfTuning(X, violation_rate=0.1),
     coldq.SelfTuning(X, 0.2, forecasts=[coldq.forecasts.Seasonal(3)], pool=[1.0, 0.1]),
-    *(coldq.SelfTuning(domain, 0.05) for domain in (SIMPLEX, CAPPED, BALL, PRODUCT)),
+    *(coldq.SelfTuning(domain, 0.05) for domain in (UNLIKE, SIMPLEX, CAPPED, BALL, PRODUCT)),
     coldq.COLDQ(X, horizon=50),
     coldq.COLDQ(X, horizon=50, epsilon=1e-3, path_exponent=0.5),
     coldq.COLDQ(OPEN, horizon=50),

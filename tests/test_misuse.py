@@ -11,11 +11,13 @@ import pytest
 
 import coldq
 from coldq.learners import CATALOGUE
+from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT
 from coldq.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=3)
 FEEDBACK = coldq.Feedback(coldq.Linear(-np.ones(3)), coldq.Affine(np.ones((1, 3)), [1.0]))
 LINEAR = coldq.problems.OnlineLinear(horizon=3)
+ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
 PROX = [
     coldq.COLDQ(X, horizon=10),
     coldq.RECOO(X),
@@ -175,6 +177,29 @@ def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
     ):
         with pytest.raises(coldq.InvalidInput):
             learner.update(learner.init(2), coldq.Feedback(coldq.Linear(np.ones(3)), g))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_a_number_that_is_not_finite_is_named_and_changes_nothing(kind, number: float) -> None:
+    def spoilt(x: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(x.shape[-1]) == 1, number, 1.0) + 0.0 * x
+
+    problem = coldq.problems.OnlineLinear(horizon=1000)
+    learner = kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    state, rows = learner.init(2), coldq.Affine(np.ones((2, 2)), [0.5, 0.5])
+    before = {name: array.tobytes() for name, array in state.to_arrays().items()}
+    cases: list[tuple[str, Any, Any]] = [("loss's gradient", Own(gradient=spoilt), rows)]
+    if CONSTRAINT in kind.card.needs and WHOLE_CONSTRAINT not in kind.card.needs:
+        flat, steep = np.zeros(2), np.zeros((2, 2))
+        cases += [
+            ("constraint's value", Own(), Own(spoilt, jacobian=lambda x: steep)),
+            ("constraint's jacobian", Own(), Own(lambda x: flat, jacobian=lambda x: spoilt(steep))),
+        ]
+    for what, loss, g in cases:
+        with pytest.raises(coldq.InvalidInput, match=f"{what} must be finite, but is {number}"):
+            learner.update(state, coldq.Feedback(loss, g))
+        assert before == {name: array.tobytes() for name, array in state.to_arrays().items()}
 
 
 def test_a_constraint_of_the_users_own_that_no_step_can_solve() -> None:
@@ -455,8 +480,6 @@ def test_a_domain_of_one_point_is_played(kind, batch) -> None:
     problem.domain, problem.horizon = coldq.Box([0.3, 0.5], [0.3, 0.5]), 40
     problem.constants = dataclasses.replace(LINEAR.constants, diameter=0.0)  # type: ignore[attr-defined]
     more = {"Wang2023": {"delay": 0}, "PolyakFeasibility": {"slack": 0.1}}.get(kind.__name__, {})
-    if kind is coldq.PolyakFeasibility:
-        more["steepness"] = 0.5
     learner = kind.for_problem(problem, **more)
     state = learner.init(1, batch=batch)
     for t in range(1, 5):
@@ -472,7 +495,6 @@ def test_an_empty_batch_runs() -> None:
 
 
 CONSTANTS = coldq.problems.OnlineLinear(horizon=1000).constants
-ASKED = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
 NO_CONSTANTS = {
     *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
     *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021", "SelfTuning", "BestResponse"),
@@ -496,6 +518,48 @@ def test_constants_that_a_problem_lacks_are_asked_for_and_taken(learner) -> None
     assert learner.for_problem(mine, **asked) == given
     with pytest.raises(coldq.InvalidInput, match="must be positive"):
         learner.for_problem(mine, **asked, **dict.fromkeys(known, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (coldq.Mahdavi2012, "eta delta"),
+        (coldq.CaoLiu2019, "eta delta"),
+        (coldq.CaoZhangPoor2021, "eta delta"),
+        (coldq.YuanLamperski2018, "eta sigma"),
+        (coldq.Wang2023, "alpha eta gamma"),
+    ],
+)
+def test_parameters_that_theory_sets_may_be_given_instead(kind, names: str) -> None:
+    problem, asked = coldq.problems.OnlineLinear(horizon=1000), ASKED.get(kind.__name__, {})
+    usual, every = kind.for_problem(problem, **asked), names.split()
+    for name in every:
+        learner = kind.for_problem(problem, **asked, **{name: 0.03})
+        assert getattr(learner, name) == 0.03
+        others = (other for other in every if other != name)
+        assert all(getattr(learner, other) == getattr(usual, other) for other in others)
+    nothing_known = Plain(coldq.Linear([1.0, 1.0]), None)
+    assert kind.for_problem(nothing_known, **asked, **dict.fromkeys(every, 0.03)).horizon == 5
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_a_problem_without_rows_is_played(kind) -> None:
+    problem = Plain(coldq.Linear([1.0, 2.0]), None)
+    problem.horizon, problem.n_constraints = 1000, 0
+    problem.constants = CONSTANTS  # type: ignore[attr-defined]
+    learner = kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    assert learner.update(learner.init(0), problem.reveal(1, np.zeros(2))).t == 2
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_an_unbounded_domain_is_played_or_named(kind) -> None:
+    problem = Plain(coldq.Linear([1.0, 2.0]), None)
+    problem.domain, problem.horizon = coldq.Box(0.0, np.inf, dim=2), 1000
+    problem.constants = dataclasses.replace(CONSTANTS, diameter=np.inf)  # type: ignore[attr-defined]
+    try:
+        kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    except coldq.InvalidInput as error:
+        assert "bounded" in str(error)
 
 
 def test_the_diameter_of_a_problem_is_its_domains() -> None:

@@ -340,8 +340,10 @@ def before_rows(sizes, at):
         for i in range(p):
             rows[j, i] = ahead[j * (p + 1) + i] + share * data[j * (p + 1) + i]
             square += rows[j, i] * rows[j, i]
-        limits[j] = ahead[j * (p + 1) + p] + share * data[j * (p + 1) + p] - margin[j]
         slope = math.sqrt(square)
+        if slope == 0.0:
+            margin[j] = 0.0  # no decision makes room for one
+        limits[j] = ahead[j * (p + 1) + p] + share * data[j * (p + 1) + p] - margin[j]
         if slope > 0.0:
             part = 1.0 / slope
             limits[j] *= part

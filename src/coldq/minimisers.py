@@ -15,7 +15,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
-from coldq.domains import Ball, Box, Domain
+from coldq.domains import Ball, Box, Domain, require_single, scale_of
 from coldq.errors import Error, Infeasible
 from coldq.feedback import Feedback
 from coldq.losses import Linear
@@ -32,6 +32,7 @@ ROUNDING = 1e-12  # of what a capacity serves: a demand above by this much is me
 PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
 SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
 SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
+SHORT = 1e-3  # of a decision's size: a way on which a loss shows how much it bends
 DIGITS = 1e-10  # a rise that is a smaller share of a value is not read from values
 ROUNDING_OF_SLOPES = 1e-14  # relative
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
@@ -57,6 +58,11 @@ def nearest_minimiser(
     ):
         return minimise_cost(loss.c, constraint, domain, near)
     return minimise_smooth(loss.value, loss.gradient, constraint, domain, near)
+
+
+def unit_of(domain: Feasible) -> Any:
+    """What a move is small against: 1, or the width of a domain that is narrower."""
+    return np.minimum(scale_of(domain.diameter), 1.0)
 
 
 def on_rows(domain: Feasible) -> TypeGuard[Domain]:
@@ -110,7 +116,7 @@ def minimise_on_rows(
         )  # fmt: skip
         return _solve(problem, domain)
 
-    return _repeat(step, near, SETTLED if m else SETTLED_AT_VERTEX)
+    return _repeat(step, near, unit_of(domain), SETTLED if m else SETTLED_AT_VERTEX)
 
 
 def minimise_cost(
@@ -185,7 +191,8 @@ def _level(begin: Array, end: Array, weight: Array, missing: Array) -> Array:
 def _repeat(
     step: Callable[[Array, np.ndarray, float], tuple[Step, np.ndarray]],
     near: Array,
-    within: float = SETTLED,
+    unit: Any,
+    within: float,
 ) -> tuple[Array, np.ndarray]:
     """Repeat a proximal step from its own answers until they stay, and where there is an answer.
 
@@ -195,6 +202,7 @@ def _repeat(
     """
     batch = near.shape[:-1]
     x, exists, open_ = np.array(near), np.ones(batch, bool), np.ones(batch, bool)
+    units = np.broadcast_to(unit, batch)[..., None]
     for k in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
         answer, clash = step(x[open_], open_, max(0.1 ** max(k - PATIENCE, 0), EASIEST))
@@ -204,7 +212,8 @@ def _repeat(
             )
             exists[open_] = ~clash
             answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
-        settled = np.abs(answer.x - x[open_]) <= within * (1.0 + np.abs(answer.x))
+        size = units[open_] + np.abs(answer.x)
+        settled = np.abs(answer.x - x[open_]) <= within * size
         x[open_] = answer.x
         open_[open_] = ~settled.all(axis=-1)
         if not open_.any():
@@ -239,13 +248,17 @@ def minimise_smooth(
     batch = near.shape[:-1]
     best, exists = np.array(near), np.ones(batch, bool)
     require_whole("a comparator", constraint)
+    require_single(domain, "the best decision for such a loss or constraint")
     for where in np.ndindex(*batch):
         part = constraint.member(where, batch) if type(constraint) in SOLVERS else constraint
 
         def at(function: Any, x: Array, where: Any = where) -> Array:
             whole = np.array(best)
             whole[where] = x
-            return function(whole)[where]
+            found = function(whole)[where]
+            if not np.isfinite(found).all():
+                raise Error(f"a loss and its gradient must be finite, but one is {found} at {x}")
+            return found
 
         try:
             best[where] = _descend(
@@ -262,26 +275,47 @@ def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near:
     def project(x: Array) -> Array:
         return penalised_step(x, np.zeros(x.size), 0.5, np.inf, constraint, domain).x
 
-    x = project(near)
-    ahead, momentum, curvature = x, 1.0, 1.0
+    x, unit = project(near), unit_of(domain)
+    ahead, momentum = x, 1.0
+    curvature = _first_curvature(value, gradient, project, x, domain)
     for _ in range(20_000):
         slope, level = gradient(ahead), value(ahead)
         while True:
             trial = project(ahead - slope / curvature)
             step = trial - ahead
             bends = _bends(value, gradient, trial, step, level, slope, curvature)
-            if bends <= curvature * (step @ step) or curvature > 1e16:
+            settled = np.abs(step).max() <= SETTLED * (unit + np.abs(trial).max())
+            if bends <= curvature * (step @ step) or settled:
                 break
             curvature *= 2.0
         moved = trial - x
-        if np.abs(step).max() <= SETTLED * (1.0 + np.abs(trial).max()):
+        if settled:
             return trial
         if step @ moved < 0.0:
             momentum = 1.0
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-        ahead = trial + (momentum - 1.0) / following * moved
+        # Outside of the domain a loss need not be defined.
+        ahead = domain.project(trial + (momentum - 1.0) / following * moved)
         x, momentum, curvature = trial, following, 0.9 * curvature
     raise Error("the comparator of a smooth loss did not settle in 20,000 projected steps")
+
+
+def _first_curvature(value: Any, gradient: Any, project: Any, x: Array, domain: Feasible) -> Any:
+    """How much a loss bends on a short way down from x, so that it may be in any units.
+
+    At least so much that its first step is no longer than the domain is wide.
+    """
+    slope = gradient(x)
+    steepest = np.abs(slope).max() or 1.0
+    size = unit_of(domain) + np.abs(x).max()
+    width = scale_of(domain.diameter) if np.isfinite(domain.diameter) else size
+    least = steepest / width
+    trial = project(x - SHORT * size / steepest * slope)
+    step = trial - x
+    if not step.any():
+        return least
+    bends = _bends(value, gradient, trial, step, value(x), slope, least)
+    return max(bends / (step @ step), least)
 
 
 def _bends(

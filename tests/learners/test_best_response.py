@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
@@ -103,3 +105,73 @@ def test_what_has_no_limit_has_no_headroom() -> None:
         learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 1.0]), g))
     with pytest.raises(coldq.InvalidInput, match="headroom"):
         coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=-0.1)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+@pytest.mark.parametrize("cost", [1e-11, 1e11])
+def test_the_best_response_to_a_smooth_loss_is_the_same_in_any_units(cost, unit) -> None:
+    rng = np.random.default_rng(2)
+    P, q = np.diag([1.0, 3.0, 9.0, 27.0]), rng.standard_normal(4)
+
+    def best(cost: float, unit: float) -> np.ndarray:
+        loss = coldq.Smooth(
+            lambda x: cost * (0.5 * (x / unit) @ P @ (x / unit) + q @ (x / unit)),
+            lambda x: cost / unit * (P @ (x / unit) + q),
+        )
+        learner = coldq.BestResponse(coldq.Box(-unit, unit, dim=4))
+        row = coldq.Affine(np.ones((1, 4)) / unit, [-0.5])
+        return learner.update(learner.init(1), coldq.Feedback(loss, row)).x / unit
+
+    np.testing.assert_allclose(best(cost, unit), best(1.0, 1.0), atol=1e-7)
+
+
+def test_the_search_for_a_best_response_stays_where_the_loss_is_defined() -> None:
+    w, seen = np.array([1e-4, 0.3]), []
+
+    def value(x: np.ndarray) -> float:
+        seen.append(x.min())
+        return (x - w * np.log(x)).sum()
+
+    learner = coldq.BestResponse(coldq.Box(1e-3, 1.0, dim=2))
+    state = learner.init(0, start=[1.0, 0.01])
+    x = learner.update(state, coldq.Feedback(coldq.Smooth(value, lambda x: 1.0 - w / x), None)).x
+    np.testing.assert_allclose(x, [1e-3, 0.3], rtol=1e-7)
+    assert min(seen) >= 1e-3
+
+
+class Undefined:
+    """A loss of one's own whose gradient is not known on the way to its minimum."""
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return 0.5 * np.square(x - 0.5).sum(axis=-1)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x > 0.2, np.nan, x - 0.5)
+
+
+def test_a_gradient_that_is_no_number_within_the_domain_is_named() -> None:
+    learner = coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2))
+    with pytest.raises(coldq.Error, match="gradient must be finite"):
+        loss: Any = Undefined()
+        learner.update(learner.init(0), coldq.Feedback(loss, None))
+
+
+def test_a_batch_of_domains_is_refused_where_each_takes_a_search_of_its_own() -> None:
+    loss = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
+    learner = coldq.BestResponse(coldq.Box(0.0, [[1.0], [2.0]]))
+    with pytest.raises(coldq.InvalidInput, match="takes one domain"):
+        learner.update(learner.init(0), coldq.Feedback(loss, None))
+
+
+def test_a_batch_of_curved_rows_out_of_reach_has_the_bits_of_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    M, q = rng.standard_normal((12, 2, 3, 3)), rng.standard_normal((12, 2, 3))
+    P, r = M @ np.swapaxes(M, -1, -2), -rng.uniform(-0.5, 2.0, (12, 2))
+    learner, loss = coldq.BestResponse(coldq.Box(-1.0, 1.0, dim=3)), coldq.Linear([1.0, 2.0, -1.0])
+
+    def best(batch: tuple[int, ...], *data: np.ndarray) -> np.ndarray:
+        rows = coldq.QuadraticConstraint(*data)
+        return learner.update(learner.init(2, batch=batch), coldq.Feedback(loss, rows)).x
+
+    one_by_one = [best((), P[k], q[k], r[k]) for k in range(12)]
+    np.testing.assert_array_equal(best((12,), P, q, r), one_by_one)

@@ -398,3 +398,39 @@ def test_polyak_s_step_leaves_a_constraint_without_slope_alone() -> None:
     flat = coldq.Affine(np.zeros((1, 3)), [-1.0])
     state = learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 0.0, 1.0]), flat))
     np.testing.assert_allclose(state.x, [-0.5, 0.0, -0.5])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e3, 1e9])
+def test_safe_polyak_steps_are_the_same_in_any_units_of_decisions(unit: float) -> None:
+    known = {"gradient_bound": 2.0 / unit, "lipschitz": 3.0 / unit, "slack": 1e-6}
+    learner = coldq.PolyakFeasibility.safe(coldq.Box(0.0, unit, dim=3), 100, **known)
+    # steepness / L = s is so small that 1 - sqrt(1 - s^2) is s^2 / 2 in sixteen digits
+    steepness = 0.9e-6 / (np.sqrt(3.0) * unit)
+    half = 0.5 * (steepness * unit / 3.0) ** 2
+    expected = half * 1e-7 / (6.0 / unit**2)
+    np.testing.assert_allclose(learner.eta(1.0), expected, rtol=1e-12)
+
+
+def test_polyak_takes_a_lipschitz_constant_of_ones_own() -> None:
+    problem = coldq.problems.OnlineLinear(horizon=100)
+    learner = coldq.PolyakFeasibility.for_problem(problem, slack=0.1, lipschitz=9.0)
+    given = {"gradient_bound": problem.constants.gradient_bound, "lipschitz": 9.0, "slack": 0.1}
+    assert learner == coldq.PolyakFeasibility.safe(problem.domain, 100, **given)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: coldq.SinhaVaze(X, 10_000, lipschitz=1e-3),  # as if in other units
+        lambda X: coldq.SarkarSinha2025(X, lipschitz=1e-3),
+        lambda X: coldq.LekeufackJordan2024(X, lipschitz=np.sqrt(5.0)),
+    ],
+)
+def test_a_row_that_stays_out_of_reach_leaves_a_state_that_goes_on(make) -> None:
+    learner = make(coldq.Box(0.0, 1.0, dim=2))
+    state = learner.init(1)
+    short = coldq.Feedback(coldq.Linear([1.0, 2.0]), coldq.Affine([[-1.0, -1.0]], [-9.0]))
+    for _ in range(1000):
+        state = learner.update(state, short)
+    restored = learner.from_arrays(state.to_arrays())
+    np.testing.assert_array_equal(learner.update(restored, short).x, [1.0, 1.0])

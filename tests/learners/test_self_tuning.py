@@ -467,3 +467,27 @@ def test_a_measured_constraint_serves_where_it_was_measured() -> None:
     stale = coldq.Affine.from_measurement([1.0], [-3.0], [[2.0]])
     with pytest.raises(coldq.NotRevealed):
         learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), stale))
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: coldq.SelfTuning(X, 0.1),
+        lambda X: coldq.SafetyMargin(coldq.Yi2021(X, 600, alpha0=5.0, gamma0=3.0), 0.1),
+    ],
+    ids=["SelfTuning", "SafetyMargin"],
+)
+def test_a_row_that_comes_and_goes_leaves_the_rate_kept(make, sparse_rows: bool) -> None:
+    # Where there is none, 0'x <= 0 fills up; a margin to it would be out of reach, and what is
+    # violated after a step that cannot be held is not counted.
+    rng, learner = np.random.default_rng(0), make(coldq.Box(0.0, 10.0, dim=2))
+    state, violated = learner.init(2), 0
+    for t in range(600):
+        A = np.array([[-1.0, -1.0], [0.0, -1.0 if t % 20 == 0 else 0.0]])
+        b = A @ [5.0, 3.0] - rng.normal(0.0, [1.0, 0.5]) * A.any(axis=1)
+        violated += (A @ state.x > b + 1e-9).any()
+        g = coldq.SparseAffine(sparse.csr_array(A), b) if sparse_rows else coldq.Affine(A, b)
+        state = learner.update(state, coldq.Feedback(coldq.Linear([1.0, 2.0]), g))
+    assert state.excluded <= 3
+    assert violated < 80

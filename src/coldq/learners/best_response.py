@@ -106,9 +106,7 @@ class BestResponse(Learner):
 
     def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
-        gradient, values = self.observe(state, feedback, "rows", played)
-        require_finite(gradient)
-        require_finite(values)
+        self.observe(state, feedback, "rows", played)
         tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
         lead, dim = state.x.shape[:-1], state.x.shape[-1]
         near = state.x if lead else state.x[None]
@@ -150,11 +148,13 @@ def least_violation(g: Any, domain: Domain, near: Array) -> Array:
     slope = np.sqrt(np.square(J).sum(axis=-1)).max(axis=-1, initial=0.0)
     width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)
     alpha = NEAR * np.where(slope > 0.0, slope, 1.0) / width
-    zero, ones = np.zeros(x.shape), np.ones(n)
+    zero, ones, moving = np.zeros(x.shape), np.ones(n), np.ones(x.shape[:-1], bool)
     for _ in range(ROUNDS):
-        step = solve(x, zero, alpha, ones, g, domain)
-        settled = np.abs(step.x - x).max(initial=0.0) <= 1e-12 * np.max(width)
-        x = step.x
-        if settled:
+        step = solve(x, zero, alpha, ones, g, domain).x
+        # Each instance ends by itself, so that its bits do not depend on those beside it.
+        still = np.abs(step - x).max(axis=-1) <= 1e-12 * width
+        x = np.where(moving[..., None], step, x)
+        moving &= ~still
+        if not moving.any():
             break
     return x

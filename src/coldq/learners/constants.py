@@ -61,7 +61,13 @@ class ConstantsOf:
     @property
     def diameter(self) -> Any:
         """R, as the scale of steps."""
-        return scale_of(self.__getattr__("diameter"))
+        R = self.__getattr__("diameter")
+        if not np.all(np.isfinite(R)):
+            raise InvalidInput(
+                f"{type(self.problem).__name__} has an unbounded domain, but this learner's "
+                "parameters follow from its diameter: pass them, or diameter=, to for_problem"
+            )
+        return scale_of(R)
 
     @property
     def lipschitz(self) -> Any:
@@ -70,5 +76,6 @@ class ConstantsOf:
 
     @property
     def vector_lipschitz(self) -> float:
-        """A Lipschitz constant of all rows of g as one vector."""
-        return float(np.sqrt(float(self.problem.n_constraints)) * self.constraint_lipschitz)
+        """A Lipschitz constant of all rows of g as one vector; without rows, as if of one."""
+        rows = max(float(self.problem.n_constraints), 1.0)
+        return float(np.sqrt(rows) * self.constraint_lipschitz)

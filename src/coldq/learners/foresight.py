@@ -6,9 +6,10 @@ which a surprise counts up to four times the average, unless that is no violatio
 stood still). The forecast of least error, in units of the
 last constraint's surprises, is taken, and changed for a gain of 2% or more.
 
-The margin of row n is ``lambda sigma^n``, with one factor for all rows, which is adaptive conformal
-inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is, 0 if one
-is though the step before was saturated, so that no margin would have helped;
+The margin of row n is ``lambda sigma^n``, and zero for an affine row that is expected without a
+slope, because no decision makes room for one. The factor is the same for all rows, by adaptive
+conformal inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is,
+0 if one is though the step before was saturated, so that no margin would have helped;
 
     V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),  lambda = max(0, lambda + eta e).
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
 from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
+from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
 from coldq.learners.state import MORE, State, axes
 
@@ -125,6 +127,23 @@ def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE)
     return tolerance * np.minimum(np.maximum(terms, UNSEEN * widest), widest)
 
 
+class Outlook(NamedTuple):
+    """A slot that was looked at: a state's new arrays, and the next constraint as it is expected.
+
+    Beside it the slot's own, the user's forecast, and the data that every forecast expects.
+    """
+
+    tally: Array
+    margin: Array
+    moments: Array
+    errors: Array
+    past: Array
+    expected: Any
+    constraint: Any
+    given: Any
+    ahead: Array
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Foresight(Value):
     """The forecasts to choose from, the rate to keep, and when a row counts as violated."""
@@ -167,28 +186,22 @@ class Foresight(Value):
             return state.past
         return np.zeros((*state.batch, self.rows, d))
 
-    def look(
-        self,
-        state: Any,
-        t: Array,
-        g: Array,
-        J: Array,
-        constraint: Any,
-        given: Any,
-        R: Any,
-        place: Array,
-    ):
-        """Judge slot t: the new arrays, and the next constraint as expected.
+    def look(self, learner: Any, state: Any, feedback: Feedback, played: Any) -> Outlook:
+        """Judge slot t, and say what is expected of the next.
 
-        A slot is violated at the `place` where it was played, and forecasts were made for x_t. If
-        these differ, surprises are those of the whole constraint, or of its linear model, at x_t.
-
-        Returns tally, margin, moments, errors and past, the data that every forecast expects, and
-        the constraint that the chosen one makes of it.
+        A slot is violated where it was played, and forecasts were made for x_t. If these differ,
+        surprises are those of the whole constraint, or of its linear model, at x_t.
         """
-        batch = state.batch
-        seen, data = g, data_of(constraint)
-        slack = slack_at(place, g, J, R, self.tolerance)
+        batch, t, n = state.batch, state.t.astype(np.float64), state.margin.shape[-1]
+        seen = learner.values_of(state, feedback, state.margin.shape, played)
+        slopes = learner.jacobian_of(state, feedback, n, played)
+        place = learner._place(state, played)
+        constraint = whole(feedback.constraint, n)
+        given = feedback.forecast and feedback.forecast.constraint
+        given = None if given is None else whole(given, n)
+
+        g, data = seen, data_of(constraint)
+        slack = slack_at(place, seen, slopes, learner._R, self.tolerance)
         if place is not state.x:
             g = np.array(np.broadcast_to(with_data(constraint, data).value(state.x), g.shape))
         empty = np.empty
@@ -212,15 +225,18 @@ class Foresight(Value):
             if d == 0:  # nothing to choose by: the user's own is all there is beside the last
                 tally[..., CHOSEN] = self.count - 1.0
                 margin = _margins(tally, moments, t)
-        if d == 0:
-            return tally, margin, moments, errors, past, ahead, given or constraint
-        chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
-        expected = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
-        return tally, margin, moments, errors, past, ahead, with_data(constraint, expected)
+        expected = given or constraint
+        if d > 0:
+            chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
+            taken = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
+            expected = with_data(constraint, taken)
+        margin = np.where(_standing(expected, state.x), 0.0, margin)
+        return Outlook(tally, margin, moments, errors, past, expected, constraint, given, ahead)
 
-    def predict(self, x: Array, constraint: Any, ahead: Array, given: Any, n: int) -> Array:
+    def predict(self, x: Array, outlook: Outlook) -> Array:
         """What every forecast expects at the next decision, (..., J, N)."""
-        predicted = np.empty((*x.shape[:-1], self.count, n))
+        *_, constraint, given, ahead = outlook
+        predicted = np.empty((*x.shape[:-1], self.count, outlook.margin.shape[-1]))
         if ahead.shape[-1] == 0:
             predicted[...] = constraint.value(x)[..., None, :]
             if given is not None:
@@ -272,6 +288,12 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
+
+
+def _standing(g: Any, x: Array) -> Any:
+    """Which rows no decision moves, so that none makes room for a margin: ``0'x <= b``."""
+    affine = getattr(g, "is_affine", False)
+    return affine & ~np.any(g.jacobian(x), axis=-1) if np.any(affine) else False
 
 
 def _margins(tally: Array, moments: Array, t: Array) -> Array:

@@ -19,6 +19,7 @@ from coldq._values import (
     batch_shape,
     core_contiguous,
     either,
+    first_index,
     flag,
     joint_batch,
     point,
@@ -198,6 +199,7 @@ class Learner(Value):
             gradient = point(loss.gradient(shown), x.shape[-1], "the loss's gradient")
         if gradient.shape != x.shape:
             gradient = self._spread("the loss's gradient", gradient, x.shape)
+        require_finite(gradient, "the loss's gradient")
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
             warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
@@ -250,7 +252,7 @@ class Learner(Value):
                     f"constraint{'s' if rows != 1 else ''}{FILL_UP}"
                 )
             g = self._spread(name, point(g, rows, name), shape)
-        return g
+        return require_finite(g, "the constraint's value")
 
     def _spread(self, name: str, array: Array, shape: Shape) -> Array:
         """An array broadcast to the state's batch, which it may not enlarge."""
@@ -291,7 +293,7 @@ class Learner(Value):
         J = point(feedback.constraint.jacobian(x), shape[-1], "the constraint's jacobian")
         if J.shape != shape or not core_contiguous(J, 2):
             J = self._spread("the constraint's jacobian", J, shape)
-        return J
+        return require_finite(J, "the constraint's jacobian")
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray], *, adopt: bool = False) -> Any:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
@@ -420,14 +422,14 @@ def require_coordinates(name: str, function: Any, x: Array) -> None:
         ) from None
 
 
-def require_finite(x: Array) -> Array:
-    """A decision, unless a NaN found its way into it."""
-    if not np.isfinite(x).all():
-        raise InvalidInput(
-            "the loss's gradient and the constraint must be finite, but the next decision "
-            f"came out as {x}"
-        )
-    return x
+def require_finite(array: Array, name: str = "") -> Array:
+    """An array without NaN or infinity; one that has no name is what an update came to."""
+    if not all_finite(array):
+        where = first_index(~np.isfinite(array))
+        place = f" at index {where}" if where else ""
+        what = name or "loss or constraint are too large: what follows from them"
+        raise InvalidInput(f"{what} must be finite, but is {array[where]}{place}")
+    return array
 
 
 def worst_row(g: Array, J: Array) -> tuple[Array, Array]:

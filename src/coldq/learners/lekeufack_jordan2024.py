@@ -22,6 +22,7 @@ from coldq.learners.learner import (
     require_not_negative,
     worst_violation,
 )
+from coldq.learners.sinha_vaze import exponential_price
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain
 
@@ -152,7 +153,7 @@ class LekeufackJordan2024(Algorithm):
     def _surrogate(self, Q: Array, surprise: Array, gradient: Array, slope: Array) -> Array:
         """``gradient + Phi'(Q) slope``."""
         rate = np.asarray(0.5 / np.sqrt(np.maximum(surprise, 1.0)))
-        return gradient + (rate * np.exp(rate * Q))[..., None] * slope
+        return gradient + exponential_price(rate, Q)[..., None] * slope
 
     def _foreseen(
         self, state: Any, feedback: Feedback, centre: Array, gradient: Array, slope: Array
@@ -164,12 +165,13 @@ class LekeufackJordan2024(Algorithm):
             return f, v
         if given.loss is not None:
             slope = point(given.loss.gradient(centre), centre.shape[-1], "the forecast's gradient")
+            slope = require_finite(slope, "the forecast's gradient")
             f = np.array(self._spread("the forecast's gradient", slope, centre.shape))
         if given.constraint is not None:
             expected = Feedback(feedback.loss, given.constraint)
             g = self.values_of(state, expected, state.values.shape, centre)
             v = worst_violation(g, self.jacobian_of(state, expected, rows, centre))[1]
-        return require_finite(f), require_finite(v)
+        return f, v
 
     def require_sound(self, state: OptimisticState) -> None:
         require_not_negative(state, "violation", "squares", "surprise")

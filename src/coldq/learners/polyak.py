@@ -110,7 +110,7 @@ class PolyakFeasibility(Learner):
         slack
             At most -g(x_1), and positive.
         steepness
-            By default what convexity gives: (slack - rho) / R.
+            By default what convexity gives: (slack - rho) / R, or L if that is less.
 
         >>> import coldq
         >>> X = coldq.Box(-1.0, 1.0, dim=1)
@@ -126,11 +126,14 @@ class PolyakFeasibility(Learner):
         rho = gap / np.sqrt(float(T))
         if steepness is None and not np.isfinite(R).all():
             raise InvalidInput(f"without a steepness the domain must be bounded, but is {domain}")
-        steep = positive("steepness", (gap - rho) / R if steepness is None else steepness)
+        # Where g falls by L R at most from -slack, all of X is below -rho, and any steepness holds.
+        steep = np.minimum((gap - rho) / R, L) if steepness is None else steepness
+        steep = positive("steepness", steep)
         if (steep > L).any():
             raise InvalidInput(f"steepness must be at most lipschitz = {L}, but is {steep}")
-        q = np.sqrt(1.0 - np.square(steep / L))
-        return cls(domain, T, eta=Constant((1.0 - q) * rho / (L * D)), rho=Constant(rho))
+        share = np.square(steep / L)
+        nearer = share / (1.0 + np.sqrt(1.0 - share))  # 1 - q, in all digits
+        return cls(domain, T, eta=Constant(nearer * rho / (L * D)), rho=Constant(rho))
 
     @classmethod
     def for_problem(
@@ -143,15 +146,9 @@ class PolyakFeasibility(Learner):
         >>> coldq.PolyakFeasibility.for_problem(problem, slack=0.1).horizon
         100
         """
-        known = ConstantsOf(problem, parameters)
-        return cls.safe(
-            problem.domain,
-            problem.horizon,
-            gradient_bound=known.gradient_bound,
-            lipschitz=known.constraint_lipschitz,
-            slack=slack,
-            **parameters,
-        )
+        needed = {"gradient_bound": "gradient_bound", "lipschitz": "constraint_lipschitz"}
+        constants = ConstantsOf(problem, parameters).fill(**needed)
+        return cls.safe(problem.domain, problem.horizon, slack=slack, **constants)
 
     def update(self, state: PolyakState, feedback: Feedback, played: Place = None) -> PolyakState:
         """The state of the next slot."""

@@ -44,7 +44,7 @@ class SaddlePoint(Learner):
 
     @classmethod
     def for_problem(cls, problem: Problem, **parameters: Any) -> Any:
-        """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2.
+        """eta = R / sqrt(((m + 1) L^2 + 2 G^2) T) and delta = 2 (m + 1) L^2, unless given.
 
         L is a common Lipschitz constant of f and g, G a bound on |g|, m the number of constraints.
         Any delta >= (m + 1) L^2 + 2 delta^2 eta^2 would do; a horizon too short for it is refused.
@@ -53,17 +53,24 @@ class SaddlePoint(Learner):
 
     @classmethod
     def _theory(cls, problem: Problem, power: float, parameters: dict[str, Any]) -> Any:
-        """With eta, falling as T^-power, and delta."""
+        """With eta, falling as T^-power, and delta, unless given."""
         known, T = ConstantsOf(problem, parameters), float(problem.horizon)
+        if {"eta", "delta"} <= set(parameters):
+            return cls._of(problem, **parameters)
         slopes = (problem.n_constraints + 1.0) * known.lipschitz**2
-        eta = known.diameter / (np.sqrt(slopes + 2.0 * known.constraint_bound**2) * T**power)
-        if 8.0 * eta**2 * slopes > 1.0:
-            raise InvalidInput(
-                f"the theory of {cls.__name__} needs delta >= (m + 1) L^2 + 2 delta^2 eta^2, which "
-                f"no delta satisfies for the horizon {problem.horizon}: it must be longer by a "
-                f"factor of {(8.0 * eta**2 * slopes) ** (0.5 / power):.3g}, or eta and delta given"
-            )
-        return cls._of(problem, eta=eta, delta=2.0 * slopes, **parameters)
+        if "eta" not in parameters:
+            size = np.sqrt(slopes + 2.0 * known.constraint_bound**2)
+            parameters["eta"] = known.diameter / (size * T**power)
+        if "delta" not in parameters:
+            longer = np.max(8.0 * np.square(positive("eta", parameters["eta"])) * slopes)
+            if longer > 1.0:
+                raise InvalidInput(
+                    f"the theory of {cls.__name__} needs delta >= (m + 1) L^2 + 2 delta^2 eta^2, "
+                    f"which no delta satisfies for the horizon {problem.horizon}: it must be "
+                    f"longer by a factor of {longer ** (0.5 / power):.3g}, or eta and delta given"
+                )
+            parameters["delta"] = 2.0 * slopes
+        return cls._of(problem, **parameters)
 
     def update(self, state: DualState, feedback: Feedback, played: Place = None) -> DualState:
         """The state of the next slot."""

@@ -14,7 +14,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of, whole
+from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
@@ -126,26 +126,17 @@ class Forecasting(Learner):
         self._require_own(state, feedback)
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
-        n, ahead = state.margin.shape[-1], self._ahead
-        values = self.values_of(state, feedback, state.margin.shape, played)
-        slopes = self.jacobian_of(state, feedback, n, played)
-        g = whole(feedback.constraint, n)
-        given = feedback.forecast and feedback.forecast.constraint
-        given = None if given is None else whole(given, n)
-        t = state.t.astype(np.float64)
-        tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes, g, given, self._R, self._place(state, played)
-        )
-        both: Any = Anticipated(feedback.constraint, expected.tightened(margin))
+        seen = self._ahead.look(self, state, feedback, played)
+        both: Any = Anticipated(feedback.constraint, seen.expected.tightened(seen.margin))
         elsewhere = {} if played is None else {"played": played}
-        seen = Feedback(feedback.loss, both, feedback.slot)
-        inner = self.learner.update(state.inner, seen, **elsewhere)
-        tally[..., SATURATED] = self._saturated(state.inner, inner)
+        anticipated = Feedback(feedback.loss, both, feedback.slot)
+        inner = self.learner.update(state.inner, anticipated, **elsewhere)
+        seen.tally[..., SATURATED] = self._saturated(state.inner, inner)
         x = np.array(inner.x)
-        predicted = ahead.predict(x, g, data, given, n)
         return self.new_state(
-            state.t + 1, x, tally, margin, predicted, moments, errors, past, inner
-        )
+            state.t + 1, x, seen.tally, seen.margin, self._ahead.predict(x, seen), seen.moments,
+            seen.errors, seen.past, inner,
+        )  # fmt: skip
 
     def _saturated(self, before: Any, after: Any) -> Any:
         """Whether a multiplier is at a cap that is not zero; none of a learner without caps is."""

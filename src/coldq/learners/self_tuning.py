@@ -96,9 +96,9 @@ class SelfTuning(Algorithm):
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has
     no unit yet is put in a way that keeps this: before the first gradient that is not zero,
-    alpha / F is that of a first one; a row without a slope (0'x <= b) counts by its sign; a curved
-    row that is flat at x_t takes the steepest slope seen, or else |g^n| / R; a surprise that never
-    came leaves the margin zero.
+    alpha / F is that of a first one; a row without a slope (0'x <= b) counts by its sign and has no
+    margin; a curved row that is flat at x_t takes the steepest slope seen, or else |g^n| / R; a
+    surprise that never came leaves the margin zero.
 
     Parameters
     ----------
@@ -245,7 +245,8 @@ class SelfTuning(Algorithm):
             ),
             None if played is None else self._place(state, played) / units,
         )
-        return replace(found, x=found.x * units, points=found.points * units)
+        x, points = found.x * units, found.points * units
+        return replace(found, x=x, points=points, made_by=self._maker)
 
     def _update_rows(
         self,
@@ -299,48 +300,37 @@ class SelfTuning(Algorithm):
         self, state: SelfTuningState, gradient: Array, feedback: Feedback, played: Place
     ) -> SelfTuningState:
         """The rule for any constraint, with a forecast of the user's own, or late."""
-        shape, n = state.margin.shape, state.margin.shape[-1]
-        values = self.values_of(state, feedback, shape, played)
-        slopes_now = self.jacobian_of(state, feedback, n, played)
-        g = whole(feedback.constraint, n)
-        given = feedback.forecast and feedback.forecast.constraint
-        given = None if given is None else whole(given, n)
-        ahead, t, R = self._ahead, state.t.astype(np.float64), self._R
-        tally, margin, moments, errors, past, data, expected = ahead.look(
-            state, t, values, slopes_now, g, given, R, self._place(state, played)
-        )
+        seen = self._ahead.look(self, state, feedback, played)
 
         hedge, losses, weights = (empty(a.shape) for a in (state.hedge, state.losses, state.losses))
         directions, alphas = empty(state.points.shape), empty(state.losses.shape)
         pool_steps()(
-            gradient, state.x, state.points, self.pool, R, state.hedge, state.losses,
+            gradient, state.x, state.points, self.pool, self._R, state.hedge, state.losses,
             state.weights, hedge, losses, weights, directions, alphas,
         )  # fmt: skip
 
-        rho, slopes = self._slopes(state, expected, n)
+        rho, slopes = self._slopes(state, seen.expected)
         # The pool is the leading axis here, so that the constraint's own axes are those of a batch.
         center, direction = (np.moveaxis(a, -2, 0) for a in (state.points, directions))
         step = solve(
             np.ascontiguousarray(center), np.ascontiguousarray(direction),
             np.ascontiguousarray(np.moveaxis(alphas, -1, 0)), WEIGHT / rho,
-            expected.tightened(margin), self.domain,
+            seen.expected.tightened(seen.margin), self.domain,
         )  # fmt: skip
         points = np.ascontiguousarray(np.moveaxis(step.x, 0, -2))
         prices = np.ascontiguousarray(np.moveaxis(step.multipliers * rho, 0, -2))
 
-        x, marked = empty(state.x.shape), empty(tally.shape)
-        play_pool()(weights, points, prices, tally, x, marked)
-        predicted = ahead.predict(x, g, data, given, n)
+        x, marked = empty(state.x.shape), empty(seen.tally.shape)
+        play_pool()(weights, points, prices, seen.tally, x, marked)
         return self.new_state(
-            state.t + 1, x, marked, margin, predicted, moments, errors, past, slopes, points,
-            hedge, losses, weights,
+            state.t + 1, x, marked, seen.margin, self._ahead.predict(x, seen), seen.moments,
+            seen.errors, seen.past, slopes, points, hedge, losses, weights,
         )  # fmt: skip
 
-    def _slopes(self, state: SelfTuningState, expected: Any, n: int) -> tuple[Array, Array]:
+    def _slopes(self, state: SelfTuningState, expected: Any) -> tuple[Array, Array]:
         """rho^n, how steep the expected rows are at x_t, and the steepest that they have been."""
-        J = np.ascontiguousarray(
-            np.broadcast_to(expected.jacobian(state.x), (*state.x.shape[:-1], n, state.x.shape[-1]))
-        )
+        shape = (*state.margin.shape, state.x.shape[-1])
+        J = np.ascontiguousarray(np.broadcast_to(expected.jacobian(state.x), shape))
         norms = np.sqrt(dot(J, J))
         steepest = np.maximum(state.slopes, norms)
         rho = np.maximum(norms, FLAT * steepest)

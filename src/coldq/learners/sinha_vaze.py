@@ -19,6 +19,17 @@ from coldq.learners.learner import Learner, Place, horizon_of, require_finite, w
 from coldq.learners.state import State, axes
 from coldq.protocols import Domain, Problem
 
+LARGEST = 230.0  # an exponent whose powers, 1e100, can still be squared and added up
+
+
+def exponential_price(rate: Any, Q: Any) -> Array:
+    """``Phi'(q)`` of ``Phi(q) = exp(rate q) - 1``, as far as floats go.
+
+    Only a row that is out of reach, or one far steeper than G, comes there. Steps are then as long
+    as they can be, whatever the price, because they are measured by the gradients so far.
+    """
+    return rate * np.exp(np.minimum(rate * np.asarray(Q), LARGEST))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SinhaVazeState(State):
@@ -132,8 +143,7 @@ class SinhaVaze(Learner):
         if a is None:
             b, V = 1.0 / (2.0 * G * R), 1.0
             Q = state.violation + b * level
-            rate = self._rate(t)
-            price = rate * np.exp(rate * np.asarray(Q))
+            price = exponential_price(self._rate(t), Q)
         else:
             b, V = 1.0, 8.0 * G * G * np.log(np.e * T) / a
             Q = state.violation + b * level

@@ -126,7 +126,7 @@ class Wang2023(Learner):
         """alpha = T^((1 - V_x) / 2), gamma = 1 and eta = L^2 / 2, L Lipschitz for the vector g.
 
         That eta makes up for the change of g from a decision to the next; alpha and gamma are those
-        that lead to the reported bounds.
+        that lead to the reported bounds. Each may be given.
 
         >>> import coldq
         >>> problem = coldq.problems.OnlineLinear(horizon=100)
@@ -135,8 +135,10 @@ class Wang2023(Learner):
         """
         power = (1.0 - one_exponent("path_exponent", path_exponent)) / 2.0
         known = ConstantsOf(problem, parameters)
-        alpha, eta = float(problem.horizon) ** power, known.vector_lipschitz**2 / 2.0
-        return cls._of(problem, delay=delay, alpha=alpha, eta=eta, gamma=1.0, **parameters)
+        if "eta" not in parameters:
+            parameters["eta"] = known.vector_lipschitz**2 / 2.0
+        others = {"alpha": float(problem.horizon) ** power, "gamma": 1.0}
+        return cls._of(problem, delay=delay, **(others | parameters))
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Wang2023State:
         """The state before the first feedback: all decisions so far are x_1."""

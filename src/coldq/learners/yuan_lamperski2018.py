@@ -100,7 +100,8 @@ class YuanLamperski2018(Learner):
     def for_problem(cls, problem: Problem, a: float = 0.5, **parameters: Any) -> YuanLamperski2018:
         """eta = 1 / (L sqrt((m + 1) R T)) and sigma = (m + 1) L^2 / (2 (1 - a)), a in (0, 1).
 
-        L is a common Lipschitz constant of f and g, and m the number of constraints.
+        L is a common Lipschitz constant of f and g, and m the number of constraints. Either may be
+        given.
 
         >>> import coldq
         >>> problem = coldq.problems.OnlineLinear(horizon=10)
@@ -109,10 +110,12 @@ class YuanLamperski2018(Learner):
         """
         a = one_fraction("a", a)
         known, m = ConstantsOf(problem, parameters), problem.n_constraints
-        L = known.lipschitz
-        eta = 1.0 / (L * np.sqrt((m + 1.0) * known.diameter * problem.horizon))
-        sigma = (m + 1.0) * L**2 / (2.0 * (1.0 - a))
-        return cls._of(problem, eta=eta, sigma=sigma, **parameters)
+        if "eta" not in parameters:
+            width = known.diameter * problem.horizon
+            parameters["eta"] = 1.0 / (known.lipschitz * np.sqrt((m + 1.0) * width))
+        if "sigma" not in parameters:
+            parameters["sigma"] = (m + 1.0) * known.lipschitz**2 / (2.0 * (1.0 - a))
+        return cls._of(problem, **parameters)
 
     def update(
         self, state: DualState, feedback: Feedback, center: Place = None, played: Place = None
