@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 from fastapi import FastAPI, Request
@@ -28,6 +30,7 @@ from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.requested import part_of_feedback
 
 HERE = Path(__file__).parent
+AT_ONCE = 32  # agents at work, most of them waiting for the disk
 LONGEST = 10_000  # rounds remembered, or shown at once
 PAGE_RULES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -36,7 +39,8 @@ PAGE_RULES = (
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
 Round = Annotated[int, InPath(ge=1, le=2**53)]
 Description = dict[str, Any]
-Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of an agent, by its name
+InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
+Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of it
 
 
 class Sent(BaseModel):
@@ -133,6 +137,7 @@ def create_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(AT_ONCE))
         yield
         agents.close()
 
@@ -147,17 +152,29 @@ def create_app(
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
 
-    async def use(name: str, act: Callable[[Agent], Any]) -> Any:
-        """Do something with an agent: at once if it is in memory, else beside the loop."""
+    turns = WeakValueDictionary[str, asyncio.Lock]()
 
+    async def in_turn(name: str, work: Callable[[], Any]) -> Any:
+        """Work on an agent: at once if it is in memory, else beside the loop.
+
+        An agent does one thing after the other: more than one thread would only wait for it, and
+        be missed by other agents.
+        """
+        if folder is None:
+            return work()
+        turn = turns.setdefault(name, asyncio.Lock())
+        async with turn:
+            return await asyncio.to_thread(work)
+
+    async def use(name: str, act: Callable[[Agent], Any]) -> Any:
         def done() -> Any:
             with agents.get(name) as agent:
                 return act(agent)
 
-        return done() if folder is None else await asyncio.to_thread(done)
+        return await in_turn(name, done)
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
-    _add_agents(app, agents, use)
+    _add_agents(app, agents, in_turn, use)
     _add_server(app, agents)
     return app
 
@@ -190,7 +207,7 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     app.router.route_class = APIRoute
 
 
-def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
+def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None:
     """Making agents, and what they show."""
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
@@ -204,7 +221,7 @@ def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
             return agents.create(name, wanted.learner, wanted.n_constraints, options)
 
         with hearing() as heard:
-            new = made() if agents.folder is None else await asyncio.to_thread(made)
+            new = await in_turn(name, made)
         return Json({**await use(name, _shown), "warnings": heard}, 201 if new else 200)
 
     @app.get("/agents")

@@ -1,0 +1,121 @@
+"""Agents that wake and sleep: who waits for that, and who does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import httpx
+import pytest
+
+import coldq
+from coldq.serve.agents import Agents
+from coldq.serve.app import AT_ONCE
+from tests.processes import HANGING
+from tests.serve.running import client
+from tests.serve.test_app import MADE
+
+LONG = 20.0  # seconds that nobody waits for unless something is wrong
+
+
+class Door:
+    """What stands before the opening or closing of one agent's file, until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = Event(), Event()
+
+    def pass_through(self) -> None:
+        self.reached.set()
+        assert self.opened.wait(HANGING)
+
+
+@contextmanager
+def held_up(monkeypatch: pytest.MonkeyPatch, act: str, stem: str) -> Iterator[Door]:
+    """A door before Agent.open, or Agent.close, of the file of this name."""
+    door, usual = Door(), getattr(coldq.Agent, act)
+
+    def opens(path: Path) -> coldq.Agent:
+        if path.stem == stem:
+            door.pass_through()
+        return usual(path)
+
+    def closes(agent: coldq.Agent) -> None:
+        assert agent._store is not None
+        if agent._store.path.stem == stem:
+            door.pass_through()
+        usual(agent)
+
+    monkeypatch.setattr(coldq.Agent, act, {"open": opens, "close": closes}[act])
+    try:
+        yield door
+    finally:
+        door.opened.set()
+
+
+def made_in(folder: Path, *names: str) -> None:
+    agents = Agents(folder)
+    for name in names:
+        assert agents.create(name, MADE["learner"], 2, {})
+    agents.close()
+
+
+def test_an_agent_that_is_long_to_wake_holds_up_its_own_callers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in(tmp_path, "slow", "quick")
+    callers = 2 * AT_ONCE  # more than the threads that there are for all agents
+    with client(tmp_path) as server, ThreadPoolExecutor(callers) as pool:
+
+        def asked() -> httpx.Response:
+            return server.post("/agents/slow/decide")
+
+        with held_up(monkeypatch, "open", "slow") as door:
+            waiting = [pool.submit(asked) for _ in range(callers)]
+            assert door.reached.wait(HANGING)
+            for _ in range(3):
+                assert server.post("/agents/quick/decide", timeout=LONG).status_code == 200
+            for path in ("/agents", "/metrics", "/health", "/agents/quick"):
+                assert server.get(path, timeout=LONG).status_code == 200
+            assert not any(one.done() for one in waiting)
+        assert [one.result().json()["round"] for one in waiting] == [1] * callers
+
+
+def test_an_agent_that_is_long_to_fall_asleep_holds_up_its_own_callers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in(tmp_path, "slow", "other", "quick")
+    agents = Agents(tmp_path, awake=2)
+
+    def round_of(name: str) -> int:
+        with agents.get(name) as agent:
+            return agent.decide().round
+
+    with ThreadPoolExecutor(3) as pool:
+        for name in ("slow", "other"):
+            assert round_of(name) == 1
+        with held_up(monkeypatch, "close", "slow") as door:
+            third = pool.submit(round_of, "quick")  # one too many: the first one goes to sleep
+            assert door.reached.wait(HANGING)
+            again = pool.submit(round_of, "slow")
+            assert pool.submit(round_of, "other").result(LONG) == 1
+            assert not again.done() and not third.done()
+        assert (third.result(), again.result()) == (1, 1)
+    agents.close()
+
+
+def test_agents_that_wake_and_sleep_under_many_callers_are_never_in_use(tmp_path: Path) -> None:
+    names = [f"a{k}" for k in range(5)]
+    made_in(tmp_path, *names)
+    agents = Agents(tmp_path, awake=2)
+
+    def used(k: int) -> int:
+        with agents.get(names[k % 5]) as agent:
+            return agent.decide().round
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(used, range(200))) == {1}
+    assert len(agents.awake_now()) <= 2 and agents._uses == {}
+    agents.close()
