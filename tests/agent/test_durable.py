@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.agent.store import EVERY
+from coldq.agent.store import EVERY, Store
 from tests.agent.feeds import LEARNER, X, bits, measured, revealed, undisturbed
 from tests.processes import read_line, started
 
@@ -446,7 +446,7 @@ def test_of_a_truncated_file_what_is_readable_is_recovered(path: Path, tmp_path:
 def test_an_update_whose_state_is_not_finite_is_refused_and_the_file_opens(path: Path) -> None:
     far = coldq.Linear([1.0, 1.0, 1.0]), coldq.Affine([[1.0, 1.0, 1.0]], [-1e308])
     with coldq.Agent(coldq.COLDQ(X, horizon=100), 1, path=path) as one:
-        with pytest.raises(coldq.InvalidInput, match="queue which adds them up would not be finite"):
+        with pytest.raises(coldq.InvalidInput, match="adds them up would not be finite"):
             for _ in range(5):
                 round, before = one.decide().round, bits(one.state)
                 one.observe(round, *far)
@@ -552,6 +552,20 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         one.close()
     with coldq.Agent.open(path) as again:
         assert bits(again.state) == bits(undisturbed([1, 2]))
+
+
+def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Store._take
+
+    def taken(store: Store, new: bool) -> None:
+        usual(store, new)
+        Path(f"{path}-wal").unlink()
+
+    monkeypatch.setattr(Store, "_take", taken)
+    with pytest.raises(coldq.NotWritten, match="-wal"):
+        coldq.Agent(LEARNER, 2, path=path)
 
 
 def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:

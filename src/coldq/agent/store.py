@@ -32,7 +32,7 @@ from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
-from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
 from coldq.files import named_file
 from coldq.learners.maker import KEY
@@ -158,7 +158,8 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
-            self._files = [(path, path.stat()) for path in (self.path, Path(f"{self.path}-wal"))]
+                both = self.path, Path(f"{self.path}-wal")
+                self._files = [(path, path.stat()) for path in both]
         except BaseException:
             self.close()
             raise
@@ -418,7 +419,10 @@ class Store:
 
 
 class InOurWords:
-    """A block in which SQLite's errors are said in our words; a class, as every round enters it."""
+    """A block in which errors of SQLite's and of the system are said in our words.
+
+    It is a class, as every round enters it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -429,7 +433,7 @@ class InOurWords:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, UnicodeDecodeError):
             raise self.damaged(str(error)) from None
-        if not isinstance(error, sqlite3.Error):
+        if isinstance(error, Error) or not isinstance(error, sqlite3.Error | OSError):
             return
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
