@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,8 +16,8 @@ import coldq
 from coldq.serve.agents import Agents
 from coldq.serve.app import AT_ONCE
 from tests.processes import HANGING
-from tests.serve.running import client
-from tests.serve.test_app import MADE
+from tests.serve.running import Client, client
+from tests.serve.test_app import MADE, told
 
 LONG = 20.0  # seconds that nobody waits for unless something is wrong
 
@@ -119,3 +120,40 @@ def test_agents_that_wake_and_sleep_under_many_callers_are_never_in_use(tmp_path
         assert set(pool.map(used, range(200))) == {1}
     assert len(agents.awake_now()) <= 2 and agents._uses == {}
     agents.close()
+
+
+def play(server: Client, name: str, rounds: int) -> None:
+    for _ in range(rounds):
+        decision = server.post(f"/agents/{name}/decide").json()
+        path = f"/agents/{name}/rounds/{decision['round']}/feedback"
+        assert server.put(path, json=told(1, decision["x"])).json()["status"] == "applied"
+
+
+def test_an_agent_whose_file_was_removed_is_no_more_and_may_be_made_again(tmp_path: Path) -> None:
+    with client(tmp_path) as server:
+        server.put("/agents/a", json=MADE)
+        play(server, "a", 3)
+        for file in tmp_path.glob("a.db*"):
+            file.unlink()
+        assert server.post("/agents/a/decide").status_code == 404
+        assert server.get("/agents").json() == []
+        assert server.put("/agents/a", json=MADE).status_code == 201
+        play(server, "a", 1)
+        assert server.get("/agents/a").json()["round"] == 1
+
+
+def test_an_agent_whose_file_was_replaced_goes_on_where_that_one_stood(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    with client(tmp_path) as server:
+        server.put("/agents/a", json=MADE)
+        play(server, "a", 1)
+        for suffix in ("", "-wal"):  # what is new is in the second one alone
+            shutil.copyfile(tmp_path / f"a.db{suffix}", saved / f"a.db{suffix}")
+        play(server, "a", 2)
+        for file in saved.iterdir():
+            file.replace(tmp_path / file.name)
+        assert server.get("/agents/a").json()["round"] == 1
+        play(server, "a", 1)
+    with coldq.Agent.open(tmp_path / "a.db") as agent:
+        assert agent.round == 2

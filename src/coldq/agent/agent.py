@@ -310,6 +310,15 @@ class Agent:
                 finally:
                     self._store.close()
 
+    def _lost(self) -> bool:
+        """Whether its file is gone or replaced, so that nothing is written any more."""
+        try:
+            if self._store is not None:
+                self._store.require_there()
+        except NotWritten:
+            return True
+        return False
+
     def __enter__(self) -> Self:
         return self
 

@@ -338,7 +338,7 @@ class Store:
                 "with a file belongs to the process that opened it"
             )
 
-    def _require_there(self) -> None:
+    def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
         for path, opened in self._files:
             with suppress(OSError):
@@ -365,7 +365,7 @@ class Store:
         Most often that is one row at the end of its table.
         """
         self.require_ours()
-        self._require_there()
+        self.require_there()
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
             opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
             rows = opened + rows

@@ -65,10 +65,9 @@ class Agents:
 
     def names(self) -> list[str]:
         """All of them, asleep or awake."""
-        with self._lock:
-            found = set(self._open)
-        if self.folder is not None:
-            found |= {path.stem for path in self.folder.glob(f"*{SUFFIX}")}
+        if self.folder is None:
+            return sorted(self.awake_now())
+        found = (path.stem for path in self.folder.glob(f"*{SUFFIX}"))
         return sorted(name for name in found if NAME.fullmatch(name))
 
     def awake_now(self) -> dict[str, Agent]:
@@ -86,7 +85,7 @@ class Agents:
         made = learner_of(learner)
         with self._used(name) as use:
             with use.lock:
-                old = self._open.get(name)
+                old = self._found(name)
                 if old is None and path is not None and path.is_file() and not _is_new(path):
                     old = self._awake(name, Agent.open(path))
                 if old is not None:
@@ -105,7 +104,7 @@ class Agents:
         path = self._path(name)
         with self._used(name) as use:
             with use.lock:
-                agent = self._open.get(name)
+                agent = self._found(name)
                 if agent is None:
                     if path is None or not path.is_file():
                         raise NoSuchAgent(f"there is no agent {name!r}")
@@ -147,6 +146,16 @@ class Agents:
             use.count -= 1
             if not use.count:
                 del self._uses[name]
+
+    def _found(self, name: str) -> Agent | None:
+        """An agent that is awake; one whose file was removed or replaced is given up for that."""
+        agent = self._open.get(name)
+        if agent is None or not agent._lost():
+            return agent
+        with self._lock:
+            del self._open[name]
+        _close(name, agent)
+        return None
 
     def _awake(self, name: str, agent: Agent) -> Agent:
         with self._lock:
