@@ -335,17 +335,18 @@ def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any
 
 def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> None:
     row = coldq.describe(coldq.Affine([[1.0, 1.0]], [1.0]))
+    many = coldq.describe(coldq.Affine(np.ones((3, 1, 2, 2)), np.ones((1, 3, 2))))
     with client() as server:
         made = {"learner": {"type": "OGD", "domain": box(2), "eta": 0.1}, "n_constraints": 2}
         server.put("/agents/a", json=made)
-        for round, rows in enumerate([None, row], start=1):
+        for round, rows in enumerate([None, row, many], start=1):
             server.post("/agents/a/decide")
             body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}, "constraint": rows}
             answer = server.put(f"/agents/a/rounds/{round}/feedback", json=body)
             assert answer.json()["status"] == "applied"
         history = server.get("/agents/a/history").json()
-        assert history["violation"] == history["violation_2"] == [None, None]
-        assert history["loss"] == [0.0, 0.0]
+        assert history["violation"] == history["violation_2"] == [None, None, None]
+        assert history["loss"] == [0.0, 0.0, 0.0]
         assert 'coldq_agent_last_loss{agent="a"} 0.0' in server.get("/metrics").text
 
 
