@@ -148,6 +148,7 @@ def test_a_few_bytes_build_nothing_that_is_large() -> None:
     hidden = {"dtype": "<i8", "shape": [], "base64": "AOH1BQAAAAA="}  # 100,000,000
     many = {"type": "Product", "domains": [{"type": "Simplex", "dim": 1000}] * 101}
     season = {"type": "Seasonal", "period": 10**8}
+    steps = {"alpha": 1.0, "eta": 0.5, "gamma": 0.8}
     with client() as server:
         for domain in (box(10**8), box(1e8), box(hidden), many):
             made = {"learner": {"type": "OGD", "domain": domain, "eta": 0.1}, "n_constraints": 0}
@@ -159,6 +160,13 @@ def test_a_few_bytes_build_nothing_that_is_large() -> None:
         ):
             answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
             assert answer.status_code == 422, answer.text
+        for learner in (  # sizes that are multiplied
+            {"type": "OGD", "domain": box(50_000), "eta": [0.1] * 5000},
+            {"type": "Wang2023", "domain": box(50_000), "horizon": 10, "delay": 5000, **steps},
+        ):
+            answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
+            assert answer.status_code == 422, answer.text
+            assert "the state of an agent may have at most" in answer.json()["error"]
         server.put("/agents/a", json=MADE)
         x = server.post("/agents/a/decide").json()["x"]
         for part in (box(10**8), season, {"type": "Stacked", "parts": [box(3)]}):

@@ -82,7 +82,7 @@ class Agents:
         path = self._path(name)
         if n_constraints > ROWS:
             raise InvalidInput(f"n_constraints may be at most {ROWS}, but is {n_constraints}")
-        made = learner_of(learner)
+        made = learner_of(learner, n_constraints)
         with self._used(name) as use:
             with use.lock:
                 old = self._found(name)
