@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 
 import httpx
 import pytest
 
 import coldq
-from coldq.serve.agents import Agents
-from coldq.serve.app import AT_ONCE
+from coldq.serve.agents import AT_ONCE, Agents
 from tests.processes import HANGING
 from tests.serve.running import Client, client
 from tests.serve.test_app import MADE, told
@@ -120,6 +119,22 @@ def test_agents_that_wake_and_sleep_under_many_callers_are_never_in_use(tmp_path
         assert set(pool.map(used, range(200))) == {1}
     assert len(agents.awake_now()) <= 2 and agents._uses == {}
     agents.close()
+
+
+def test_at_the_end_agents_are_put_to_sleep_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents, meeting, usual = Agents(tmp_path), Barrier(3, timeout=LONG), coldq.Agent.close
+
+    def closes(agent: coldq.Agent) -> None:
+        meeting.wait()
+        usual(agent)
+
+    for name in "abc":
+        assert agents.create(name, MADE["learner"], 2, {})
+    monkeypatch.setattr(coldq.Agent, "close", closes)
+    agents.close()
+    assert not meeting.broken and not list(tmp_path.glob("*-wal"))
 
 
 def play(server: Client, name: str, rounds: int) -> None:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from coldq.serve.requested import learner_of
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
+AT_ONCE = 32  # agents at work, most of them waiting for the disk
 log = logging.getLogger("coldq.serve")
 
 
@@ -117,8 +119,8 @@ class Agents:
             agents = dict(self._open)
             if self.folder is not None:
                 self._open.clear()
-        for name, agent in agents.items():
-            _close(name, agent)
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # each waits for the disk several times
+            list(pool.map(_close, agents, agents.values()))
 
     def _path(self, name: str) -> Path | None:
         if not NAME.fullmatch(name):

@@ -24,13 +24,12 @@ from starlette.exceptions import HTTPException
 from coldq.agent import Agent, OtherFeedback
 from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
-from coldq.serve.agents import NAME, ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.requested import part_of_feedback
 
 HERE = Path(__file__).parent
-AT_ONCE = 32  # agents at work, most of them waiting for the disk
 LONGEST = 10_000  # rounds remembered, or shown at once
 PAGE_RULES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
