@@ -554,6 +554,29 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         assert bits(again.state) == bits(undisturbed([1, 2]))
 
 
+def test_a_file_behind_a_link_is_kept_and_recovered_with_its_log(tmp_path: Path) -> None:
+    there, link = tmp_path / "there", tmp_path / "agent.db"
+    there.mkdir()
+    link.symlink_to(there / "agent.db")
+    with coldq.Agent(LEARNER, 2, path=link) as one:
+        played(one, range(3))
+        killed = crash(one, there / "agent.db")
+        link.unlink()
+        link.symlink_to(killed)
+        assert coldq.agent.recover(link, tmp_path / "new.db").round == one.round == 3
+
+
+def test_another_working_folder_makes_no_difference_to_an_agent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    with coldq.Agent(LEARNER, 2, path=path.name) as one:
+        played(one, range(2))
+        monkeypatch.chdir("/")
+        played(one, range(2))
+        assert one.round == 4
+
+
 def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,8 +158,7 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
-                both = self.path, Path(f"{self.path}-wal")
-                self._files = [(path, path.stat()) for path in both]
+                self._files = [(path, path.stat()) for path in file_and_log(self.path)]
         except BaseException:
             self.close()
             raise
@@ -480,6 +479,15 @@ def path_of(path: str | os.PathLike[str]) -> Path:
         if error.errno == ENAMETOOLONG:
             raise InvalidInput(f"{words} this name is too long: {str(path)!r:.200}") from None
     return named
+
+
+def file_and_log(path: Path) -> tuple[Path, Path]:
+    """An agent's file and the log beside it, by names that neither links nor a new folder change.
+
+    SQLite has the log beside what a link leads to, and keeps their whole names.
+    """
+    real = os.path.realpath(path)
+    return Path(real), Path(f"{real}-wal")
 
 
 def start_of(state: Any) -> str:
