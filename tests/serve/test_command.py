@@ -51,8 +51,12 @@ def test_the_containers_command_serves_and_ends_in_order(tmp_path: Path) -> None
             told = {"loss": coldq.describe(loss), "constraint": coldq.describe(rows)}
             answer = client.put("/agents/pump/rounds/1/feedback", json=told)
             assert answer.json()["status"] == "applied"
+            client.put("/agents/lossy", json=MADE | {"limit": 0})
+            for round in (1, 2):
+                assert client.put(f"/agents/lossy/rounds/{round}").status_code == 200
         status, _, errors = end(running, signal.SIGTERM)
     assert status == 0 and "stopped by SIGTERM" in errors
+    assert f"coldq.agent: rounds [1] of {tmp_path / 'lossy.db'} had no feedback" in errors
     assert not (tmp_path / "pump.db-wal").exists()  # closed in order
     with coldq.Agent.open(tmp_path / "pump.db") as agent:
         assert agent.state.t == 2

@@ -119,6 +119,7 @@ class Agent:
         self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
+        self._where = "" if path is None else f" of {path}"  # for the log
         if path is not None:
             self._store = Store(path)
             try:
@@ -376,8 +377,9 @@ class Agent:
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
             if late:
-                log.warning("rounds %s had no feedback for %s rounds: skipped", late, self.limit)
                 self._settle(self._in_turn([self._skipped(n, self._state) for n in late]))
+                words = "rounds %s%s had no feedback for %s rounds: skipped"
+                log.warning(words, late, self._where, self.limit)
         x = self._state.x
         if not self._read_only:
             x = np.array(x)
@@ -432,7 +434,9 @@ class Agent:
         while number <= self._latest:
             held = self._held.get(number)
             if held is not None:
-                settled.append(applied_or_skipped(self.learner, self.late, state, held))
+                settled.append(
+                    applied_or_skipped(self.learner, self.late, state, held, self._where)
+                )
                 state = settled[-1].state
             elif number in self._open and number not in done:
                 break

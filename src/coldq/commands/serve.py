@@ -53,6 +53,7 @@ def serve(
     from coldq.serve.connections import ACCEPTED, OnceAMinute, limited
     from coldq.serve.descriptors import shared
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
