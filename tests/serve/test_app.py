@@ -366,6 +366,21 @@ def test_an_agent_without_metrics_hides_no_other() -> None:
         assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
 
 
+def test_what_nobody_foresaw_is_said_as_a_refusal_is_and_the_server_goes_on() -> None:
+    class Broken(coldq.OGD):
+        def update(self, *_: Any, **__: Any) -> Any:
+            raise np.linalg.LinAlgError("did not converge")
+
+    with client() as server:
+        broken = Broken(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+        server.app.state.agents._open["a"] = coldq.Agent(broken, 0)
+        before = server.post("/agents/a/decide").json()
+        body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}}
+        answer = server.put("/agents/a/rounds/1/feedback", json=body)
+        assert answer.status_code == 500 and "LinAlgError" in answer.json()["error"]
+        assert server.post("/agents/a/decide").json() == before
+
+
 def test_a_head_is_answered_as_what_it_is_the_head_of() -> None:
     with client() as server:
         server.put("/agents/a", json=MADE)

@@ -141,7 +141,7 @@ def create_app(
         agents.close()
 
     refusals: dict[int | str, dict[str, Any]] = {
-        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 503, 507)
+        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
     }
     app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
     app.state.agents = agents
@@ -150,6 +150,7 @@ def create_app(
     app.add_exception_handler(MemoryError, _refused)
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unforeseen)
 
     turns = WeakValueDictionary[str, asyncio.Lock]()
 
@@ -330,6 +331,12 @@ async def _not_here(request: Request, error: Exception) -> Json:
     """What the framework refuses: a path or a method that is not there, a body it cannot read."""
     assert isinstance(error, HTTPException)
     return _said(error.detail, error.status_code, error.headers)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Json:
+    """What should not have happened; whoever runs the server finds the rest in its log."""
+    words = f"the server failed, and its log says where: {type(error).__name__}"
+    return _said(words, 500, {"Connection": "close"})  # uvicorn does, and tells nobody
 
 
 async def _invalid(request: Request, error: Exception) -> Json:
