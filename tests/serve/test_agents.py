@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier, Event, Thread
 
 import httpx
 import pytest
+import uvicorn
 
 import coldq
+from coldq.commands.serve import bound
+from coldq.serve import create_app
 from coldq.serve.agents import AT_ONCE, Agents
 from tests.processes import HANGING
 from tests.serve.running import Client, client
@@ -135,6 +139,25 @@ def test_at_the_end_agents_are_put_to_sleep_side_by_side(
     monkeypatch.setattr(coldq.Agent, "close", closes)
     agents.close()
     assert not meeting.broken and not list(tmp_path.glob("*-wal"))
+
+
+def test_a_server_ends_though_an_agent_is_long_to_wake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in(tmp_path, "slow")
+    app = create_app(tmp_path, token=None)
+    settings = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=0)
+    server = uvicorn.Server(settings)
+    with bound("127.0.0.1", 0) as listening, held_up(monkeypatch, "open", "slow") as door:
+        listening.listen()
+        serving = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        serving.start()
+        with socket.create_connection(listening.getsockname()) as asking:
+            asking.sendall(b"GET /agents/slow HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert door.reached.wait(HANGING)
+            server.should_exit = True
+            serving.join(LONG)
+            assert not serving.is_alive()
 
 
 def play(server: Client, name: str, rounds: int) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from weakref import WeakValueDictionary
@@ -38,6 +39,7 @@ PAGE_RULES = (
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
 Round = Annotated[int, InPath(ge=1, le=2**53)]
 Description = dict[str, Any]
+Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
 InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
 Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of it
 
@@ -136,7 +138,6 @@ def create_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(AT_ONCE))
         yield
         agents.close()
 
@@ -152,7 +153,12 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _unforeseen)
 
+    pool = ThreadPoolExecutor(AT_ONCE)  # the loop's own waits at its end for what is at work
     turns = WeakValueDictionary[str, asyncio.Lock]()
+
+    async def beside(work: Callable[[], Any]) -> Any:
+        loop, context = asyncio.get_running_loop(), copy_context()
+        return await loop.run_in_executor(pool, context.run, work)
 
     async def in_turn(name: str, work: Callable[[], Any]) -> Any:
         """Work on an agent: at once if it is in memory, else beside the loop.
@@ -164,7 +170,7 @@ def create_app(
             return work()
         turn = turns.setdefault(name, asyncio.Lock())
         async with turn:
-            return await asyncio.to_thread(work)
+            return await beside(work)
 
     async def use(name: str, act: Callable[[Agent], Any]) -> Any:
         def done() -> Any:
@@ -175,7 +181,7 @@ def create_app(
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
     _add_agents(app, agents, in_turn, use)
-    _add_server(app, agents)
+    _add_server(app, agents, beside)
     return app
 
 
@@ -246,7 +252,7 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
         return Json({key: _plain(column) for key, column in table.columns.items()})
 
 
-def _add_server(app: FastAPI, agents: Agents) -> None:
+def _add_server(app: FastAPI, agents: Agents, beside: Beside) -> None:
     """What the server says of itself, and its page."""
 
     @app.get("/health")
@@ -263,7 +269,7 @@ def _add_server(app: FastAPI, agents: Agents) -> None:
 
         registry = CollectorRegistry()
         registry.register(Apart(agents.awake_now))
-        text = await asyncio.to_thread(generate_latest, registry)
+        text = await beside(lambda: generate_latest(registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     for path, (file, kind) in OPEN_TO_ALL.items():
