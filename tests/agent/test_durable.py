@@ -554,6 +554,21 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         assert bits(again.state) == bits(undisturbed([1, 2]))
 
 
+def test_the_log_of_an_agent_is_not_applied_to_a_file_in_the_place_of_its_own(
+    path: Path, tmp_path: Path
+) -> None:
+    with coldq.Agent(LEARNER, 2, path=tmp_path / "other.db") as other:
+        played(other, range(5))
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(2))
+    (tmp_path / "other.db").replace(path)
+    with pytest.raises(coldq.NotWritten, match="another file than the one that was opened"):
+        one.close()
+    with coldq.Agent.open(path) as again:
+        assert again.round == 5 and bits(again.state) == bits(other.state)
+    assert Path(f"{path}-wal-left").stat().st_size > 0  # what the other one was told
+
+
 def test_a_file_behind_a_link_is_kept_and_recovered_with_its_log(tmp_path: Path) -> None:
     there, link = tmp_path / "there", tmp_path / "agent.db"
     there.mkdir()

@@ -180,7 +180,10 @@ def test_an_agent_whose_file_was_removed_is_no_more_and_may_be_made_again(tmp_pa
         assert server.get("/agents/a").json()["round"] == 1
 
 
-def test_an_agent_whose_file_was_replaced_goes_on_where_that_one_stood(tmp_path: Path) -> None:
+@pytest.mark.parametrize("while_open", [True, False], ids=["with its log", "whole"])
+def test_an_agent_whose_file_was_replaced_goes_on_where_that_one_stood(
+    tmp_path: Path, while_open: bool
+) -> None:
     saved = tmp_path / "saved"
     saved.mkdir()
     with client(tmp_path) as server:
@@ -188,6 +191,8 @@ def test_an_agent_whose_file_was_replaced_goes_on_where_that_one_stood(tmp_path:
         play(server, "a", 1)
         for suffix in ("", "-wal"):  # what is new is in the second one alone
             shutil.copyfile(tmp_path / f"a.db{suffix}", saved / f"a.db{suffix}")
+        if not while_open:
+            coldq.Agent.open(saved / "a.db").close()
         play(server, "a", 2)
         for file in saved.iterdir():
             file.replace(tmp_path / file.name)

@@ -150,6 +150,7 @@ class Store:
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
+        self._files: list[tuple[Path, os.stat_result]] = []  # as they were opened
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
@@ -340,9 +341,8 @@ class Store:
     def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
         for path, opened in self._files:
-            with suppress(OSError):
-                if os.path.samestat(path.stat(), opened):
-                    continue
+            if _is_still(path, opened):
+                continue
             raise NotWritten(
                 f"{path} is gone, or another file than the one that was opened: nothing was "
                 "written, and nothing has changed"
@@ -354,7 +354,20 @@ class Store:
             return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             self._db.close()
+        self._set_log_aside()
         self._held.close()
+
+    def _set_log_aside(self) -> None:
+        """Take our log away from a file that was put in the place of ours.
+
+        SQLite leaves it there then, and would apply it to that file when it is opened.
+        """
+        if not self._files:
+            return
+        (file, ours), (log, its) = self._files
+        if file.exists() and not _is_still(file, ours) and _is_still(log, its):
+            with suppress(OSError):
+                log.rename(f"{log}-left")
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -488,6 +501,14 @@ def file_and_log(path: Path) -> tuple[Path, Path]:
     """
     real = os.path.realpath(path)
     return Path(real), Path(f"{real}-wal")
+
+
+def _is_still(path: Path, opened: os.stat_result) -> bool:
+    """Whether a name is still that of the file that was opened by it."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except OSError:
+        return False
 
 
 def start_of(state: Any) -> str:
