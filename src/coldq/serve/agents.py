@@ -21,7 +21,7 @@ from coldq.serve.requested import learner_of
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
-AT_ONCE = 32  # agents at work, most of them waiting for the disk
+AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
 log = logging.getLogger("coldq.serve")
 
 
