@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier, Event, Thread
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
 
 import coldq
+from coldq.agent.store import Store
 from coldq.commands.serve import bound
 from coldq.serve import create_app
 from coldq.serve.agents import AT_ONCE, Agents
@@ -200,3 +202,24 @@ def test_an_agent_whose_file_was_replaced_goes_on_where_that_one_stood(
         play(server, "a", 1)
     with coldq.Agent.open(tmp_path / "a.db") as agent:
         assert agent.round == 2
+
+
+def test_an_agent_that_fell_behind_its_file_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Store.settle
+
+    def interrupted(store: Store, *arguments: Any) -> None:
+        usual(store, *arguments)
+        monkeypatch.undo()
+        raise MemoryError
+
+    with client(tmp_path) as server:
+        server.put("/agents/a", json=MADE)
+        play(server, "a", 1)
+        body = told(2, server.post("/agents/a/decide").json()["x"])
+        monkeypatch.setattr(Store, "settle", interrupted)
+        path = "/agents/a/rounds/2/feedback"
+        assert server.put(path, json=body).status_code == 413
+        assert server.put(path, json=body).json() == {"round": 2, "status": "repeated"}
+        play(server, "a", 1)

@@ -312,13 +312,14 @@ class Agent:
                     self._store.close()
 
     def _lost(self) -> bool:
-        """Whether its file is gone or replaced, so that nothing is written any more."""
-        try:
-            if self._store is not None:
-                self._store.require_there()
-        except NotWritten:
-            return True
-        return False
+        """Whether its file is gone, replaced or ahead of it: what is there now may be of use."""
+        with self._lock:
+            try:
+                if self._store is not None:
+                    self._store.require_there()
+            except NotWritten:
+                return True
+            return self._astray
 
     def __enter__(self) -> Self:
         return self

@@ -150,12 +150,12 @@ class Agents:
                 del self._uses[name]
 
     def _found(self, name: str) -> Agent | None:
-        """An agent that is awake; one whose file was removed or replaced is given up for that."""
+        """An agent that is awake; one that is behind its file, or has lost it, is given up."""
         agent = self._open.get(name)
         if agent is None or not agent._lost():
             return agent
         with self._lock:
-            del self._open[name]
+            self._open.pop(name, None)
         _close(name, agent)
         return None
 
