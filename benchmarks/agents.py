@@ -38,6 +38,7 @@ async def empty() -> dict[str, int]:
 async def parsed(told: dict[str, Any]) -> dict[str, int]:
     return {"round": 1}
 listening = bound("127.0.0.1", 0)
+listening.listen()
 print(listening.getsockname()[1], flush=True)
 settings = uvicorn.Config(app, access_log=False, log_level="warning")
 uvicorn.Server(settings).run(sockets=[listening])

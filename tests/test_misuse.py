@@ -598,3 +598,15 @@ def test_a_slot_may_be_any_number_and_one_for_each(slot) -> None:
     revealed = coldq.Feedback(FEEDBACK.loss, FEEDBACK.constraint, slot=slot)
     batch = (3, 2) if np.ndim(slot) == 2 else np.shape(slot)
     assert (PROX[0].update(PROX[0].init(1, batch=batch), revealed).t == 2).all()
+
+
+@every_prox_learner
+def test_values_that_overflow_the_queue_are_said_to_and_are_no_hard_rows(learner) -> None:
+    huge = coldq.Affine(np.ones((1, 3)), [-1.5e308])
+    state = learner.init(1)
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(coldq.InvalidInput, match="queue which adds them up would not be finite"),
+    ):
+        for _ in range(200):
+            state = learner.update(state, coldq.Feedback(coldq.Linear(np.ones(3)), huge))

@@ -288,7 +288,7 @@ def serve(
     """Serve agents over HTTP: create, decide, observe, skip, inspect; a page with live plots."""
     from coldq.commands.serve import serve as run_server
 
-    with stoppable("what was acknowledged is kept, if it was in a folder"):
+    with stoppable("what was acknowledged is kept, if it was in a folder", status=0):
         run_server(
             folder, host, port, token, no_token=no_token, awake=awake, largest_body=largest_body,
             rate=rate,

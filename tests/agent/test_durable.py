@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.agent.store import EVERY
+from coldq.agent.store import EVERY, Store
 from tests.agent.feeds import LEARNER, X, bits, measured, revealed, undisturbed
 from tests.processes import read_line, started
 
@@ -446,8 +446,7 @@ def test_of_a_truncated_file_what_is_readable_is_recovered(path: Path, tmp_path:
 def test_an_update_whose_state_is_not_finite_is_refused_and_the_file_opens(path: Path) -> None:
     far = coldq.Linear([1.0, 1.0, 1.0]), coldq.Affine([[1.0, 1.0, 1.0]], [-1e308])
     with coldq.Agent(coldq.COLDQ(X, horizon=100), 1, path=path) as one:
-        # The queue overflows: its row has no price any more, and cannot be met.
-        with pytest.raises(coldq.Infeasible, match="no common point"):
+        with pytest.raises(coldq.InvalidInput, match="adds them up would not be finite"):
             for _ in range(5):
                 round, before = one.decide().round, bits(one.state)
                 one.observe(round, *far)
@@ -553,6 +552,58 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         one.close()
     with coldq.Agent.open(path) as again:
         assert bits(again.state) == bits(undisturbed([1, 2]))
+
+
+def test_the_log_of_an_agent_is_not_applied_to_a_file_in_the_place_of_its_own(
+    path: Path, tmp_path: Path
+) -> None:
+    with coldq.Agent(LEARNER, 2, path=tmp_path / "other.db") as other:
+        played(other, range(5))
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(2))
+    (tmp_path / "other.db").replace(path)
+    with pytest.raises(coldq.NotWritten, match="another file than the one that was opened"):
+        one.close()
+    with coldq.Agent.open(path) as again:
+        assert again.round == 5 and bits(again.state) == bits(other.state)
+    assert Path(f"{path}-wal-left").stat().st_size > 0  # what the other one was told
+
+
+def test_a_file_behind_a_link_is_kept_and_recovered_with_its_log(tmp_path: Path) -> None:
+    there, link = tmp_path / "there", tmp_path / "agent.db"
+    there.mkdir()
+    link.symlink_to(there / "agent.db")
+    with coldq.Agent(LEARNER, 2, path=link) as one:
+        played(one, range(3))
+        killed = crash(one, there / "agent.db")
+        link.unlink()
+        link.symlink_to(killed)
+        assert coldq.agent.recover(link, tmp_path / "new.db").round == one.round == 3
+
+
+def test_another_working_folder_makes_no_difference_to_an_agent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    with coldq.Agent(LEARNER, 2, path=path.name) as one:
+        played(one, range(2))
+        monkeypatch.chdir("/")
+        played(one, range(2))
+        assert one.round == 4
+
+
+def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Store._take
+
+    def taken(store: Store, new: bool) -> None:
+        usual(store, new)
+        Path(f"{path}-wal").unlink()
+
+    monkeypatch.setattr(Store, "_take", taken)
+    with pytest.raises(coldq.NotWritten, match="-wal"):
+        coldq.Agent(LEARNER, 2, path=path)
 
 
 def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:

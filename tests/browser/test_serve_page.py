@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import coldq
@@ -49,4 +50,17 @@ def test_the_page_draws_every_agent_and_what_it_does_next(browser: Any) -> None:
         assert len(lines.nth(2).get_attribute("points").split()) == 6
         assert complaints == []
         assert all(url.startswith((str(server.base_url), "data:")) for url in asked)
+        page.close()
+
+
+def test_an_agent_that_cannot_be_shown_hides_no_other(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_bytes(b"no database" * 500)
+    with client(tmp_path, token=None) as server:
+        server.put("/agents/good", json=MADE)
+        play(server, "good")
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(str(server.base_url))
+        page.wait_for_selector("section[data-agent=good] polyline")
+        assert "not the file of an agent" in page.locator("main p").inner_text()
         page.close()

@@ -126,7 +126,7 @@ def used(image: Image) -> None:
                 assert answer.json() == {"round": 1, "status": "applied"}, answer.text
             running.send_signal(signal.SIGTERM)
             output = running.communicate(timeout=HANGING)[0]
-            assert "stopped by SIGTERM" in output, output
+            assert running.returncode == 0 and "stopped by SIGTERM" in output, output
         finally:
             running.kill()
     (volume,) = image.volumes

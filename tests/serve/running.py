@@ -31,6 +31,7 @@ def running(app: Any, most: int, seconds: float) -> Iterator[tuple[str, uvicorn.
     http = limited(most, seconds)
     settings = uvicorn.Config(app, log_level="error", access_log=False, http=http)
     server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
+    listening.listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

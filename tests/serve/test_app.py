@@ -148,6 +148,7 @@ def test_a_few_bytes_build_nothing_that_is_large() -> None:
     hidden = {"dtype": "<i8", "shape": [], "base64": "AOH1BQAAAAA="}  # 100,000,000
     many = {"type": "Product", "domains": [{"type": "Simplex", "dim": 1000}] * 101}
     season = {"type": "Seasonal", "period": 10**8}
+    steps = {"alpha": 1.0, "eta": 0.5, "gamma": 0.8}
     with client() as server:
         for domain in (box(10**8), box(1e8), box(hidden), many):
             made = {"learner": {"type": "OGD", "domain": domain, "eta": 0.1}, "n_constraints": 0}
@@ -159,6 +160,13 @@ def test_a_few_bytes_build_nothing_that_is_large() -> None:
         ):
             answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
             assert answer.status_code == 422, answer.text
+        for learner in (  # sizes that are multiplied
+            {"type": "OGD", "domain": box(50_000), "eta": [0.1] * 5000},
+            {"type": "Wang2023", "domain": box(50_000), "horizon": 10, "delay": 5000, **steps},
+        ):
+            answer = server.put("/agents/a", json={"learner": learner, "n_constraints": 1})
+            assert answer.status_code == 422, answer.text
+            assert "the state of an agent may have at most" in answer.json()["error"]
         server.put("/agents/a", json=MADE)
         x = server.post("/agents/a/decide").json()["x"]
         for part in (box(10**8), season, {"type": "Stacked", "parts": [box(3)]}):
@@ -335,17 +343,18 @@ def test_a_file_in_which_no_agent_began_is_begun_anew(tmp_path: Path, leave: Any
 
 def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> None:
     row = coldq.describe(coldq.Affine([[1.0, 1.0]], [1.0]))
+    many = coldq.describe(coldq.Affine(np.ones((3, 1, 2, 2)), np.ones((1, 3, 2))))
     with client() as server:
         made = {"learner": {"type": "OGD", "domain": box(2), "eta": 0.1}, "n_constraints": 2}
         server.put("/agents/a", json=made)
-        for round, rows in enumerate([None, row], start=1):
+        for round, rows in enumerate([None, row, many], start=1):
             server.post("/agents/a/decide")
             body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}, "constraint": rows}
             answer = server.put(f"/agents/a/rounds/{round}/feedback", json=body)
             assert answer.json()["status"] == "applied"
         history = server.get("/agents/a/history").json()
-        assert history["violation"] == history["violation_2"] == [None, None]
-        assert history["loss"] == [0.0, 0.0]
+        assert history["violation"] == history["violation_2"] == [None, None, None]
+        assert history["loss"] == [0.0, 0.0, 0.0]
         assert 'coldq_agent_last_loss{agent="a"} 0.0' in server.get("/metrics").text
 
 
@@ -355,6 +364,21 @@ def test_an_agent_without_metrics_hides_no_other() -> None:
         server.app.state.agents._open["none"] = coldq.Agent(learner, 0, batch=(0,))
         server.put("/agents/pump", json=MADE)
         assert 'coldq_agent_round{agent="pump"} 0.0' in server.get("/metrics").text
+
+
+def test_what_nobody_foresaw_is_said_as_a_refusal_is_and_the_server_goes_on() -> None:
+    class Broken(coldq.OGD):
+        def update(self, *_: Any, **__: Any) -> Any:
+            raise np.linalg.LinAlgError("did not converge")
+
+    with client() as server:
+        broken = Broken(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+        server.app.state.agents._open["a"] = coldq.Agent(broken, 0)
+        before = server.post("/agents/a/decide").json()
+        body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}}
+        answer = server.put("/agents/a/rounds/1/feedback", json=body)
+        assert answer.status_code == 500 and "LinAlgError" in answer.json()["error"]
+        assert server.post("/agents/a/decide").json() == before
 
 
 def test_a_head_is_answered_as_what_it_is_the_head_of() -> None:

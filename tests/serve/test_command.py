@@ -10,14 +10,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 import coldq
-from coldq.commands.serve import bound, prepare
+from coldq.commands.serve import bound, prepare, serve
 from tests.agent.feeds import LEARNER, measured
-from tests.processes import HANGING, end, read_line, started
+from tests.processes import HANGING, end, read_line, started, wait_for
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = (ROOT / "Containerfile").read_text()
@@ -50,11 +51,66 @@ def test_the_containers_command_serves_and_ends_in_order(tmp_path: Path) -> None
             told = {"loss": coldq.describe(loss), "constraint": coldq.describe(rows)}
             answer = client.put("/agents/pump/rounds/1/feedback", json=told)
             assert answer.json()["status"] == "applied"
+            client.put("/agents/lossy", json=MADE | {"limit": 0})
+            for round in (1, 2):
+                assert client.put(f"/agents/lossy/rounds/{round}").status_code == 200
         status, _, errors = end(running, signal.SIGTERM)
-    assert status == 128 + signal.SIGTERM and "stopped by SIGTERM" in errors
+    assert status == 0 and "stopped by SIGTERM" in errors
+    assert f"coldq.agent: rounds [1] of {tmp_path / 'lossy.db'} had no feedback" in errors
     assert not (tmp_path / "pump.db-wal").exists()  # closed in order
     with coldq.Agent.open(tmp_path / "pump.db") as agent:
         assert agent.state.t == 2
+
+
+def test_a_request_that_has_begun_is_answered_after_ctrl_c(tmp_path: Path) -> None:
+    body = json.dumps(MADE).encode()
+    head = f"PUT /agents/a HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+    command = ("serve", "--port", "0", "--no-token", "--folder", str(tmp_path))
+    with started("-m", "coldq", *command) as running:
+        host, _, port = address(running).removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=HANGING) as asking:
+            asking.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body[:9])
+            # What is answered later came later: half of the request is there.
+            assert httpx.get(f"http://{host}:{port}/health", trust_env=False).status_code == 200
+            running.send_signal(signal.SIGINT)
+            wait_for(lambda: not _listens(host, int(port)), running)
+            asking.sendall(body[9:])
+            assert asking.recv(100).startswith(b"HTTP/1.1 201 ")
+        _, errors = running.communicate(timeout=HANGING)
+    assert running.returncode == 0 and "stopped by Ctrl-C" in errors
+    with coldq.Agent.open(tmp_path / "a.db") as agent:
+        assert agent.round == 0
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex((host, port)) == 0
+
+
+def test_a_signal_while_it_compiles_ends_it_at_once(tmp_path: Path) -> None:
+    command = ("-m", "coldq", "serve", "--port", "0", "--no-token")
+    with started(*command, COLDQ_CACHE_DIR=str(tmp_path)) as running:
+        read_line(running, "coldq compiles its kernels first")
+        status, printed, errors = end(running, signal.SIGTERM)
+    assert (status, printed) == (0, "") and errors.startswith("coldq: stopped by SIGTERM; ")
+
+
+def test_a_port_that_is_taken_is_said_before_kernels_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path))
+    usual: dict[str, Any] = {"no_token": True, "awake": 1, "largest_body": 1000, "rate": None}
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(coldq.InvalidInput, match="cannot listen on"),
+    ):
+        serve(None, "127.0.0.1", other.getsockname()[1], None, **usual)
+    assert capsys.readouterr().out == ""  # no word of compiling
+
+
+def test_nobody_is_let_in_before_kernels_are_there() -> None:
+    with bound("127.0.0.1", 0) as taken:
+        assert not _listens(*taken.getsockname())
 
 
 ONE_AFTER_THE_OTHER = """
@@ -140,13 +196,12 @@ def test_an_address_of_ipv6_is_said_as_urls_have_it() -> None:
 
 
 def test_small_answers_are_sent_at_once() -> None:
-    with (
-        bound("127.0.0.1", 0) as listening,
-        socket.create_connection(listening.getsockname()),
-    ):
-        taken, _ = listening.accept()
-        with taken:  # asyncio asks for this before it turns Nagle's algorithm off
-            assert taken.proto == socket.IPPROTO_TCP
+    with bound("127.0.0.1", 0) as listening:
+        listening.listen()
+        with socket.create_connection(listening.getsockname()):
+            taken, _ = listening.accept()
+            with taken:  # asyncio asks for this before it turns Nagle's algorithm off
+                assert taken.proto == socket.IPPROTO_TCP
     with pytest.raises(coldq.InvalidInput, match="a port is a number from 0 to 65535"):
         bound("127.0.0.1", 70_000)
 

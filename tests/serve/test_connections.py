@@ -177,6 +177,17 @@ def test_who_keeps_the_server_waiting_makes_room_for_others(sent: str, gives_way
             assert gives_way
 
 
+def test_connections_that_are_no_http_do_not_fill_the_log() -> None:
+    with serving_with_few() as (where, running):
+        for _ in range(5):
+            with connect(where) as stranger:
+                stranger.sendall(b"\x16\x03\x01\r\n\r\n")
+                while _received(stranger):
+                    pass
+        _, _, errors = end(running, signal.SIGTERM)
+    assert errors.count("Invalid HTTP request") == 1
+
+
 def test_only_the_first_of_many_failed_connections_is_logged() -> None:
     lines: list[str] = []
     log = logging.Logger("asyncio")

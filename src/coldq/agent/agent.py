@@ -119,6 +119,7 @@ class Agent:
         self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
+        self._where = "" if path is None else f" of {path}"  # for the log
         if path is not None:
             self._store = Store(path)
             try:
@@ -310,6 +311,16 @@ class Agent:
                 finally:
                     self._store.close()
 
+    def _lost(self) -> bool:
+        """Whether its file is gone, replaced or ahead of it: what is there now may be of use."""
+        with self._lock:
+            try:
+                if self._store is not None:
+                    self._store.require_there()
+            except NotWritten:
+                return True
+            return self._astray
+
     def __enter__(self) -> Self:
         return self
 
@@ -367,8 +378,9 @@ class Agent:
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
             if late:
-                log.warning("rounds %s had no feedback for %s rounds: skipped", late, self.limit)
                 self._settle(self._in_turn([self._skipped(n, self._state) for n in late]))
+                words = "rounds %s%s had no feedback for %s rounds: skipped"
+                log.warning(words, late, self._where, self.limit)
         x = self._state.x
         if not self._read_only:
             x = np.array(x)
@@ -423,7 +435,9 @@ class Agent:
         while number <= self._latest:
             held = self._held.get(number)
             if held is not None:
-                settled.append(applied_or_skipped(self.learner, self.late, state, held))
+                settled.append(
+                    applied_or_skipped(self.learner, self.late, state, held, self._where)
+                )
                 state = settled[-1].state
             elif number in self._open and number not in done:
                 break

@@ -48,12 +48,13 @@ def applied(
     return tuple.__new__(Settled, (round, x, feedback, known, state, heard, seconds))
 
 
-def applied_or_skipped(learner: Any, late: str, state: Any, held: Held) -> Settled:
+def applied_or_skipped(learner: Any, late: str, state: Any, held: Held, where: str) -> Settled:
     """Feedback that waited for its turn. It was tried before; no other round pays for it."""
     try:
         return applied(learner, late, state, *held)
     except Exception as error:
-        log.error("the feedback of round %s failed: skipped: %s", held.decision.round, error)
+        words = "the feedback of round %s%s failed: skipped: %s"
+        log.error(words, held.decision.round, where, error)
         return Settled(held.decision.round, held.decision.x, None, None, state, [], 0.0)
 
 

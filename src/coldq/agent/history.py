@@ -91,16 +91,17 @@ class History(Tabular):
 
 def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
     """Values at a decision, as far as they are known, and as many as there should be."""
-    unknown = np.full(shape, np.nan)
-    if function is None:
+    unknown, whole = np.full(shape, np.nan), x.shape[:-1] + shape[1:]
+    # A learner without a use for rows takes others than were agreed on, or of more members.
+    if function is None or len(getattr(function, "batch", ())) >= x.ndim:
         return unknown
     try:
         values = np.asarray(function.value(x))
     except Error:
         return unknown
-    if len(shape) > 1 and values.shape[-1:] != shape[1:]:
-        return unknown  # a learner without a use for rows takes others than were agreed on, or none
-    return np.broadcast_to(values, x.shape[:-1] + shape[1:]).reshape(shape)
+    if values.ndim > len(whole) or (len(shape) > 1 and values.shape[-1:] != shape[1:]):
+        return unknown
+    return np.broadcast_to(values, whole).reshape(shape)
 
 
 def _members(array: Any, members: int, n_constraints: int) -> Array:

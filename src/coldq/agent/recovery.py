@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import FORMAT, HELD, OURS, Row, after, make_tables, path_of
+from coldq.agent.store import FORMAT, HELD, OURS, Row, after, file_and_log, make_tables, path_of
 from coldq.errors import InvalidInput, NotReadable, NotWritten
 from coldq.files import whole_file
 
@@ -66,9 +66,9 @@ def _copied(path: Path) -> Iterator[Path]:
             folder = needed.enter_context(tempfile.TemporaryDirectory())
             copy = Path(folder) / "copy.db"
             with closing(Lock(path)):  # nobody writes meanwhile
-                for suffix in ("", "-wal"):
+                for real, suffix in zip(file_and_log(path), ("", "-wal"), strict=True):
                     with suppress(FileNotFoundError):
-                        shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+                        shutil.copyfile(real, f"{copy}{suffix}")
             _say_its_length(copy)
         except OSError as error:
             raise NotWritten(

@@ -32,7 +32,7 @@ from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.description import build, describe
-from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
 from coldq.files import named_file
 from coldq.learners.maker import KEY
@@ -150,6 +150,7 @@ class Store:
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
+        self._files: list[tuple[Path, os.stat_result]] = []  # as they were opened
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
@@ -158,7 +159,7 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
-            self._files = [(path, path.stat()) for path in (self.path, Path(f"{self.path}-wal"))]
+                self._files = [(path, path.stat()) for path in file_and_log(self.path)]
         except BaseException:
             self.close()
             raise
@@ -337,12 +338,11 @@ class Store:
                 "with a file belongs to the process that opened it"
             )
 
-    def _require_there(self) -> None:
+    def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
         for path, opened in self._files:
-            with suppress(OSError):
-                if os.path.samestat(path.stat(), opened):
-                    continue
+            if _is_still(path, opened):
+                continue
             raise NotWritten(
                 f"{path} is gone, or another file than the one that was opened: nothing was "
                 "written, and nothing has changed"
@@ -354,7 +354,20 @@ class Store:
             return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             self._db.close()
+        self._set_log_aside()
         self._held.close()
+
+    def _set_log_aside(self) -> None:
+        """Take our log away from a file that was put in the place of ours.
+
+        SQLite leaves it there then, and would apply it to that file when it is opened.
+        """
+        if not self._files:
+            return
+        (file, ours), (log, its) = self._files
+        if file.exists() and not _is_still(file, ours) and _is_still(log, its):
+            with suppress(OSError):
+                log.rename(f"{log}-left")
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -364,7 +377,7 @@ class Store:
         Most often that is one row at the end of its table.
         """
         self.require_ours()
-        self._require_there()
+        self.require_there()
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
             opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
             rows = opened + rows
@@ -418,7 +431,10 @@ class Store:
 
 
 class InOurWords:
-    """A block in which SQLite's errors are said in our words; a class, as every round enters it."""
+    """A block in which errors of SQLite's and of the system are said in our words.
+
+    It is a class, as every round enters it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -429,7 +445,7 @@ class InOurWords:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, UnicodeDecodeError):
             raise self.damaged(str(error)) from None
-        if not isinstance(error, sqlite3.Error):
+        if isinstance(error, Error) or not isinstance(error, sqlite3.Error | OSError):
             return
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -476,6 +492,23 @@ def path_of(path: str | os.PathLike[str]) -> Path:
         if error.errno == ENAMETOOLONG:
             raise InvalidInput(f"{words} this name is too long: {str(path)!r:.200}") from None
     return named
+
+
+def file_and_log(path: Path) -> tuple[Path, Path]:
+    """An agent's file and the log beside it, by names that neither links nor a new folder change.
+
+    SQLite has the log beside what a link leads to, and keeps their whole names.
+    """
+    real = os.path.realpath(path)
+    return Path(real), Path(f"{real}-wal")
+
+
+def _is_still(path: Path, opened: os.stat_result) -> bool:
+    """Whether a name is still that of the file that was opened by it."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except OSError:
+        return False
 
 
 def start_of(state: Any) -> str:

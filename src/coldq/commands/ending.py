@@ -78,14 +78,14 @@ def _fail(sentence: str) -> NoReturn:
 
 
 @contextmanager
-def stoppable(kept: str = "no file is half written") -> Iterator[None]:
+def stoppable(kept: str = "no file is half written", status: int | None = None) -> Iterator[None]:
     """End the process on Ctrl-C or SIGTERM, and say in one line what was `kept`.
 
     The block is left by an exception, so that what it has begun is put away. Where that takes
     longer than `GRACE`, because the compiler or another library does not look up from its work, the
-    process ends all the same. The status is 128 and the signal's number: 130 or 143. A signal that
-    the process was started to ignore stays ignored. Outside the main thread nothing is done:
-    signals are not heard there.
+    process ends all the same. The status is 128 and the signal's number, 130 or 143, unless another
+    one is given: 0 for what has no other end than a signal. A signal that the process was started
+    to ignore stays ignored. Outside the main thread nothing is done: signals are not heard there.
 
     >>> from coldq.commands import stoppable
     >>> with stoppable("nothing was begun"):
@@ -95,7 +95,7 @@ def stoppable(kept: str = "no file is half written") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    stop, left = _Stop(kept), threading.Event()
+    stop, left = _Stop(kept, status), threading.Event()
     before = {number: signal.getsignal(number) for number in NAMES}
     heard = [number for number in NAMES if before[number] != signal.SIG_IGN]
     # The system's own handler writes a signal's number there, whatever the main thread is at.
@@ -135,8 +135,8 @@ def _watch(
 class _Stop:
     """What a signal does, and the end of the process."""
 
-    def __init__(self, kept: str) -> None:
-        self.kept = kept
+    def __init__(self, kept: str, status: int | None) -> None:
+        self.kept, self.status = kept, status
         self.number = 0
         self.unsaid = threading.Lock()
 
@@ -155,4 +155,4 @@ class _Stop:
             with suppress(OSError, ValueError):  # nobody may be there to read it
                 os.write(2, line.encode())
                 sys.stdout.flush()
-        os._exit(128 + number)
+        os._exit(128 + number if self.status is None else self.status)

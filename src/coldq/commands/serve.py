@@ -9,12 +9,16 @@ import os
 import secrets
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from coldq.commands.needs import require
 from coldq.errors import InvalidInput
 
-PATIENCE = 10  # seconds for requests that are still being answered when a signal comes
+# Seconds for requests that are still being answered when a signal comes. Containers are killed
+# after 10, by default, and agents are to be put to sleep by then.
+PATIENCE = 5
 
 
 def serve(
@@ -43,16 +47,19 @@ def serve(
     if rate is not None and not rate >= 1.0:
         raise InvalidInput(f"--rate must be at least 1 request a second, but is {rate}")
     made = None if no_token or token else secrets.token_urlsafe(24)
-    prepare()
     import uvicorn
 
     from coldq.serve import create_app
     from coldq.serve.connections import ACCEPTED, OnceAMinute, limited
     from coldq.serve.descriptors import shared
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
+        prepare()
+        with _in_words(host, port):  # another one may have compiled meanwhile, for the same port
+            listening.listen()
         name = f"[{host}]" if ":" in host else host  # an address of IPv6
         where = f"http://{name}:{listening.getsockname()[1]}"
         kept = "in memory, until it ends" if folder is None else f"in {folder}"
@@ -69,7 +76,8 @@ def serve(
             backlog=ACCEPTED,
             timeout_graceful_shutdown=PATIENCE,
         )
-        logging.getLogger("asyncio").addFilter(OnceAMinute())
+        for name in ("asyncio", "uvicorn.error"):
+            logging.getLogger(name).addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         uvicorn.Server(settings).run(sockets=[listening])
@@ -98,21 +106,26 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+    """A socket that has this port, and does not listen yet."""
     if not 0 <= port <= 65535:
         raise InvalidInput(f"a port is a number from 0 to 65535, but this is {port}")
-    try:
+    with _in_words(host, port):
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sends at once what is small only if the protocol is named, see TCP_NODELAY.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except (OSError, OverflowError) as error:
-        raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None
-    try:
-        if os.name == "posix":  # elsewhere it would let two servers share a port
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
-        listening.listen()
-    except (OSError, OverflowError) as error:
-        listening.close()
-        raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None
+        try:
+            if os.name == "posix":  # elsewhere it would let two servers share a port
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(where)
+        except BaseException:
+            listening.close()
+            raise
     return listening
+
+
+@contextmanager
+def _in_words(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"cannot listen on {host}, port {port}: {error}") from None

@@ -16,7 +16,16 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import ONE, Learner, Place, Shape, any_of, has_first, horizon_of
+from coldq.learners.learner import (
+    ONE,
+    Learner,
+    Place,
+    Shape,
+    any_of,
+    finite_weights,
+    has_first,
+    horizon_of,
+)
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
@@ -314,7 +323,8 @@ class COLDQ(Learner):
         if has_first(t):  # Q_1 = gamma
             queue = np.where(t[..., None] == 1, state.queue, queue)
 
-        step = solve(z, gradient, self.alpha(t), queue, feedback.constraint, self.domain)
+        weights = finite_weights(queue)
+        step = solve(z, gradient, self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
     def _rule(self, t: Any) -> Rule:

@@ -15,7 +15,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
 from coldq.learners.fused import Rule, at_once
-from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of
+from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of, finite_weights
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Schedule
@@ -107,7 +107,8 @@ class COLDQDoubling(Algorithm):
         if any_of(s == 1):  # Q = gamma where an epoch starts
             queue = np.where((s == 1)[..., None], gamma[..., None], queue)
 
-        step = solve(x, gradient, self.alpha(s), queue, feedback.constraint, self.domain)
+        weights = finite_weights(queue)
+        step = solve(x, gradient, self.alpha(s), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
     def _rule(self, t: Any) -> Rule:

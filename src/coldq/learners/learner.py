@@ -432,6 +432,16 @@ def require_finite(array: Array, name: str = "") -> Array:
     return array
 
 
+def finite_weights(weights: Array) -> Array:
+    """The weights that a queue gives to rows, unless it is full: infinite ones mean hard rows."""
+    if not all_finite(weights):
+        raise InvalidInput(
+            "the constraint's values are so large that the queue which adds them up would not be "
+            "finite: give them in larger units. Nothing has changed"
+        )
+    return weights
+
+
 def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
     """``max_n g^n`` and its row of the jacobian, the first of several largest; -inf without rows.
 

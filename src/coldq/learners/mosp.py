@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
-from coldq.learners.learner import Algorithm, Place, horizon_of
+from coldq.learners.learner import Algorithm, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.step import solve
@@ -91,7 +91,7 @@ class MOSP(Algorithm):
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x
 
-        dual = np.maximum(state.queue + self.mu[..., None] * g, 0.0)
+        dual = finite_weights(np.maximum(state.queue + self.mu[..., None] * g, 0.0))
         weight = 1.0 / (2.0 * self.alpha)
         step = solve(x, gradient, weight, dual, feedback.constraint, self.domain, dual)
         return self.new_state(t + 1, step.x, dual, step.multipliers)

@@ -13,7 +13,7 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.fused import KEPT, Rule, at_once
-from coldq.learners.learner import Algorithm, Place, has_first
+from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, number_at
@@ -184,7 +184,7 @@ class RECOO(Algorithm):
             if has_first(t):  # Q_1 = 0
                 queue = np.where(t[..., None] == 1, state.queue, queue)
 
-        weights = gamma[..., None] * queue
+        weights = finite_weights(gamma[..., None] * queue)
         step = solve(z, gradient, alpha, weights, feedback.constraint, self.domain)
 
         if self.reading == "drift":

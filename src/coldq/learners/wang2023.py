@@ -21,7 +21,7 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, Shape, horizon_of
+from coldq.learners.learner import Learner, Place, Shape, finite_weights, horizon_of
 from coldq.learners.state import QueueState, State, axes
 from coldq.protocols import Domain, Problem
 from coldq.step import solve
@@ -165,7 +165,7 @@ class Wang2023(Learner):
 
         v = gamma * g
         queue = np.maximum(-v, state.queue + v)
-        weights = gamma * (queue + v)
+        weights = finite_weights(gamma * (queue + v))
         # Two squared distances are one, to the point between.
         center = (alpha * oldest + eta * latest) / (alpha + eta)
         step = solve(

@@ -14,7 +14,7 @@ from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import Rule, at_once
-from coldq.learners.learner import Learner, Place, horizon_of
+from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
@@ -187,7 +187,7 @@ class Yi2021(Learner):
         q = state.queue + v
         qhat = q + v
 
-        weights = self.gamma(t + 1)[..., None] * qhat
+        weights = finite_weights(self.gamma(t + 1)[..., None] * qhat)
         step = solve(z, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, q, step.multipliers)
 

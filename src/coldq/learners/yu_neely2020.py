@@ -12,7 +12,7 @@ from coldq._values import Array, either, positive
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, horizon_of
+from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Schedule, as_schedule
@@ -106,7 +106,7 @@ class YuNeely2020(Learner):
 
         v = gamma * g
         queue = np.maximum(-v, state.queue + v)
-        weights = gamma * (queue + v)
+        weights = finite_weights(gamma * (queue + v))
         alpha = self._step_size(state, feedback, g.shape[-1], played)
         step = solve(x, gradient, alpha, weights, feedback.constraint, self.domain, weights)
         return self.new_state(t + 1, step.x, queue, step.multipliers)

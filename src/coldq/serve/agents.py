@@ -6,7 +6,9 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,6 +21,7 @@ from coldq.serve.requested import learner_of
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
+AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
 log = logging.getLogger("coldq.serve")
 
 
@@ -28,6 +31,14 @@ class NoSuchAgent(InvalidInput):
 
 class OtherAgent(InvalidInput):
     """There is another agent of this name."""
+
+
+@dataclass
+class _Use:
+    """How many use an agent now; the lock is of who opens or closes its file, others wait."""
+
+    lock: Any = field(default_factory=Lock)
+    count: int = 0
 
 
 class Agents:
@@ -45,9 +56,9 @@ class Agents:
 
     def __init__(self, folder: Path | None, awake: int = 1000, most: int = 10_000) -> None:
         self.folder, self.awake, self.most = folder, awake, most
-        self._lock = Lock()
+        self._lock = Lock()  # of what follows, never while a file is opened or closed
         self._open: OrderedDict[str, Agent] = OrderedDict()
-        self._busy: dict[str, int] = {}  # how many use it now
+        self._uses: dict[str, _Use] = {}
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -56,10 +67,9 @@ class Agents:
 
     def names(self) -> list[str]:
         """All of them, asleep or awake."""
-        with self._lock:
-            found = set(self._open)
-        if self.folder is not None:
-            found |= {path.stem for path in self.folder.glob(f"*{SUFFIX}")}
+        if self.folder is None:
+            return sorted(self.awake_now())
+        found = (path.stem for path in self.folder.glob(f"*{SUFFIX}"))
         return sorted(name for name in found if NAME.fullmatch(name))
 
     def awake_now(self) -> dict[str, Agent]:
@@ -74,49 +84,43 @@ class Agents:
         path = self._path(name)
         if n_constraints > ROWS:
             raise InvalidInput(f"n_constraints may be at most {ROWS}, but is {n_constraints}")
-        made = learner_of(learner)
-        with self._lock:
-            old = self._open.get(name)
-            if old is None and path is not None and path.is_file() and not _is_new(path):
-                old = self._wake(name, path)
-            if old is not None:
-                self._require_same(name, old, made, n_constraints, options)
-                return False
-            if len(self._open) >= self.most and self.folder is None:
-                raise InvalidInput(f"there are {self.most} agents already, the most there may be")
-            self._open[name] = Agent(made, n_constraints, path=path, **options)
-            self._put_to_sleep()
+        made = learner_of(learner, n_constraints)
+        with self._used(name) as use:
+            with use.lock:
+                old = self._found(name)
+                if old is None and path is not None and path.is_file() and not _is_new(path):
+                    old = self._awake(name, Agent.open(path))
+                if old is not None:
+                    self._require_same(name, old, made, n_constraints, options)
+                    return False
+                if len(self._open) >= self.most and self.folder is None:
+                    raise InvalidInput(
+                        f"there are {self.most} agents already, the most there may be"
+                    )
+                self._awake(name, Agent(made, n_constraints, path=path, **options))
             return True
 
     @contextmanager
     def get(self, name: str) -> Iterator[Agent]:
         """An agent to use, awake as long as that takes."""
         path = self._path(name)
-        with self._lock:
-            agent = self._open.get(name)
-            if agent is None:
-                if path is None or not path.is_file():
-                    raise NoSuchAgent(f"there is no agent {name!r}")
-                agent = self._wake(name, path)
-            self._open.move_to_end(name)
-            self._busy[name] = self._busy.get(name, 0) + 1
-        try:
+        with self._used(name) as use:
+            with use.lock:
+                agent = self._found(name)
+                if agent is None:
+                    if path is None or not path.is_file():
+                        raise NoSuchAgent(f"there is no agent {name!r}")
+                    agent = self._awake(name, Agent.open(path))
             yield agent
-        finally:
-            with self._lock:
-                self._busy[name] -= 1
-                if not self._busy[name]:
-                    del self._busy[name]
-                if len(self._open) > self.awake:
-                    self._put_to_sleep()
 
     def close(self) -> None:
         """Put all to sleep."""
         with self._lock:
-            for name, agent in self._open.items():
-                _close(name, agent)
+            agents = dict(self._open)
             if self.folder is not None:
                 self._open.clear()
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # each waits for the disk several times
+            list(pool.map(_close, agents, agents.values()))
 
     def _path(self, name: str) -> Path | None:
         if not NAME.fullmatch(name):
@@ -125,20 +129,57 @@ class Agents:
             )
         return None if self.folder is None else self.folder / f"{name}{SUFFIX}"
 
-    def _wake(self, name: str, path: Path) -> Agent:
-        agent = self._open[name] = Agent.open(path)
-        self._put_to_sleep(but=name)
+    @contextmanager
+    def _used(self, name: str) -> Iterator[_Use]:
+        """Whoever is in here keeps an agent awake; after the last one it may be put to sleep."""
+        with self._lock:
+            use = self._uses.setdefault(name, _Use())
+            use.count += 1
+            if name in self._open:
+                self._open.move_to_end(name)
+        try:
+            yield use
+        finally:
+            self._leave(name, use)
+            self._put_to_sleep()
+
+    def _leave(self, name: str, use: _Use) -> None:
+        with self._lock:
+            use.count -= 1
+            if not use.count:
+                del self._uses[name]
+
+    def _found(self, name: str) -> Agent | None:
+        """An agent that is awake; one that is behind its file, or has lost it, is given up."""
+        agent = self._open.get(name)
+        if agent is None or not agent._lost():
+            return agent
+        with self._lock:
+            self._open.pop(name, None)
+        _close(name, agent)
+        return None
+
+    def _awake(self, name: str, agent: Agent) -> Agent:
+        with self._lock:
+            self._open[name] = agent
+        self._put_to_sleep()
         return agent
 
-    def _put_to_sleep(self, but: str | None = None) -> None:
+    def _put_to_sleep(self) -> None:
         """Close the agents that nobody has asked for longest, if they are too many."""
-        if self.folder is None:
-            return
-        for name in list(self._open):
-            if len(self._open) <= self.awake:
-                return
-            if name not in self._busy and name != but:
-                _close(name, self._open.pop(name))
+        while self.folder is not None:
+            with self._lock:
+                if len(self._open) <= self.awake:
+                    return
+                idle = next((name for name in self._open if name not in self._uses), None)
+                if idle is None:
+                    return
+                agent = self._open.pop(idle)
+                use = self._uses[idle] = _Use(count=1)
+                use.lock.acquire()  # whoever asks for it now waits until its file is free
+            _close(idle, agent)
+            use.lock.release()
+            self._leave(idle, use)
 
     @staticmethod
     def _require_same(

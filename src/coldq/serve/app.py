@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 from fastapi import FastAPI, Request
@@ -22,7 +25,7 @@ from starlette.exceptions import HTTPException
 from coldq.agent import Agent, OtherFeedback
 from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
-from coldq.serve.agents import NAME, ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.requested import part_of_feedback
@@ -36,7 +39,9 @@ PAGE_RULES = (
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
 Round = Annotated[int, InPath(ge=1, le=2**53)]
 Description = dict[str, Any]
-Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of an agent, by its name
+Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
+InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
+Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of it
 
 
 class Sent(BaseModel):
@@ -137,7 +142,7 @@ def create_app(
         agents.close()
 
     refusals: dict[int | str, dict[str, Any]] = {
-        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 503, 507)
+        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
     }
     app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
     app.state.agents = agents
@@ -146,19 +151,37 @@ def create_app(
     app.add_exception_handler(MemoryError, _refused)
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unforeseen)
+
+    pool = ThreadPoolExecutor(AT_ONCE)  # the loop's own waits at its end for what is at work
+    turns = WeakValueDictionary[str, asyncio.Lock]()
+
+    async def beside(work: Callable[[], Any]) -> Any:
+        loop, context = asyncio.get_running_loop(), copy_context()
+        return await loop.run_in_executor(pool, context.run, work)
+
+    async def in_turn(name: str, work: Callable[[], Any]) -> Any:
+        """Work on an agent: at once if it is in memory, else beside the loop.
+
+        An agent does one thing after the other: more than one thread would only wait for it, and
+        be missed by other agents.
+        """
+        if folder is None:
+            return work()
+        turn = turns.setdefault(name, asyncio.Lock())
+        async with turn:
+            return await beside(work)
 
     async def use(name: str, act: Callable[[Agent], Any]) -> Any:
-        """Do something with an agent: at once if it is in memory, else beside the loop."""
-
         def done() -> Any:
             with agents.get(name) as agent:
                 return act(agent)
 
-        return done() if folder is None else await asyncio.to_thread(done)
+        return await in_turn(name, done)
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
-    _add_agents(app, agents, use)
-    _add_server(app, agents)
+    _add_agents(app, agents, in_turn, use)
+    _add_server(app, agents, beside)
     return app
 
 
@@ -190,7 +213,7 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     app.router.route_class = APIRoute
 
 
-def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
+def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None:
     """Making agents, and what they show."""
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
@@ -204,7 +227,7 @@ def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
             return agents.create(name, wanted.learner, wanted.n_constraints, options)
 
         with hearing() as heard:
-            new = made() if agents.folder is None else await asyncio.to_thread(made)
+            new = await in_turn(name, made)
         return Json({**await use(name, _shown), "warnings": heard}, 201 if new else 200)
 
     @app.get("/agents")
@@ -229,7 +252,7 @@ def _add_agents(app: FastAPI, agents: Agents, use: Use) -> None:
         return Json({key: _plain(column) for key, column in table.columns.items()})
 
 
-def _add_server(app: FastAPI, agents: Agents) -> None:
+def _add_server(app: FastAPI, agents: Agents, beside: Beside) -> None:
     """What the server says of itself, and its page."""
 
     @app.get("/health")
@@ -246,7 +269,7 @@ def _add_server(app: FastAPI, agents: Agents) -> None:
 
         registry = CollectorRegistry()
         registry.register(Apart(agents.awake_now))
-        text = await asyncio.to_thread(generate_latest, registry)
+        text = await beside(lambda: generate_latest(registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     for path, (file, kind) in OPEN_TO_ALL.items():
@@ -314,6 +337,12 @@ async def _not_here(request: Request, error: Exception) -> Json:
     """What the framework refuses: a path or a method that is not there, a body it cannot read."""
     assert isinstance(error, HTTPException)
     return _said(error.detail, error.status_code, error.headers)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Json:
+    """What should not have happened; whoever runs the server finds the rest in its log."""
+    words = f"the server failed, and its log says where: {type(error).__name__}"
+    return _said(words, 500, {"Connection": "close"})  # uvicorn does, and tells nobody
 
 
 async def _invalid(request: Request, error: Exception) -> Json:

@@ -11,6 +11,9 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 Usual: Any = AutoHTTPProtocol
 ACCEPTED = 16  # connections taken at once, and waiting to be; few, as the limit sees them later
+FLOODS = (  # a connection without a descriptor, one that is no HTTP, one that would be a web socket
+    "socket.accept()", "Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket",
+)  # fmt: skip
 SILENCE = 20.0  # seconds for a whole request to come, and for some of an answer to be taken
 
 
@@ -78,16 +81,18 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
 
 
 class OnceAMinute(logging.Filter):
-    """For asyncio's log: a line for each connection that finds no descriptor is a flood."""
+    """For the logs of asyncio and uvicorn: what anybody can cause is a flood if all is written."""
 
-    said = float("-inf")
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = dict.fromkeys(FLOODS, float("-inf"))
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to write it."""
-        if not record.getMessage().startswith("socket.accept()"):
-            return True
-        now = monotonic()
-        if now - self.said < 60.0:
-            return False
-        self.said = now
+        words, now = record.getMessage(), monotonic()
+        for begin, last in self.said.items():
+            if words.startswith(begin):
+                if now - last < 60.0:
+                    return False
+                self.said[begin] = now
         return True

@@ -6,7 +6,7 @@ import logging
 from contextlib import suppress
 from typing import NamedTuple
 
-OWN = 96  # of the process itself, of what is open for a moment, and of what is being accepted
+OWN = 96  # of the process itself, of agents at work that are one too many, and of what is accepted
 CONNECTIONS = 1000  # at most
 EACH = 3  # of an agent that is awake: its file, the log of that, and its lock
 log = logging.getLogger("coldq.serve")

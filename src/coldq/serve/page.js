@@ -40,32 +40,37 @@ function columns(history, name) {
   return Object.keys(history).filter((key) => key.startsWith(`${name}_`)).map((key) => history[key]);
 }
 
+async function show(name, parent) {
+  const [agent, history] = await Promise.all(
+    [ask(`/agents/${name}`), ask(`/agents/${name}/history?last=${SHOWN}`)]);
+  const section = make("section", "", parent);
+  section.dataset.agent = name;
+  section.dataset.rounds = history.round.length;
+  make("h2", name, section);
+  const facts = make("dl", "", section);
+  const values = { learner: agent.learner, round: agent.round, "in flight": agent.in_flight.length,
+    waiting: agent.waiting.length, decision: agent.x.flat(9).slice(0, 8).map((v) => v.toPrecision(4)).join(", ") };
+  for (const [key, value] of Object.entries(values)) {
+    const pair = make("div", "", facts);
+    make("dt", key, pair);
+    make("dd", String(value), pair);
+  }
+  const plots = make("div", "", section);
+  plots.className = "plots";
+  const decisions = Object.keys(history).filter((key) => key.startsWith("x_")).slice(0, 8);
+  for (const [title, series] of [["decisions", decisions.map((key) => history[key])],
+    ["loss", [history.loss]], ["violation", columns(history, "violation")],
+    ["queue", columns(history, "queue")], ["margin", columns(history, "margin")]]) {
+    if (series.length) plot(title, series, plots);
+  }
+}
+
 async function draw() {
   try {
     const names = await ask("/agents"), drawn = document.createDocumentFragment();
     for (const name of names.slice(0, MOST)) {
-      const [agent, history] = await Promise.all(
-        [ask(`/agents/${name}`), ask(`/agents/${name}/history?last=${SHOWN}`)]);
-      const section = make("section", "", drawn);
-      section.dataset.agent = name;
-      section.dataset.rounds = history.round.length;
-      make("h2", name, section);
-      const facts = make("dl", "", section);
-      const values = { learner: agent.learner, round: agent.round, "in flight": agent.in_flight.length,
-        waiting: agent.waiting.length, decision: agent.x.flat(9).slice(0, 8).map((v) => v.toPrecision(4)).join(", ") };
-      for (const [key, value] of Object.entries(values)) {
-        const pair = make("div", "", facts);
-        make("dt", key, pair);
-        make("dd", String(value), pair);
-      }
-      const plots = make("div", "", section);
-      plots.className = "plots";
-      const decisions = Object.keys(history).filter((key) => key.startsWith("x_")).slice(0, 8);
-      for (const [title, series] of [["decisions", decisions.map((key) => history[key])],
-        ["loss", [history.loss]], ["violation", columns(history, "violation")],
-        ["queue", columns(history, "queue")], ["margin", columns(history, "margin")]]) {
-        if (series.length) plot(title, series, plots);
-      }
+      // An agent that cannot be shown, as its file is damaged, hides no other.
+      await show(name, drawn).catch((error) => make("p", `${name}: ${error.message}`, drawn));
     }
     main.replaceChildren(drawn);
     note.textContent = `${names.length} agent${names.length === 1 ? "" : "s"}`;

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 from coldq.description import DEEPEST, PLAIN, build, constructors
 from coldq.errors import InvalidInput
+from coldq.protocols import require_learner
 
+STATE = 2_000_000  # numbers: sizes that are small by themselves are multiplied in it
 SIZES = ("dim", "period", "delay", "shape")  # a few bytes that ask for any amount of memory
 
 
@@ -23,9 +26,28 @@ LEARNER = Whole("learner", ("learners", "networks", "domains", "schedules", "for
 FEEDBACK = Whole("feedback", ("losses", "constraints"), 1_000_000)
 
 
-def learner_of(description: Mapping[str, Any]) -> Any:
-    """A learner, from its description."""
-    return _requested(description, LEARNER)
+def learner_of(description: Mapping[str, Any], n_constraints: int) -> Any:
+    """A learner, from its description, whose state for so many constraints is not too large.
+
+    >>> from coldq.serve.requested import learner_of
+    >>> box = {"type": "Box", "lower": 0.0, "upper": 1.0, "dim": 100_000}
+    >>> learner_of({"type": "OGD", "domain": box, "eta": [0.1] * 100}, n_constraints=0)
+    Traceback (most recent call last):
+    ...
+    coldq.errors.InvalidInput: the state of an agent may have at most 2000000 numbers, but 100 ...
+    """
+    learner = _requested(description, LEARNER)
+    require_learner(learner)
+    members = prod(getattr(learner, "_batch", tuple)())
+    inside = getattr(learner, "learner", learner)  # what a SafetyMargin is around
+    past = 1 + getattr(inside, "delay", 0)  # decisions that are remembered
+    numbers = members * (learner.domain.dim * past + n_constraints)
+    if numbers > STATE:
+        raise InvalidInput(
+            f"the state of an agent may have at most {STATE} numbers, but {members} x ({past} x "
+            f"dim + n_constraints) are {numbers}"
+        )
+    return learner
 
 
 def part_of_feedback(description: Mapping[str, Any] | None) -> Any:
