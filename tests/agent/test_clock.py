@@ -85,7 +85,8 @@ def test_a_server_does_the_same_whatever_the_clock_says(tmp_path: Path, folder: 
     one = coldq.Agent(LEARNER, 2)
     with started("-c", script) as process:
         assert process.stdout is not None
-        where = process.stdout.readline().split()[2].rstrip(",")
+        line = next(line for line in process.stdout if "http://" in line)  # it may compile first
+        where = line.split()[2].rstrip(",")
         headers = {"Authorization": "Bearer secret"}
         with httpx.Client(
             base_url=where, headers=headers, timeout=HANGING, trust_env=False
