@@ -417,14 +417,16 @@ class Search:
             turned = turned - (turned @ basis) @ basis.T
         bend = turned @ turned.T
         on = (nu > 0.0) | (reach > self.radius)
-        aim = reach**2 * (reach - self.radius) / self.radius
-        wish = nu.copy()
+        wish, far = nu.copy(), FAR * (1.0 + nu)
         unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
         H = bend[np.ix_(on, on)] * unit * unit[:, None]
-        wish[on] = nu[on] + unit * np.linalg.lstsq(H, unit * aim[on], rcond=1e-12)[0]
+        right = unit * (reach**2 * (reach - self.radius) / self.radius)[on]
+        if not (np.isfinite(H).all() and np.isfinite(right).all()):
+            return far  # x is so far away that its square is no number
+        wish[on] = nu[on] + unit * np.linalg.lstsq(H, right, rcond=1e-12)[0]
         # Where rows hold x the way is longer than it looks; it is gone in large steps then.
         least = np.where(nu > NEGLIGIBLE, NEARER * nu, 0.0)
-        return np.minimum(np.maximum(wish, least), FAR * (1.0 + nu))
+        return np.minimum(np.maximum(wish, least), far)
 
 
 def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Array) -> bool:
