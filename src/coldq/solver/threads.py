@@ -174,7 +174,7 @@ def fill_batch(
     size: int | None = None,
 ) -> None:
     """Run a kernel into outputs, over a batch of so much work; with memory of so many numbers."""
-    parts, threads = _parts(work, batch)
+    parts, threads = _parts(work, batch) if batch else (1, 1)
     if threads < 2:
         kernel(*inputs, *_memory(size), *outputs)
     else:
