@@ -76,8 +76,8 @@ def serve(
             backlog=ACCEPTED,
             timeout_graceful_shutdown=PATIENCE,
         )
-        for name in ("asyncio", "uvicorn.error"):
-            logging.getLogger(name).addFilter(OnceAMinute())
+        for speaker in ("asyncio", "uvicorn.error"):
+            logging.getLogger(speaker).addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         uvicorn.Server(settings).run(sockets=[listening])

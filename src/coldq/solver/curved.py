@@ -66,7 +66,7 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
     )
 
 
-def solve_alone(problem: QuadraticProblem) -> Step | None:
+def single_answer(problem: QuadraticProblem) -> Step | None:
     """The answer of a single decision, which costs mostly Python: there is little of it here. None
     if there is more to do, or to say."""
     n, p = problem.b.size, problem.center.size

@@ -8,7 +8,7 @@ from coldq.constraints import Affine
 from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.domains import Box
 from coldq.solver.answer import CURVED_TOLERANCE, Step
-from coldq.solver.curved import assemble, solve_alone, solve_curved
+from coldq.solver.curved import assemble, single_answer, solve_curved
 from coldq.solver.problem import HINGE, QuadraticProblem
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of, part_of
@@ -20,7 +20,7 @@ def solve_quadratic(slot: Slot) -> Step:
     if center.ndim == 1 and floor is HINGE and type(domain) is Box:
         slot.require_fit()
         given = center, gradient, alpha, slot.low, weights, g.P, g.q, g.r
-        found = solve_alone(QuadraticProblem(*given, domain.lower, domain.upper))
+        found = single_answer(QuadraticProblem(*given, domain.lower, domain.upper))
         if found is not None:
             return found
     return solve_parts(slot, [g])
