@@ -187,7 +187,8 @@ def better(
         worst = residual_of(one, x, lam, known=(g, J, size, most))
     if worst <= SHARP or tangents_clash(one, x, lam, g, J, size, one.d):
         return x, lam, worst, not worst <= SHARP
-    clashes, best = [], (x, lam, worst)
+    best: tuple[Array, Array, float] = x, lam, worst
+    clashes = []
     for attempt in range(4 if x.size <= SMALL else 0):
         if attempt in (0, 2) and not best[2] <= NEAR:
             continue

@@ -99,7 +99,8 @@ def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, A
 def known_pieces(constraint: Any, p: int) -> Known:
     """The pieces of all rows that are nothing else."""
     parts = constraint.parts if isinstance(constraint, Stacked) else (constraint,)
-    A, b, group = [np.zeros((0, p))], [np.zeros(0)], [np.zeros(0, int)]
+    A: list[Array] = [np.zeros((0, p))]
+    b, group = [np.zeros(0)], [np.zeros(0, int)]
     known, first = np.zeros(constraint.n_constraints, bool), 0
     for part in parts:
         n = part.n_constraints
