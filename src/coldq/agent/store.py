@@ -89,6 +89,11 @@ class Connection(sqlite3.Connection):
         super().__init__(*given, **named)
         self.ours.add(self)
 
+    def __del__(self) -> None:
+        """Close: an agent that nobody has any more is no leak to be warned of."""
+        with suppress(sqlite3.Error):
+            self.close()
+
     @classmethod
     def leave_open(cls) -> None:
         """See to it that none is ever closed in this process."""
