@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from coldq.tasks.engines import cores
+from coldq._system import cores
 
 TWO = [min(2, cores())]  # BLAS takes no more threads than there are cores
 

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from coldq._system import in_every_fork
 from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
@@ -101,8 +102,7 @@ class Connection(sqlite3.Connection):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=Connection.leave_open)
+in_every_fork(Connection.leave_open)
 
 
 class Options(NamedTuple):

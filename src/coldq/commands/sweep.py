@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from coldq._system import cores
 from coldq._tables import console, table
 from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
@@ -19,7 +20,7 @@ from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.sweep import missing_of, run_missing
 from coldq.sweeps.table import read
 from coldq.sweeps.task import Task
-from coldq.tasks.engines import cores, engine_of
+from coldq.tasks.engines import engine_of
 from coldq.tasks.store import Store
 
 NAMED = 3  # failures whose sentence is printed

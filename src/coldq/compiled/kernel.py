@@ -12,12 +12,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from os import register_at_fork
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from coldq._system import in_every_fork
 from coldq.compiled import cache
 
 # Reassociation lets sums be vectorised. Every core array is contiguous, so the order of a sum
@@ -115,13 +115,11 @@ hidden: Any = Special("hidden")
 _building = threading.RLock()
 
 
+@in_every_fork
 def _forget_lock() -> None:
     """A forked child inherits a lock that a thread it does not have may hold."""
     global _building
     _building = threading.RLock()
-
-
-register_at_fork(after_in_child=_forget_lock)
 
 
 class Kernel:

@@ -62,10 +62,14 @@ def processor() -> tuple[str, str, str]:
 
 
 @cache
+def is_arm() -> bool:
+    return processor()[0].startswith(("aarch64", "arm64"))
+
+
+@cache
 def fuses() -> bool:
     """Whether the processor multiplies and adds with one rounding, without a call."""
-    triple, _, features = processor()
-    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+    return "+fma" in processor()[2].split(",") or is_arm()
 
 
 @cache
@@ -89,7 +93,9 @@ def emit(module: Any, gate: str) -> bytes:
 
 @cache
 def _linker() -> Any:
-    return llvm().create_lljit_compiler()
+    # Code for ARM finds Python's None by a table at most 4 GB away, and LLVM's older linker ends
+    # the process where memory for that was further off. JITLink has both in one piece.
+    return llvm().create_lljit_compiler(use_jit_link=is_arm())
 
 
 _count = itertools.count()  # libraries need names of their own

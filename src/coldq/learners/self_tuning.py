@@ -258,7 +258,7 @@ class SelfTuning(Algorithm):
     ) -> SelfTuningState:
         """The rule for affine rows: two kernels, and the step between them."""
         self._require_rows(feedback, state.margin.shape)
-        ahead, t, x = self._ahead, np.float64(state.t), state.x
+        ahead, t, x = self._ahead, state.t + 0.0, state.x
         lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
         if p != x.shape[-1]:
             self.values_of(state, feedback, state.margin.shape)  # says what is wrong

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._system import cores, in_every_fork
 from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.errors import InvalidInput
@@ -31,14 +32,11 @@ _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
 
+@in_every_fork
 def _forget_pool() -> None:
     """A forked child inherits the pool object, but none of its threads."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
 
 
 def thread_count() -> int:
@@ -48,9 +46,7 @@ def thread_count() -> int:
         if not given.isdigit() or int(given) < 1:
             raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
         return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return cores()
 
 
 NONE = np.empty(0)  # of scratch memory: so little is needed that the kernel takes it from its stack

@@ -65,7 +65,11 @@ def domain_limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
     """What keeps x in the domain."""
     lower, upper = domain.box.lower, domain.box.upper
     below, above = np.isfinite(lower), np.isfinite(upper)
-    limits: list[Any] = [x[below] >= lower[below], x[above] <= upper[above]]
+    limits: list[Any] = []  # some versions of CVXPY refuse empty ones
+    if below.any():
+        limits.append(x[below] >= lower[below])
+    if above.any():
+        limits.append(x[above] <= upper[above])
     for row, floor in domain.hard:
         if isinstance(row, Affine):
             limits.append(row.A @ x == row.b if floor == -np.inf else row.A @ x <= row.b)

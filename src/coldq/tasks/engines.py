@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from coldq._system import cores
 from coldq._values import whole_number
 from coldq.errors import InvalidInput, WorkerLost, installed
 from coldq.tasks.workers import share
@@ -184,10 +185,3 @@ def require_answer(address: str, what: str) -> None:
 def needed(module: str, extra: str, what: str) -> Any:
     """A library that only some need; raise if it is not installed."""
     return installed(module, f"{what} needs {module}: install it with pip install 'coldq[{extra}]'")
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,0 +1,43 @@
+"""What the system gives a process: cores, and what its forks have to do."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+# The share of the processors that a container may use, in version 2 of control groups and in 1.
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+OLDER_QUOTA = (
+    Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+    Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+
+
+def cores() -> int:
+    """How many cores this process may use: more threads than that only wait for each other."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, min(len(os.sched_getaffinity(0)), _quota()))
+    return os.cpu_count() or 1
+
+
+@cache
+def _quota() -> int:
+    """How many cores a container's limit is worth; where there is none, more than there are."""
+    try:
+        given = (
+            QUOTA.read_text() if QUOTA.exists() else " ".join(p.read_text() for p in OLDER_QUOTA)
+        )
+        time, period = (float(part) for part in given.replace("max", "inf").split())
+    except (OSError, ValueError):
+        return 2**31
+    return math.ceil(time / period) if 0.0 < time < math.inf and period > 0.0 else 2**31
+
+
+def in_every_fork(action: Callable[[], None]) -> Callable[[], None]:
+    """Have it called in whatever forks from this process, where systems have forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=action)
+    return action
