@@ -9,7 +9,7 @@ SETUP := $(VENV)/.ready
 # Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce rates test lint types unit test-cpus cold-starts stress adversary fuzz growth \
+.PHONY: reproduce rates test lint types unit test-cpus test-arm cold-starts stress adversary fuzz growth \
 	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
@@ -38,6 +38,11 @@ unit: $(SETUP)
 # `make test-cpus CPUS='generic x86-64-v3'` takes these alone.
 test-cpus: $(SETUP)
 	$(BIN)/python -m tests.cpus $(CPUS)
+
+# The same on 64-bit ARM, emulated: needs root, debootstrap and qemu-user-static.
+# `make test-arm TESTS='tests/rules tests/solver'` takes these.
+test-arm: $(SETUP)
+	tests/arm.sh $(TESTS)
 
 # 50 rounds of eight processes that start at once on an empty kernel cache, some of them killed, and 3
 # with the kernels of the step.

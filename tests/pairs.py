@@ -417,6 +417,12 @@ def any_affine(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple
     return affine(rng, str(rng.choice(CATEGORIES)), p, X, most=6)
 
 
+def any_hinges(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
+    """The same, none of them with a price below zero."""
+    i, rows = any_affine(rng, category, p, X)
+    return i._replace(floor=np.zeros(i.weights.size)), rows
+
+
 def large(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
     return affine(rng, category, p, X, least=65, most=80)
 
@@ -515,6 +521,10 @@ KINDS = {
     "quadratic": Kind(quadratic, CURVED_CATEGORIES, 10, CURVED),
     "affine and quadratic": Kind(beside(quadratic, any_affine), CURVED_CATEGORIES, 9, CURVED),
     "max-affine": Kind(pieces, PIECEWISE_CATEGORIES, 9, AFFINE, FLAT),
+    "affine and max-affine": Kind(
+        beside(pieces, any_hinges), PIECEWISE_CATEGORIES, 9, AFFINE, FLAT
+    ),
+    "affine stack": Kind(beside(affine, any_affine, thin), CATEGORIES, 12, AFFINE),
     "convex": Kind(with_hessian, FUNCTION_CATEGORIES, 8, CURVED, bounded=True),
     "convex without hessian": Kind(
         without_hessian, FUNCTION_CATEGORIES, 8, GAP, FLAT, gap, bounded=True

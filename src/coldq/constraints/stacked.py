@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq._values import Array, joined, joint_batch
+from coldq.constraints.affine import Affine
 from coldq.constraints.constraint import Kind, difference, largest, row_margins
+from coldq.constraints.sparse_affine import SparseAffine
 from coldq.errors import InvalidInput
 from coldq.protocols import Region
 
@@ -54,6 +57,22 @@ class Stacked(Kind):
                 if hasattr(part, "dim"):
                     return part.dim
         raise AttributeError(name)
+
+    @cached_property
+    def for_step(self) -> Affine | SparseAffine | None:
+        """The same rows as one constraint, where all are affine: a step takes it in their place."""
+        rows = [part for part in self.parts if part.n_constraints]
+        if not rows or not all(isinstance(part, Affine | SparseAffine) for part in rows):
+            return None
+        if len(rows) == 1:
+            return rows[0]
+        b = joined([part.b for part in rows], 1)
+        if self.batch or not any(isinstance(part, SparseAffine) for part in rows):
+            dense = [part.dense() if isinstance(part, SparseAffine) else part for part in rows]
+            return Affine.unchecked(joined([part.A for part in dense], 2), b)
+        from scipy import sparse
+
+        return SparseAffine(sparse.vstack([sparse.csr_array(part.A) for part in rows]), b)
 
     @property
     def n_constraints(self) -> int:

@@ -81,7 +81,9 @@ def solve(
             slot = center, gradient, alpha, weights, floor, constraint, domain
             step = solve_on_blocks(slot, constraint.A, blocks)
         else:
-            expected: Any = getattr(constraint, "for_step", None)  # of a learner that looks ahead
+            expected: Any = getattr(
+                constraint, "for_step", None
+            )  # of a stack, or of who looks ahead
             if expected is not None:
                 return solve(center, gradient, alpha, weights, expected, domain, floor)
             # Data near the end of the floats may overflow: its answer is judged by the residual.

@@ -14,6 +14,7 @@ from coldq._values import Array
 from coldq.constraints import Affine, Unconstrained
 from coldq.constraints.max_affine import MaxAffine
 from coldq.constraints.quadratic import QuadraticConstraint, ThinQuadratic
+from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step
@@ -21,6 +22,7 @@ from coldq.solver.blas import on_one_thread
 from coldq.solver.cutting_planes import Known, certificate, cutting_planes
 from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
+from coldq.step.max_affine import pieces_of, solve_max_affine_parts
 from coldq.step.quadratic import solve_parts
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of, one_way
@@ -99,25 +101,24 @@ def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, A
 def known_pieces(constraint: Any, p: int) -> Known:
     """The pieces of all rows that are nothing else."""
     parts = constraint.parts if isinstance(constraint, Stacked) else (constraint,)
-    A: list[Array] = [np.zeros((0, p))]
-    b, group = [np.zeros(0)], [np.zeros(0, int)]
-    known, first = np.zeros(constraint.n_constraints, bool), 0
-    for part in parts:
-        n = part.n_constraints
-        if isinstance(part, Affine | MaxAffine):
-            A.append(part.A.reshape(-1, p))
-            b.append(part.b.reshape(-1))
-            group.append(first + np.repeat(np.arange(n), b[-1].size // max(n, 1)))
-            known[first : first + n] = True
-        first += n
-    return Known(np.concatenate(A), np.concatenate(b), np.concatenate(group), known)
+    A, b, row = pieces_of([Affine(np.zeros((0, p)), np.zeros(0)), *parts])
+    known, group = np.zeros(constraint.n_constraints, bool), row.astype(int)
+    known[group] = True
+    return Known(A, b, group, known)
 
 
 def solve_stacked(slot: Slot) -> Step:
-    """Affine and quadratic parts go to the compiled kernel together, all else to the models."""
-    parts = [part for part in slot.constraint.parts if not isinstance(part, Unconstrained)]
+    """Affine parts go with quadratic ones, or with max-affine ones, to what solves these; all else
+    to the models."""
+    parts = [
+        part.dense() if isinstance(part, SparseAffine) else part
+        for part in slot.constraint.parts
+        if not isinstance(part, Unconstrained)
+    ]
     if parts and all(isinstance(part, Affine | QuadraticConstraint) for part in parts):
         thin = [isinstance(part, ThinQuadratic) for part in parts]
         alike = all(isinstance(part, Affine | ThinQuadratic) for part in parts)
         return (solve_thin_parts if any(thin) and alike else solve_parts)(slot, parts)
+    if parts and all(isinstance(part, Affine | MaxAffine) for part in parts):
+        return solve_max_affine_parts(slot, parts)
     return solve_convex(slot)

@@ -1,11 +1,14 @@
-"""Rows that are the largest of several affine pieces, on boxes and polytopes."""
+"""Rows that are the largest of affine pieces, and affine ones beside them, on polytopes too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import MaxAffine
+from coldq._values import Array, joined
+from coldq.constraints import Affine, MaxAffine
 from coldq.errors import InvalidInput
 from coldq.solver.answer import Step
 from coldq.solver.max_affine import (
@@ -23,18 +26,23 @@ from coldq.step.slot import Slot, bounds_of
 
 def solve_max_affine(slot: Slot) -> Step:
     """The answers of a batch, one by one where no box or no hinge; raises if one has none."""
+    return solve_max_affine_parts(slot, [slot.constraint])
+
+
+def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
+    """The same for a constraint that is a stack of affine and max-affine parts."""
     center, gradient, alpha, weights, _, constraint, domain = slot
-    n, _, p = constraint.A.shape[-3:]
+    n, p = constraint.n_constraints, domain.dim
     lower, upper, hard, _ = bounds_of(domain)
     low, batch = slot.low, center.shape[:-1]
     if slot.floor is not HINGE and ((low != 0.0) & (low != weights)).any():
         raise InvalidInput(
-            "a max-affine row is a hinge (floor 0) or linear (floor = weights), but floor is "
-            f"{low} against {weights}"
+            "a max-affine row, or one beside it, is a hinge (floor 0) or linear (floor = weights), "
+            f"but floor is {low} against {weights}"
         )
     slot.require_fit()
     problem = MaxAffineProblem(
-        center, gradient, np.asarray(alpha), low, weights, *flat(constraint), lower, upper
+        center, gradient, np.asarray(alpha), low, weights, *pieces_of(parts), lower, upper
     )
     if not hard:
         x, _, _, multipliers, worst = solve_hinges(problem)
@@ -54,9 +62,14 @@ def solve_max_affine(slot: Slot) -> Step:
     return accepted(Step(x, np.clip(multipliers, low, weights), worst))
 
 
-def flat(constraint: MaxAffine) -> tuple[Array, Array, Array]:
-    """The pieces of all rows as A and b, and to which row each belongs."""
-    *batch, n, k, p = constraint.A.shape
-    A = np.ascontiguousarray(constraint.A).reshape(*batch, n * k, p)
-    b = np.ascontiguousarray(constraint.b)
-    return A, b.reshape(*b.shape[:-2], n * k), np.repeat(np.arange(n, dtype=float), k)
+def pieces_of(parts: Sequence[Any]) -> tuple[Array, Array, Array]:
+    """The pieces of all rows that have some as A and b, and to which row each belongs."""
+    A, b, row, first = [], [], [], 0
+    for part in parts:
+        n = part.n_constraints
+        if isinstance(part, Affine | MaxAffine):
+            A.append(part.A.reshape(*part.A.shape[: -part.cores["A"]], -1, part.dim))
+            b.append(part.b.reshape(*part.b.shape[: -part.cores["b"]], -1))
+            row.append(first + np.repeat(np.arange(n, dtype=float), A[-1].shape[-2] // max(n, 1)))
+        first += n
+    return joined(A, 2), joined(b, 1), np.concatenate(row)

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Tests on 64-bit ARM, emulated, in a folder with a Debian of its own: the kernels' share of them, or
+# those that are named. Needs root, debootstrap, qemu-user-static and a kernel that knows binfmt_misc;
+# half an hour the first time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD/build/arm
+site=$root/coldq/site
+tests=("$@")
+if [ $# -eq 0 ]; then
+    tests=(tests/compiled/test_calls.py tests/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
+fi
+
+for tool in debootstrap qemu-aarch64-static unshare; do
+    command -v $tool >/dev/null || { echo "test-arm needs $tool, which is not installed" >&2; exit 1; }
+done
+formats=/proc/sys/fs/binfmt_misc
+[ -e $formats/register ] || mount -t binfmt_misc none $formats
+if ! grep -qs enabled $formats/qemu-aarch64; then
+    head='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+    mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+    printf '%s' ":qemu-aarch64:M::$head:$mask:$(command -v qemu-aarch64-static):OCF" >$formats/register
+fi
+
+inside() {  # what it is given, as root of the folder
+    unshare --mount bash -c '
+        mount -t proc proc "$0/proc"
+        mount --rbind /dev "$0/dev"
+        mount -t tmpfs none "$0/dev/shm"
+        chroot "$0" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -ec "$1"
+    ' "$root" "$1"
+}
+
+if [ ! -e "$root/ready" ]; then
+    rm -rf "$root"
+    debootstrap --arch=arm64 --variant=minbase --include=python3 bookworm "$root"
+    touch "$root/ready"
+fi
+rm -rf "$root/coldq"
+mkdir "$root/coldq"
+git ls-files -z | xargs -0 cp --parents --target-directory="$root/coldq"
+# What pip would take there, taken here, where it is not emulated.
+python3 - >"$root/coldq/needed.txt" <<'P'
+import tomllib
+
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+extras = project["optional-dependencies"]
+names = ("exact", "networks", "report", "metrics", "serve", "tables", "test")
+needed = project["dependencies"] + [one for name in names for one in extras[name]]
+print(*(one for one in needed if not one.startswith(("coldq", "pyright", "ruff"))), sep="\n")
+P
+.venv/bin/python -m pip install --quiet --target "$site" --python-version 3.11 --only-binary=:all: \
+    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --requirement "$root/coldq/needed.txt"
+inside "cd /coldq; PYTHONPATH=src:site COLDQ_CACHE_DIR=/coldq/cache python3 -m pytest ${tests[*]}"
