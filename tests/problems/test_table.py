@@ -357,6 +357,51 @@ def test_hours_with_a_zone_rise_across_a_change_of_clocks_in_whatever_they_are_k
     assert from_table(objects, keys).horizon == 72
 
 
+def test_an_hour_that_comes_twice_is_refused_with_what_to_do() -> None:
+    clocks = "where clocks go back an hour comes twice: write times with their zone"
+    for minutes in (60, 15):
+        local = pd.date_range("2024-10-27", periods=400 // minutes, freq=f"{minutes}min", tz="UTC")
+        local = local.tz_convert("Europe/Berlin").tz_localize(None)
+        hours = {"time": local, "price": np.ones(len(local))}
+        with pytest.raises(coldq.InvalidInput, match=clocks):
+            from_table(hours, decide={"grid": [0, 9]}, cost="price", time="time", gaps="skip")
+    for odd in (
+        ["2024-01-01", "2024-01-02", "2024-01-02", "2024-01-03"],
+        ["2024-01-01 02:00", "2024-01-01 01:00", "2024-01-01 00:00"],
+        [1.0, 2.0, 2.0],
+    ):
+        with pytest.raises(coldq.InvalidInput, match=r"times must rise.*(again|earlier)$"):
+            read = {"time": odd, "price": np.ones(len(odd))}
+            from_table(read, decide={"grid": [0, 9]}, cost="price", time="time")
+
+
+def test_an_index_of_pandas_is_a_column_of_its_name() -> None:
+    hours = pd.date_range("2024-10-26", periods=48, freq="h", tz="Europe/Berlin", name="stamp")
+    frame = pd.DataFrame({"price": np.arange(48.0)}, index=hours)
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "stamp"}
+    assert from_table(frame, keys) == from_table(frame.reset_index(), keys)
+    with pytest.raises(coldq.InvalidInput, match="times must rise"):
+        from_table(frame[::-1], keys)
+    stacked = pd.concat({"north": frame, "south": frame}, names=["zone"])
+    with pytest.raises(coldq.InvalidInput, match="times must rise"):
+        from_table(stacked, keys)
+
+
+def test_columns_that_are_no_values_in_order_are_refused() -> None:
+    frame = pd.DataFrame(SMALL)
+    for table, words in (
+        (frame.to_dict(), r"column 'price' must be several values in order, but is \{0: 3.0"),
+        (SMALL | {"price": {3.0, 2.0, 4.0}}, "must be several values in order"),
+        (SMALL | {"price": np.array([3.0, 2j, 4.0], np.complex64)}, "must be numbers"),
+        ({"price": frame["price"], "load": frame["load"][::-1]}, "have unlike indices"),
+        (pl.DataFrame(SMALL | {"price": np.ones((3, 1))}), r"must have one axis, not \(3, 1\)"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=words):
+            from_table(table, TWO, rows=LOAD)
+    taken = from_table({"price": frame["price"], "load": SMALL["load"]}, TWO, rows=LOAD)
+    assert taken == from_table(frame.to_dict("list"), TWO, rows=LOAD)
+
+
 def test_times_with_and_without_a_zone_in_one_column_are_refused_and_both_are_named() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "when"}
     naive, aware = "2024-01-31T00:00", "2024-01-31T01:00Z"
@@ -471,6 +516,45 @@ def test_a_header_without_the_columns_is_shown_as_its_names(tmp_path) -> None:
     (tmp_path / "a.tsv").write_text("time, UTC\tload, kW\n1\t2\n")
     with pytest.raises(coldq.InvalidInput, match="it has 'time, UTC', 'load, kW'"):
         read_table(tmp_path / "a.tsv", ["price"])
+
+
+def test_a_folder_in_the_place_of_a_table_is_said_to_be_one(tmp_path) -> None:
+    (tmp_path / "load.parquet").mkdir()  # as Spark and Dask write it
+    with pytest.raises(coldq.InvalidInput, match=r"load.parquet: is a folder; a table is one file"):
+        from_table(tmp_path / "load.parquet", decide={"grid": [0, 9]}, cost="price")
+
+
+def test_a_file_that_nothing_is_said_of_is_told_what_it_lacks(tmp_path) -> None:
+    with pytest.raises(coldq.InvalidInput, match=r"load.csv: there is no such file"):
+        from_table(tmp_path / "load.csv")
+    (tmp_path / "load.csv").write_text("price,load\n1,2\n3,4\n")
+    with pytest.raises(coldq.InvalidInput, match=r"no load.toml lies beside it; coldq new writes"):
+        from_table(tmp_path / "load.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "doubted"),
+    [
+        (["987", "1.230", "", "12.034"], "has 987 and 1.230, which is read as 1.23"),
+        (["-1.230", "-987"], "has -987 and -1.230"),
+        (["0.987", "1.230"], None),  # three decimals
+        (["987.000", "1.230"], None),
+        (["0", "1.230"], None),
+        (["987", "1.23"], None),  # as many as are needed
+        (["987", "1.234"], None),
+        (["1987", "1.230"], None),
+    ],
+)
+def test_a_dot_that_may_stand_between_thousands_is_doubted(cells, doubted, tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(["price;load", *(f"1;{cell}" for cell in cells)]))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read_table(tmp_path / "a.csv", ["price", "load"])
+    if doubted is None:
+        assert not said
+    else:
+        assert [one.category for one in said] == [coldq.UnlikelyUnits]
+        assert f"column 'load' {doubted}" in str(said[0].message)
 
 
 def test_commas_in_numbers_get_a_hint(tmp_path) -> None:

@@ -18,7 +18,7 @@ from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
 from coldq.errors import InvalidInput, NotSaveable
 from coldq.losses import LeastSquares, Linear, Quadratic
-from coldq.problems.columns import is_path, read_table, stem_of, suffix_of
+from coldq.problems.columns import is_path, read_table, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
@@ -88,6 +88,12 @@ def from_table(
     if layout is None and is_path(table):
         found = Path(table).with_name(f"{title}.toml")
         layout = found if found.is_file() else None
+        if layout is None and not keys:
+            require_file(Path(table))
+            raise InvalidInput(
+                f"{table}: what its columns mean is not said: no {found.name} lies beside it; "
+                "coldq new writes one as an example"
+            )
     if layout is not None:
         where = str(layout) if is_path(layout) else where
         known = _keys_of(layout)
