@@ -674,6 +674,21 @@ def test_a_problem_of_a_table_comes_back_from_its_description_and_from_a_saved_t
     assert all((columns[name] == kept[name])[hours != 7.0].all() for name in columns)
 
 
+def test_keys_that_change_afterwards_change_no_problem() -> None:
+    keys = {**TWO, "cost": dict(TWO["cost"]), "rows": [dict(LOAD)]}
+    made = []
+    for price in (1.0, 2.0):
+        keys["cost"]["diesel"] = price
+        made.append(from_table(SMALL, keys))
+    keys["rows"].clear()
+    assert made[0] != made[1]
+    for price, problem in zip((1.0, 2.0), made, strict=True):
+        again = coldq.build(coldq.describe(problem))
+        assert again == problem
+        assert again.loss.c[0].tolist() == [3.0, price]
+        assert again.n_constraints == 1
+
+
 def test_a_description_of_a_table_that_is_wrong_gets_a_sentence() -> None:
     problem = coldq.problems.from_table(
         {"load": [5.0, 7.0]}, decide={"grid": [0, 9]}, cost=2.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
@@ -192,7 +193,7 @@ class FromTable(Problem):
             tighten=tighten,
             provenance=provenance,
             n_constraints=0 if constraint is None else constraint.n_constraints,
-            _keys=keys,
+            _keys=deepcopy(keys),  # whoever gave them may change them for the next problem
             _columns=columns,
         )
         _require_defined(problem, layout)
