@@ -40,7 +40,8 @@ def from_table(
     ----------
     table
         A pandas, Polars or Arrow frame, a mapping of columns by name, or a path: to a file of CSV,
-        parquet or npz, or to the TOML file that lies beside one.
+        parquet or npz, or to the TOML file that lies beside one. An index of pandas is a column of
+        its name.
     layout
         What the columns mean, if no TOML of the table's name lies beside it: the path of a TOML
         file, or its keys. Keys may also be given as further arguments, and go before.
