@@ -206,6 +206,18 @@ def test_the_whole_catalogue_plays_a_table_or_says_why_not() -> None:
     assert {"SelfTuning", "COLDQ", "SafetyMargin(COLDQ)", "BestResponse"} <= played
 
 
+def test_a_table_without_rows_is_played_by_all_whose_theory_knows_enough() -> None:
+    heat = {"price": np.linspace(1.0, 3.0, 30), "wished": np.linspace(5.0, 20.0, 30)}
+    problem = coldq.problems.from_table(
+        heat, decide={"pump": [0, 5], "boiler": [0, 20]}, cost="price",
+        least_squares={"sum": {"pump": 3, "boiler": 0.9}, "to": "wished"},
+    )  # fmt: skip
+    names = ["Yi2021", "Yi2021Expert", "Yi2023", "YuNeely2020", "Liu2022", "Wang2023"]
+    found = coldq.compare(problem, names)
+    assert not found.left_out
+    assert all(one.share == 0.0 for one in found)
+
+
 def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     columns = table(60)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
