@@ -301,6 +301,19 @@ def test_a_masked_entry_is_a_missing_value() -> None:
             from_table(whole | {"when": when}, keys, time="when")
 
 
+@pytest.mark.parametrize("cells", [[3.0, None, 4.0], ["3.0", None, "4.0"]], ids=["float", "text"])
+def test_a_missing_value_of_a_dictionary_is_missing(cells, tmp_path) -> None:
+    encoded = pa.table({"price": pa.array(cells).dictionary_encode(), "load": SMALL["load"]})
+    pq.write_table(encoded, tmp_path / "load.parquet")
+    for table in (encoded, tmp_path / "load.parquet"):
+        with pytest.raises(coldq.InvalidInput, match="column 'price' has no number in row 2"):
+            from_table(table, TWO)
+        assert from_table(table, TWO, gaps="fill").loss.c[:, 0].tolist() == [3.0, 3.0, 4.0]
+    days = pa.array([datetime(2024, 1, 1), None, datetime(2024, 1, 3)]).dictionary_encode()
+    with pytest.raises(coldq.InvalidInput, match="has no time in row 2"):
+        from_table(encoded.append_column("day", days), TWO, time="day")
+
+
 def test_a_blank_line_in_a_file_of_one_column_is_a_missing_value(tmp_path) -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"

@@ -128,7 +128,7 @@ def _from_memory(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
     elif kind == "polars" and hasattr(table, "get_column"):
         there, column = table.columns, lambda c: table.get_column(c).to_numpy()
     elif kind == "pyarrow" and hasattr(table, "column_names"):
-        there, column = table.column_names, lambda c: table.column(c).to_numpy()
+        there, column = table.column_names, lambda c: _of_arrow(table.column(c))
     elif isinstance(table, Mapping):
         there, column = table, table.__getitem__
     else:
@@ -165,6 +165,12 @@ def _of_pandas(series: Any) -> np.ndarray:
     if getattr(series.dtype, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series.to_numpy()
+
+
+def _of_arrow(column: Any) -> np.ndarray:
+    if hasattr(column.type, "index_type"):  # to_numpy gives a missing value the dictionary's last
+        column = column.cast(column.type.value_type)
+    return column.to_numpy()
 
 
 def _listed(name: str, column: str, values: Any) -> Raw:
@@ -241,7 +247,7 @@ def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
             file = pq.ParquetFile(opened)
             require_columns(str(path), asked, file.schema_arrow.names)
             read = file.read(columns=asked)
-            return {c: read.column(c).to_numpy() for c in asked}
+            return {c: _of_arrow(read.column(c)) for c in asked}
     except arrow.ArrowException as error:
         raise NotReadable(f"{path}: is no whole parquet file ({error})") from None
 
