@@ -302,10 +302,14 @@ def test_a_masked_entry_is_a_missing_value() -> None:
 
 
 @pytest.mark.parametrize("cells", [[3.0, None, 4.0], ["3.0", None, "4.0"]], ids=["float", "text"])
-def test_a_missing_value_of_a_dictionary_is_missing(cells, tmp_path) -> None:
-    encoded = pa.table({"price": pa.array(cells).dictionary_encode(), "load": SMALL["load"]})
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+def test_a_missing_value_of_arrow_is_missing(cells, dictionary, tmp_path) -> None:
+    price = pa.array(cells).dictionary_encode() if dictionary else pa.array(cells)
+    encoded = pa.table({"price": price, "load": SMALL["load"]})
     pq.write_table(encoded, tmp_path / "load.parquet")
-    for table in (encoded, tmp_path / "load.parquet"):
+    batch = encoded.to_batches()[0]
+    mapped = {name: batch.column(name) for name in batch.schema.names}
+    for table in (encoded, tmp_path / "load.parquet", batch, mapped):
         with pytest.raises(coldq.InvalidInput, match="column 'price' has no number in row 2"):
             from_table(table, TWO)
         assert from_table(table, TWO, gaps="fill").loss.c[:, 0].tolist() == [3.0, 3.0, 4.0]

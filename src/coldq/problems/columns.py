@@ -170,11 +170,13 @@ def _of_pandas(series: Any) -> np.ndarray:
 def _of_arrow(column: Any) -> np.ndarray:
     if hasattr(column.type, "index_type"):  # to_numpy gives a missing value the dictionary's last
         column = column.cast(column.type.value_type)
-    return column.to_numpy()
+    return column.to_numpy(zero_copy_only=False)
 
 
 def _listed(name: str, column: str, values: Any) -> Raw:
-    if hasattr(values, "to_numpy"):
+    if _library_of(values) == "pyarrow" and hasattr(values, "cast"):
+        values = _of_arrow(values)
+    elif hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray):
         values = _unmasked(values)
