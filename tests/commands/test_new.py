@@ -37,7 +37,7 @@ def test_nothing_is_overwritten_and_odd_names_are_refused(tmp_path) -> None:
         write_example(tmp_path / "one")
     assert made.read_text() == "mine"
     (tmp_path / "file").write_text("")
-    for name in ("file", "two words", ".hidden", "a:b"):
+    for name in ("file", "two words", ".hidden", "a:b", "a" * 300):
         with pytest.raises(coldq.InvalidInput):
             write_example(tmp_path / name)
     (tmp_path / "empty").mkdir()

@@ -537,8 +537,17 @@ def test_a_header_without_the_columns_is_shown_as_its_names(tmp_path) -> None:
 
 def test_a_folder_in_the_place_of_a_table_is_said_to_be_one(tmp_path) -> None:
     (tmp_path / "load.parquet").mkdir()  # as Spark and Dask write it
-    with pytest.raises(coldq.InvalidInput, match=r"load.parquet: is a folder; a table is one file"):
+    with pytest.raises(coldq.InvalidInput, match=r"load.parquet: is a folder or the like"):
         from_table(tmp_path / "load.parquet", decide={"grid": [0, 9]}, cost="price")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b"], ids=["long", "zero"])
+def test_a_name_that_no_file_can_have_gets_a_sentence(name, tmp_path) -> None:
+    for keys in ({}, {"decide": {"grid": [0, 9]}, "cost": "price"}):
+        with pytest.raises(coldq.NotReadable, match="cannot be read"):
+            from_table(tmp_path / f"{name}.csv", **keys)
+    with pytest.raises(coldq.NotReadable):
+        from_table(tmp_path / f"{name}.toml")
 
 
 def test_a_file_that_nothing_is_said_of_is_told_what_it_lacks(tmp_path) -> None:

@@ -210,9 +210,14 @@ def require_file(path: Path) -> str:
     kind = suffix_of(path)
     if kind not in KINDS:
         raise InvalidInput(f"{path}: a table is a file of {', '.join(KINDS)}, not {kind!r}")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInput(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:  # not ours to look at, or no name that a file can have
+        raise NotReadable(f"{path}: cannot be read ({error})") from None
     if not path.is_file():
-        words = "is a folder; a table is one file" if path.is_dir() else "there is no such file"
-        raise InvalidInput(f"{path}: {words}")
+        raise InvalidInput(f"{path}: is a folder or the like; a table is one file")
     return kind
 
 

@@ -88,10 +88,10 @@ def from_table(
         table = beside(Path(table), _keys_of(table) | keys)
     where, known = "the layout", {}
     if layout is None and is_path(table):
+        require_file(Path(table))
         found = Path(table).with_name(f"{title}.toml")
         layout = found if found.is_file() else None
         if layout is None and not keys:
-            require_file(Path(table))
             raise InvalidInput(
                 f"{table}: what its columns mean is not said: no {found.name} lies beside it; "
                 "coldq new writes one as an example"
