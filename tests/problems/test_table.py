@@ -191,6 +191,8 @@ def test_a_problem_is_called_as_the_file_that_was_named_for_it(tmp_path) -> None
         (tmp_path / f"{name}.toml").write_text(toml)
         assert from_table(tmp_path / f"{name}.toml").title == name
     assert from_table(tmp_path / "A.CSV").title == "A"  # and its TOML was found
+    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress((tmp_path / "A.CSV").read_bytes()))
+    assert from_table(tmp_path / "A.CSV.GZ").loss == from_table(tmp_path / "A.CSV").loss
     assert from_table(SMALL, tmp_path / "A.toml").title == "the table"
 
 

@@ -44,14 +44,15 @@ def is_path(table: Any) -> bool:
 
 def suffix_of(path: Path) -> str:
     """The kind of a file, ".csv.gz" being one."""
-    return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+    zipped = path.suffix.lower() == ".gz"
+    return "".join(path.suffixes[-2:] if zipped else path.suffixes[-1:]).lower()
 
 
 def stem_of(path: Path) -> str:
     """A file's name without its kind, however that is written.
 
     >>> from coldq.problems.columns import stem_of
-    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV"))
+    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV.GZ"))
     ('load', 'LOAD')
     """
     return path.name[: len(path.name) - len(suffix_of(path))]
