@@ -281,6 +281,18 @@ def test_gaps_are_refused_filled_or_skipped_as_said() -> None:
     assert from_table(close, keys, gaps="skip").horizon == 4
 
 
+@pytest.mark.parametrize("gaps", ["refuse", "fill"])
+def test_rows_after_the_horizon_do_not_matter(gaps) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "day", "gaps": gaps}
+    whole = {"day": [1, 2, 3, 4], "price": [3.0, 2.0, 4.0, 5.0]}
+    worse = {"day": [1, 2, 3, 4, 4, 9], "price": [3.0, 2.0, 4.0, 5.0, None, 1.0]}
+    assert from_table(worse, keys, horizon=4) == from_table(whole, keys)
+    with pytest.raises(coldq.InvalidInput):
+        from_table(worse, keys, horizon=5)
+    with pytest.raises(coldq.InvalidInput, match="horizon is 5, but the table has 4 slots"):
+        from_table(whole, keys, horizon=5)
+
+
 def test_a_masked_entry_is_a_missing_value() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
     masks = [False, True, False]

@@ -36,6 +36,12 @@ class Table(NamedTuple):
     times: np.ndarray | None
     n_rows: int
 
+    def first(self, count: int) -> Table:
+        """Its first rows, or all if they are fewer."""
+        numbers = {name: column[:count] for name, column in self.numbers.items()}
+        times = None if self.times is None else self.times[:count]
+        return Table(self.name, numbers, times, min(self.n_rows, count))
+
 
 def is_path(table: Any) -> bool:
     """Whether a table is given by the place of its file."""

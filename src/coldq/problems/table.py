@@ -102,11 +102,14 @@ def from_table(
     said = known | keys
     meant = layout_of(said, where)
     read = read_table(table, meant.columns(), meant.time, meant.time_format)
+    if horizon is not None:
+        horizon = whole_number("horizon", horizon, 2)
+        if meant.gaps != "skip":  # where every row is a slot, later ones do not matter
+            read = read.first(horizon)
     slots, notes = slots_of(read, meant.gaps)
     if horizon is not None:
-        most, horizon = len(slots), whole_number("horizon", horizon, 2)
-        if horizon > most:
-            raise InvalidInput(f"horizon is {horizon}, but {read.name} has {most} slots")
+        if horizon > len(slots):
+            raise InvalidInput(f"horizon is {horizon}, but {read.name} has {len(slots)} slots")
         slots = slots[:horizon]
     if len(slots) < 2:
         raise InvalidInput(f"{read.name}: a problem needs two whole rows, but has {len(slots)}")
