@@ -552,6 +552,16 @@ def test_a_problem_without_rows_is_played(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_constants_of_zero_are_no_reason_not_to_play(kind) -> None:
+    problem = Plain(coldq.Linear([0.0, 0.0]), coldq.Affine([[0.0, 0.0]], [0.0]))
+    problem.horizon = 1000  # type: ignore[misc]
+    zero = dict.fromkeys(("gradient_bound", "constraint_bound", "constraint_lipschitz"), 0.0)
+    problem.constants = dataclasses.replace(CONSTANTS, **zero)  # type: ignore[attr-defined]
+    learner = kind.for_problem(problem, **ASKED.get(kind.__name__, {}))
+    assert learner.update(learner.init(1), problem.reveal(1, np.zeros(2))).t == 2
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
 def test_an_unbounded_domain_is_played_or_named(kind) -> None:
     problem = Plain(coldq.Linear([1.0, 2.0]), None)
     problem.domain, problem.horizon = coldq.Box(0.0, np.inf, dim=2), 1000

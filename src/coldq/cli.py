@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -138,7 +139,7 @@ def new(
 
     layout = write_example(name)
     typer.echo(f"{layout} says what the columns of {layout.with_suffix('.csv')} mean. Now try:")
-    typer.echo(f"  coldq compare {layout}")
+    typer.echo(f"  coldq compare {shlex.quote(str(layout))}")
 
 
 @app.command()

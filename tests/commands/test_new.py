@@ -30,6 +30,12 @@ def test_the_example_runs_and_is_short(tmp_path, monkeypatch) -> None:
     assert (tmp_path / "results" / "index.html").is_file()
 
 
+def test_the_command_to_try_next_can_be_pasted(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["new", "last month/load"])
+    assert done.output.splitlines()[-1] == "  coldq compare 'last month/load/load.toml'"
+
+
 def test_nothing_is_overwritten_and_odd_names_are_refused(tmp_path) -> None:
     made = write_example(tmp_path / "one")
     made.write_text("mine")
@@ -37,7 +43,7 @@ def test_nothing_is_overwritten_and_odd_names_are_refused(tmp_path) -> None:
         write_example(tmp_path / "one")
     assert made.read_text() == "mine"
     (tmp_path / "file").write_text("")
-    for name in ("file", "two words", ".hidden", "a:b"):
+    for name in ("file", "two words", ".hidden", "a:b", "a" * 300):
         with pytest.raises(coldq.InvalidInput):
             write_example(tmp_path / name)
     (tmp_path / "empty").mkdir()

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import coldq
 from coldq._values import percent
 from coldq.cli import app
-from coldq.experiments.comparison import FEWEST, holm, p_value
+from coldq.experiments.comparison import FEWEST, brief, holm, p_value
 
 LAYOUT = """
 decide = {grid = [0, 30], diesel = [0, 30]}
@@ -91,6 +91,12 @@ def test_too_few_slots_tell_nothing_from_chance() -> None:
 def test_percentages_are_written_without_powers_of_ten(share) -> None:
     assert "e+" not in percent(share)
     assert float(percent(share)[:-1].replace(",", "")) == pytest.approx(100 * share, rel=0.051)
+
+
+def test_costs_of_millions_are_written_with_their_digits() -> None:
+    assert [brief(cost) for cost in (1_523_417.4, 1_525_001.0)] == ["1,523,417", "1,525,001"]
+    assert brief(-38_000_123.0, "+") == "-38,000,123"
+    assert brief(1.23456e12) == "1.235e+12"
 
 
 def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
@@ -200,6 +206,18 @@ def test_the_whole_catalogue_plays_a_table_or_says_why_not() -> None:
     assert {"SelfTuning", "COLDQ", "SafetyMargin(COLDQ)", "BestResponse"} <= played
 
 
+def test_a_table_without_rows_is_played_by_all_whose_theory_knows_enough() -> None:
+    heat = {"price": np.linspace(1.0, 3.0, 30), "wished": np.linspace(5.0, 20.0, 30)}
+    problem = coldq.problems.from_table(
+        heat, decide={"pump": [0, 5], "boiler": [0, 20]}, cost="price",
+        least_squares={"sum": {"pump": 3, "boiler": 0.9}, "to": "wished"},
+    )  # fmt: skip
+    names = ["Yi2021", "Yi2021Expert", "Yi2023", "YuNeely2020", "Liu2022", "Wang2023"]
+    found = coldq.compare(problem, names)
+    assert not found.left_out
+    assert all(one.share == 0.0 for one in found)
+
+
 def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     columns = table(60)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -233,9 +251,10 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     page = (tmp_path / "results/index.html").read_text(encoding="utf-8")
     assert "my load: learners beside headroom" in page
     assert "other: learners beside headroom" in page
-    assert "problem: learners beside headroom" in page
-    (tmp_path / "results/figures/compare-problem-0.05.png").unlink()
-    (tmp_path / "results/figures/compare-problem-0.05.png").mkdir()
+    assert "own_module:problem: learners beside headroom" in page
+    picture = tmp_path / "results/figures/compare-own_module-problem-0.05.png"
+    picture.unlink()
+    picture.mkdir()
     unwritten = run("own_module:problem")
     assert isinstance(unwritten.exception, coldq.NotWritten)
     assert "COLDQ" in unwritten.output  # the table is shown all the same

@@ -284,3 +284,9 @@ def test_prices_of_one_s_own_are_checked_values() -> None:
         ZonalPrices(["A"], [[1.0]], first=noon, source="Mine.", filled=[1, 2])
     with pytest.raises(coldq.InvalidInput, match="zones may name A, B, but has 'C'"):
         prices.only(["C"])
+
+
+def test_stamps_are_in_the_local_time_that_the_first_one_is_in() -> None:
+    for first in ("2024-01-01T00:05", "2024-01-01T00:05+01:00", "2024-01-01T00:05Z"):
+        prices = ZonalPrices(["A"], [[20.0], [21.0]], first=first, source="Our meter.")
+        assert prices.stamps.astype(str).tolist() == ["2024-01-01T00:05", "2024-01-01T00:10"]

@@ -191,6 +191,8 @@ def test_a_problem_is_called_as_the_file_that_was_named_for_it(tmp_path) -> None
         (tmp_path / f"{name}.toml").write_text(toml)
         assert from_table(tmp_path / f"{name}.toml").title == name
     assert from_table(tmp_path / "A.CSV").title == "A"  # and its TOML was found
+    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress((tmp_path / "A.CSV").read_bytes()))
+    assert from_table(tmp_path / "A.CSV.GZ").loss == from_table(tmp_path / "A.CSV").loss
     assert from_table(SMALL, tmp_path / "A.toml").title == "the table"
 
 
@@ -279,6 +281,18 @@ def test_gaps_are_refused_filled_or_skipped_as_said() -> None:
     assert from_table(close, keys, gaps="skip").horizon == 4
 
 
+@pytest.mark.parametrize("gaps", ["refuse", "fill"])
+def test_rows_after_the_horizon_do_not_matter(gaps) -> None:
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "day", "gaps": gaps}
+    whole = {"day": [1, 2, 3, 4], "price": [3.0, 2.0, 4.0, 5.0]}
+    worse = {"day": [1, 2, 3, 4, 4, 9], "price": [3.0, 2.0, 4.0, 5.0, None, 1.0]}
+    assert from_table(worse, keys, horizon=4) == from_table(whole, keys)
+    with pytest.raises(coldq.InvalidInput):
+        from_table(worse, keys, horizon=5)
+    with pytest.raises(coldq.InvalidInput, match="horizon is 5, but the table has 4 slots"):
+        from_table(whole, keys, horizon=5)
+
+
 def test_a_masked_entry_is_a_missing_value() -> None:
     keys = {"decide": {"grid": [0, 9]}, "cost": "price"}
     masks = [False, True, False]
@@ -299,6 +313,23 @@ def test_a_masked_entry_is_a_missing_value() -> None:
     for when in (np.ma.array(days, mask=masks), [days[0], np.ma.masked, days[2]], [1, None, 3]):
         with pytest.raises(coldq.InvalidInput, match="'when' has no time in row 2"):
             from_table(whole | {"when": when}, keys, time="when")
+
+
+@pytest.mark.parametrize("cells", [[3.0, None, 4.0], ["3.0", None, "4.0"]], ids=["float", "text"])
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+def test_a_missing_value_of_arrow_is_missing(cells, dictionary, tmp_path) -> None:
+    price = pa.array(cells).dictionary_encode() if dictionary else pa.array(cells)
+    encoded = pa.table({"price": price, "load": SMALL["load"]})
+    pq.write_table(encoded, tmp_path / "load.parquet")
+    batch = encoded.to_batches()[0]
+    mapped = {name: batch.column(name) for name in batch.schema.names}
+    for table in (encoded, tmp_path / "load.parquet", batch, mapped):
+        with pytest.raises(coldq.InvalidInput, match="column 'price' has no number in row 2"):
+            from_table(table, TWO)
+        assert from_table(table, TWO, gaps="fill").loss.c[:, 0].tolist() == [3.0, 3.0, 4.0]
+    days = pa.array([datetime(2024, 1, 1), None, datetime(2024, 1, 3)]).dictionary_encode()
+    with pytest.raises(coldq.InvalidInput, match="has no time in row 2"):
+        from_table(encoded.append_column("day", days), TWO, time="day")
 
 
 def test_a_blank_line_in_a_file_of_one_column_is_a_missing_value(tmp_path) -> None:
@@ -355,6 +386,51 @@ def test_hours_with_a_zone_rise_across_a_change_of_clocks_in_whatever_they_are_k
         assert read.times is not None and np.array_equal(read.times, utc)
     objects = pd.DataFrame({"when": pd.Series(list(hours), dtype=object), "price": price})
     assert from_table(objects, keys).horizon == 72
+
+
+def test_an_hour_that_comes_twice_is_refused_with_what_to_do() -> None:
+    clocks = "where clocks go back an hour comes twice: write times with their zone"
+    for minutes in (60, 15):
+        local = pd.date_range("2024-10-27", periods=400 // minutes, freq=f"{minutes}min", tz="UTC")
+        local = local.tz_convert("Europe/Berlin").tz_localize(None)
+        hours = {"time": local, "price": np.ones(len(local))}
+        with pytest.raises(coldq.InvalidInput, match=clocks):
+            from_table(hours, decide={"grid": [0, 9]}, cost="price", time="time", gaps="skip")
+    for odd in (
+        ["2024-01-01", "2024-01-02", "2024-01-02", "2024-01-03"],
+        ["2024-01-01 02:00", "2024-01-01 01:00", "2024-01-01 00:00"],
+        [1.0, 2.0, 2.0],
+    ):
+        with pytest.raises(coldq.InvalidInput, match=r"times must rise.*(again|earlier)$"):
+            read = {"time": odd, "price": np.ones(len(odd))}
+            from_table(read, decide={"grid": [0, 9]}, cost="price", time="time")
+
+
+def test_an_index_of_pandas_is_a_column_of_its_name() -> None:
+    hours = pd.date_range("2024-10-26", periods=48, freq="h", tz="Europe/Berlin", name="stamp")
+    frame = pd.DataFrame({"price": np.arange(48.0)}, index=hours)
+    keys = {"decide": {"grid": [0, 9]}, "cost": "price", "time": "stamp"}
+    assert from_table(frame, keys) == from_table(frame.reset_index(), keys)
+    with pytest.raises(coldq.InvalidInput, match="times must rise"):
+        from_table(frame[::-1], keys)
+    stacked = pd.concat({"north": frame, "south": frame}, names=["zone"])
+    with pytest.raises(coldq.InvalidInput, match="times must rise"):
+        from_table(stacked, keys)
+
+
+def test_columns_that_are_no_values_in_order_are_refused() -> None:
+    frame = pd.DataFrame(SMALL)
+    for table, words in (
+        (frame.to_dict(), r"column 'price' must be several values in order, but is \{0: 3.0"),
+        (SMALL | {"price": {3.0, 2.0, 4.0}}, "must be several values in order"),
+        (SMALL | {"price": np.array([3.0, 2j, 4.0], np.complex64)}, "must be numbers"),
+        ({"price": frame["price"], "load": frame["load"][::-1]}, "have unlike indices"),
+        (pl.DataFrame(SMALL | {"price": np.ones((3, 1))}), r"must have one axis, not \(3, 1\)"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=words):
+            from_table(table, TWO, rows=LOAD)
+    taken = from_table({"price": frame["price"], "load": SMALL["load"]}, TWO, rows=LOAD)
+    assert taken == from_table(frame.to_dict("list"), TWO, rows=LOAD)
 
 
 def test_times_with_and_without_a_zone_in_one_column_are_refused_and_both_are_named() -> None:
@@ -473,6 +549,54 @@ def test_a_header_without_the_columns_is_shown_as_its_names(tmp_path) -> None:
         read_table(tmp_path / "a.tsv", ["price"])
 
 
+def test_a_folder_in_the_place_of_a_table_is_said_to_be_one(tmp_path) -> None:
+    (tmp_path / "load.parquet").mkdir()  # as Spark and Dask write it
+    with pytest.raises(coldq.InvalidInput, match=r"load.parquet: is a folder or the like"):
+        from_table(tmp_path / "load.parquet", decide={"grid": [0, 9]}, cost="price")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b"], ids=["long", "zero"])
+def test_a_name_that_no_file_can_have_gets_a_sentence(name, tmp_path) -> None:
+    for keys in ({}, {"decide": {"grid": [0, 9]}, "cost": "price"}):
+        with pytest.raises(coldq.NotReadable, match="cannot be read"):
+            from_table(tmp_path / f"{name}.csv", **keys)
+    with pytest.raises(coldq.NotReadable):
+        from_table(tmp_path / f"{name}.toml")
+
+
+def test_a_file_that_nothing_is_said_of_is_told_what_it_lacks(tmp_path) -> None:
+    with pytest.raises(coldq.InvalidInput, match=r"load.csv: there is no such file"):
+        from_table(tmp_path / "load.csv")
+    (tmp_path / "load.csv").write_text("price,load\n1,2\n3,4\n")
+    with pytest.raises(coldq.InvalidInput, match=r"no load.toml lies beside it; coldq new writes"):
+        from_table(tmp_path / "load.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "doubted"),
+    [
+        (["987", "1.230", "", "12.034"], "has 987 and 1.230, which is read as 1.23"),
+        (["-1.230", "-987"], "has -987 and -1.230"),
+        (["0.987", "1.230"], None),  # three decimals
+        (["987.000", "1.230"], None),
+        (["0", "1.230"], None),
+        (["987", "1.23"], None),  # as many as are needed
+        (["987", "1.234"], None),
+        (["1987", "1.230"], None),
+    ],
+)
+def test_a_dot_that_may_stand_between_thousands_is_doubted(cells, doubted, tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(["price;load", *(f"1;{cell}" for cell in cells)]))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read_table(tmp_path / "a.csv", ["price", "load"])
+    if doubted is None:
+        assert not said
+    else:
+        assert [one.category for one in said] == [coldq.UnlikelyUnits]
+        assert f"column 'load' {doubted}" in str(said[0].message)
+
+
 def test_commas_in_numbers_get_a_hint(tmp_path) -> None:
     for cell in ("1,5", "-1,5", "1.234,5", "1,000"):
         (tmp_path / "a.csv").write_text(f"price;load\n{cell};2\n2;3\n")
@@ -588,6 +712,21 @@ def test_a_problem_of_a_table_comes_back_from_its_description_and_from_a_saved_t
     assert loaded.problem == problem
     assert repr(coldq.certify(loaded)) == repr(coldq.certify(runs[0]))
     assert all((columns[name] == kept[name])[hours != 7.0].all() for name in columns)
+
+
+def test_keys_that_change_afterwards_change_no_problem() -> None:
+    keys = {**TWO, "cost": dict(TWO["cost"]), "rows": [dict(LOAD)]}
+    made = []
+    for price in (1.0, 2.0):
+        keys["cost"]["diesel"] = price
+        made.append(from_table(SMALL, keys))
+    keys["rows"].clear()
+    assert made[0] != made[1]
+    for price, problem in zip((1.0, 2.0), made, strict=True):
+        again = coldq.build(coldq.describe(problem))
+        assert again == problem
+        assert again.loss.c[0].tolist() == [3.0, price]
+        assert again.n_constraints == 1
 
 
 def test_a_description_of_a_table_that_is_wrong_gets_a_sentence() -> None:

@@ -239,6 +239,8 @@ def test_a_damaged_foreign_or_truncated_file_is_a_sentence(tmp_path: Path) -> No
     for nothing in (tmp_path / "none.npz", tmp_path):
         with pytest.raises(coldq.NotReadable, match="there is no file"):
             coldq.Trace.load(nothing)
+    with pytest.raises(coldq.NotReadable, match="File name too long"):
+        coldq.Trace.load(tmp_path / f"{'a' * 300}.npz")
     with pytest.raises(coldq.InvalidInput, match="path must name a file"):
         TRACE.save(3)  # type: ignore[arg-type]
 

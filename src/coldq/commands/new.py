@@ -51,7 +51,11 @@ def write_example(folder: str | Path) -> Path:
         raise InvalidInput(
             f"a new problem's name has letters, digits, - and _, such as my-load, but is {name!r}"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be looked at: {error.strerror}") from None
+    if taken:
         raise InvalidInput(f"{folder} is there already, and nothing in it was changed")
     with whole_file(folder / f"{name}.csv") as path:
         path.write_text(_table(), encoding="utf-8")

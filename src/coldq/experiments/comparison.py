@@ -438,15 +438,15 @@ def holm(p: Iterable[float]) -> list[float]:
 
 
 def brief(value: float, sign: str = "") -> str:
-    """A number to four digits, whole above a thousand.
+    """A number to four digits, whole from a thousand to a thousand million.
 
     >>> from coldq.experiments.comparison import brief
-    >>> brief(351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+")
-    ('351,234', '12.35', '0.00012', '+3')
+    >>> brief(1351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+")
+    ('1,351,234', '12.35', '0.00012', '+3')
     """
     size = abs(value)
-    if size >= 1e6 or 0.0 < size < 1e-3:
-        return f"{value:{sign}.3g}"
+    if size >= 1e9 or 0.0 < size < 1e-3:
+        return f"{value:{sign}.4g}"
     return f"{value:{sign},.4g}" if size < 1000.0 else f"{value:{sign},.0f}"
 
 

@@ -106,7 +106,7 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
         raise InvalidInput(f"{name} has its own horizon, so that no other is for it")
     problem = _from_module(name)
     require_problem(problem)
-    return name.partition(":")[2], problem
+    return name, problem  # all of it: other modules have a `problem` too
 
 
 def _from_module(name: str) -> Any:

@@ -18,6 +18,7 @@ NAMES = (
     "constraint_lipschitz",
     "strong_convexity",
 )
+BOUNDS = NAMES[1:4]  # the last is a bound from below, and the diameter may be infinite
 
 
 class ConstantsOf:
@@ -46,6 +47,10 @@ class ConstantsOf:
         return self.parameters | {name: getattr(self, of) for name, of in left_out.items()}
 
     def __getattr__(self, name: str) -> Any:
+        # What zero bounds, one does too, and can be divided by.
+        return scale_of(self._said(name)) if name in BOUNDS else self._said(name)
+
+    def _said(self, name: str) -> Any:
         if name in self.given:
             return self.given[name]
         try:
@@ -61,7 +66,7 @@ class ConstantsOf:
     @property
     def diameter(self) -> Any:
         """R, as the scale of steps."""
-        R = self.__getattr__("diameter")
+        R = self._said("diameter")
         if not np.all(np.isfinite(R)):
             raise InvalidInput(
                 f"{type(self.problem).__name__} has an unbounded domain, but this learner's "
@@ -72,7 +77,8 @@ class ConstantsOf:
     @property
     def lipschitz(self) -> Any:
         """A Lipschitz constant of f and of every row of g."""
-        return np.maximum(self.gradient_bound, self.constraint_lipschitz)
+        both = self._said("gradient_bound"), self._said("constraint_lipschitz")
+        return scale_of(np.maximum(*both))
 
     @property
     def vector_lipschitz(self) -> float:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import InvalidInput, NotReadable, installed
+from coldq.errors import InvalidInput, NotReadable, UnlikelyUnits, installed, warn
 
 KINDS = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
 CHUNK = 1 << 16  # rows of a CSV file that are text at one time
 MISSING = {"", "na", "nan", "null", "none", "n/a", "-"}  # texts of a cell that has no number
+THOUSANDS = re.compile(r"\s*([+-]?\d{1,3}|[+-]?[1-9]\d{0,2}\.\d{3}|)\s*")  # as 987 and 1.230
 FRAMES = ("pandas", "polars", "pyarrow")
 Raw = Sequence[Any] | np.ndarray
 
@@ -34,6 +36,12 @@ class Table(NamedTuple):
     times: np.ndarray | None
     n_rows: int
 
+    def first(self, count: int) -> Table:
+        """Its first rows, or all if they are fewer."""
+        numbers = {name: column[:count] for name, column in self.numbers.items()}
+        times = None if self.times is None else self.times[:count]
+        return Table(self.name, numbers, times, min(self.n_rows, count))
+
 
 def is_path(table: Any) -> bool:
     """Whether a table is given by the place of its file."""
@@ -42,14 +50,15 @@ def is_path(table: Any) -> bool:
 
 def suffix_of(path: Path) -> str:
     """The kind of a file, ".csv.gz" being one."""
-    return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+    zipped = path.suffix.lower() == ".gz"
+    return "".join(path.suffixes[-2:] if zipped else path.suffixes[-1:]).lower()
 
 
 def stem_of(path: Path) -> str:
     """A file's name without its kind, however that is written.
 
     >>> from coldq.problems.columns import stem_of
-    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV"))
+    >>> stem_of(Path("march/load.csv.gz")), stem_of(Path("LOAD.CSV.GZ"))
     ('load', 'LOAD')
     """
     return path.name[: len(path.name) - len(suffix_of(path))]
@@ -114,26 +123,49 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _from_memory(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
-    kind = type(table).__module__.partition(".")[0]
+    kind = _library_of(table)
     if kind not in FRAMES and hasattr(table, "__arrow_c_stream__"):
         table, kind = _pyarrow("this table").table(table), "pyarrow"
     if kind == "polars" and hasattr(table, "collect"):
         table = table.collect()
     if kind == "pandas" and hasattr(table, "columns"):
+        index = [c for c in table.index.names if c in asked and c not in table.columns]
+        table = table.reset_index(index) if index else table
         there, column = table.columns, lambda c: _of_pandas(table[c])
     elif kind == "polars" and hasattr(table, "get_column"):
         there, column = table.columns, lambda c: table.get_column(c).to_numpy()
     elif kind == "pyarrow" and hasattr(table, "column_names"):
-        there, column = table.column_names, lambda c: table.column(c).to_numpy()
+        there, column = table.column_names, lambda c: _of_arrow(table.column(c))
     elif isinstance(table, Mapping):
-        there, column = table, lambda c: _listed(name, c, table[c])
+        there, column = table, table.__getitem__
     else:
         raise InvalidInput(
             "a table is a path, a pandas, Polars or Arrow frame, or a mapping of columns by name, "
             f"but got a {type(table).__name__}"
         )
     require_columns(name, asked, list(there))
-    return {c: column(c) for c in asked}
+    found = {c: column(c) for c in asked}
+    if isinstance(table, Mapping):
+        _require_one_index(name, found)
+        found = {c: _listed(name, c, values) for c, values in found.items()}
+    return {c: _one_axis(name, c, values) for c, values in found.items()}
+
+
+def _library_of(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _require_one_index(name: str, columns: Mapping[str, Any]) -> None:
+    """Raise if Series of pandas have unlike indices: rows are taken by their place."""
+    series = {c: one for c, one in columns.items() if _library_of(one) == "pandas"}
+    indices = {c: one.index for c, one in series.items() if hasattr(one, "index")}
+    for column, index in indices.items():
+        first = next(iter(indices))
+        if not index.equals(indices[first]):
+            raise InvalidInput(
+                f"{name}: columns {first!r} and {column!r} have unlike indices, which would be "
+                "ignored; pandas.DataFrame(...) of them puts what belongs together side by side"
+            )
 
 
 def _of_pandas(series: Any) -> np.ndarray:
@@ -142,17 +174,30 @@ def _of_pandas(series: Any) -> np.ndarray:
     return series.to_numpy()
 
 
+def _of_arrow(column: Any) -> np.ndarray:
+    if hasattr(column.type, "index_type"):  # to_numpy gives a missing value the dictionary's last
+        column = column.cast(column.type.value_type)
+    return column.to_numpy(zero_copy_only=False)
+
+
 def _listed(name: str, column: str, values: Any) -> Raw:
-    if hasattr(values, "to_numpy"):
+    if _library_of(values) == "pyarrow" and hasattr(values, "cast"):
+        values = _of_arrow(values)
+    elif hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray):
         values = _unmasked(values)
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name}: column {column!r} must be several values, but is {values!r}")
-    found = values if isinstance(values, np.ndarray) else list(values)
-    if isinstance(found, np.ndarray) and found.ndim != 1:
-        raise InvalidInput(f"{name}: column {column!r} must have one axis, not {found.shape}")
-    return found
+    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+        raise InvalidInput(
+            f"{name}: column {column!r} must be several values in order, but is {values!r:.80}"
+        )
+    return values if isinstance(values, np.ndarray) else list(values)
+
+
+def _one_axis(name: str, column: str, values: Raw) -> Raw:
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidInput(f"{name}: column {column!r} must have one axis, not {values.shape}")
+    return values
 
 
 def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
@@ -167,13 +212,25 @@ def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
 # From files
 
 
-def _from_file(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
-    """The asked columns of a file; that called `text` is not read as numbers where it is text."""
+def require_file(path: Path) -> str:
+    """The kind of a table's file; raise unless it is there, and of one that is read."""
     kind = suffix_of(path)
     if kind not in KINDS:
         raise InvalidInput(f"{path}: a table is a file of {', '.join(KINDS)}, not {kind!r}")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInput(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:  # not ours to look at, or no name that a file can have
+        raise NotReadable(f"{path}: cannot be read ({error})") from None
     if not path.is_file():
-        raise InvalidInput(f"{path}: there is no such file")
+        raise InvalidInput(f"{path}: is a folder or the like; a table is one file")
+    return kind
+
+
+def _from_file(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
+    """The asked columns of a file; that called `text` is not read as numbers where it is text."""
+    kind = require_file(path)
     try:
         if kind == ".npz":
             return _of_npz(path, asked)
@@ -188,7 +245,7 @@ def _of_npz(path: Path, asked: list[str]) -> dict[str, Raw]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             require_columns(str(path), asked, list(arrays))
-            return {c: _listed(str(path), c, np.atleast_1d(arrays[c])) for c in asked}
+            return {c: _one_axis(str(path), c, np.atleast_1d(arrays[c])) for c in asked}
     except (ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -204,7 +261,7 @@ def _of_parquet(path: Path, asked: list[str]) -> dict[str, Raw]:
             file = pq.ParquetFile(opened)
             require_columns(str(path), asked, file.schema_arrow.names)
             read = file.read(columns=asked)
-            return {c: read.column(c).to_numpy() for c in asked}
+            return {c: _of_arrow(read.column(c)) for c in asked}
     except arrow.ArrowException as error:
         raise NotReadable(f"{path}: is no whole parquet file ({error})") from None
 
@@ -227,9 +284,10 @@ def _of_csv(path: Path, asked: list[str], text: str | None) -> dict[str, Raw]:
             places = [header.index(column) for column in asked]
             chunks: list[list[Raw]] = []
             while some := list(islice(rows, CHUNK)):
-                columns = [[row[k] for row in some] for k in places]
-                named = zip(asked, columns, strict=True)
-                chunks.append([cells if c == text else _plain(cells) for c, cells in named])
+                columns = {c: [row[k] for row in some] for c, k in zip(asked, places, strict=True)}
+                if not chunks:
+                    _doubt_dots(path, columns)
+                chunks.append([t if c == text else _plain(t) for c, t in columns.items()])
         except UnicodeDecodeError:
             raise NotReadable(f"{path}: is no text in UTF-8") from None
     return {c: _chunks_joined([one[k] for one in chunks]) for k, c in enumerate(asked)}
@@ -284,6 +342,21 @@ def _separator(file: Any, place: int, asked: list[str], *, tabs: bool) -> str:
     return max(",;\t", key=names)
 
 
+def _doubt_dots(path: Path, columns: Mapping[str, list[str]]) -> None:
+    """Warn of 987 beside 1.230: no program that writes the one so writes 1.23 as the other."""
+    for column, texts in columns.items():
+        if not all(map(THOUSANDS.fullmatch, texts)):
+            continue
+        whole = next((t.strip() for t in texts if t.strip(" +-0") and "." not in t), None)
+        dotted = next((t.strip() for t in texts if "." in t and t.strip().endswith("0")), None)
+        if whole and dotted:
+            warn(
+                f"{path}: column {column!r} has {whole} and {dotted}, which is read as "
+                f"{float(dotted):g}; does that dot stand between thousands? It must not be there",
+                UnlikelyUnits,
+            )
+
+
 def _plain(texts: list[str]) -> Raw:
     """Numbers, if all of them are such; then most of a large file is never kept as text."""
     if "_" in "".join(texts):  # Python would read 1_0 as ten
@@ -335,8 +408,9 @@ def _number(name: str, column: str, k: int, value: Any) -> float:
         value = value.decode("utf-8", "replace")
     if isinstance(value, str) and value.strip().lower() in MISSING:
         return np.nan
+    other = isinstance(value, complex | np.complexfloating | date)
     try:
-        if isinstance(value, complex | date) or (isinstance(value, str) and "_" in value):
+        if other or (isinstance(value, str) and "_" in value):
             raise ValueError
         return float(value)
     except (TypeError, ValueError, OverflowError):

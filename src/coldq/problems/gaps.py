@@ -14,6 +14,10 @@ LATE = 1.5  # steps after the row before from which rows are missing in between
 ADVICE = (
     'gaps = "fill" would take what was before, gaps = "skip" would go on with the rows there are'
 )
+CLOCKS = (
+    "; where clocks go back an hour comes twice: write times with their zone, as 02:00+01:00, or "
+    "leave time out"
+)
 
 
 def slots_of(table: Table, gaps: str) -> tuple[np.ndarray, list[str]]:
@@ -50,15 +54,18 @@ def _in_time(table: Table, gaps: str, rows: np.ndarray) -> tuple[np.ndarray, str
     """The rows in time, one after another; where some are missing, as the layout says."""
     times = table.times[rows]  # type: ignore[index]
     steps = np.diff(times)
-    zero = steps.dtype.type(0) if steps.dtype.kind == "f" else np.timedelta64(0, "us")
+    step = np.sort(steps)[len(steps) // 2]
+    dated = steps.dtype.kind == "m"
+    zero = np.timedelta64(0, "us") if dated else steps.dtype.type(0)
     if (steps <= zero).any():
         k = int(np.argmax(steps <= zero))
         again = " again" if steps[k] == zero else ", which is earlier"
+        hour = np.timedelta64(1, "h")
+        clocks = CLOCKS if dated and step <= hour and steps[k] > -hour else ""
         raise InvalidInput(
             f"{table.name}: times must rise from row to row, but after {_shown(times[k])} comes "
-            f"{_shown(times[k + 1])} {at(int(rows[k + 1]))}{again}"
+            f"{_shown(times[k + 1])} {at(int(rows[k + 1]))}{again}{clocks}"
         )
-    step = np.sort(steps)[len(steps) // 2]
     away = steps / step
     odd = (away > LATE) | (away < 1.0 / LATE)
     if gaps == "skip" or not odd.any():

@@ -113,7 +113,7 @@ class ZonalPrices(Value):
     @property
     def stamps(self) -> np.ndarray:
         """The end of every interval, local time."""
-        return np.datetime64(self.first, "m") + 5 * np.arange(len(self.values))
+        return np.datetime64(self.first.replace(tzinfo=None), "m") + 5 * np.arange(len(self.values))
 
     @property
     def provenance(self) -> tuple[str, ...]:

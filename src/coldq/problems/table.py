@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
@@ -18,7 +19,7 @@ from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
 from coldq.errors import InvalidInput, NotSaveable
 from coldq.losses import LeastSquares, Linear, Quadratic
-from coldq.problems.columns import is_path, read_table, stem_of, suffix_of
+from coldq.problems.columns import is_path, read_table, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
@@ -39,7 +40,8 @@ def from_table(
     ----------
     table
         A pandas, Polars or Arrow frame, a mapping of columns by name, or a path: to a file of CSV,
-        parquet or npz, or to the TOML file that lies beside one.
+        parquet or npz, or to the TOML file that lies beside one. An index of pandas is a column of
+        its name.
     layout
         What the columns mean, if no TOML of the table's name lies beside it: the path of a TOML
         file, or its keys. Keys may also be given as further arguments, and go before.
@@ -86,19 +88,28 @@ def from_table(
         table = beside(Path(table), _keys_of(table) | keys)
     where, known = "the layout", {}
     if layout is None and is_path(table):
+        require_file(Path(table))
         found = Path(table).with_name(f"{title}.toml")
         layout = found if found.is_file() else None
+        if layout is None and not keys:
+            raise InvalidInput(
+                f"{table}: what its columns mean is not said: no {found.name} lies beside it; "
+                "coldq new writes one as an example"
+            )
     if layout is not None:
         where = str(layout) if is_path(layout) else where
         known = _keys_of(layout)
     said = known | keys
     meant = layout_of(said, where)
     read = read_table(table, meant.columns(), meant.time, meant.time_format)
+    if horizon is not None:
+        horizon = whole_number("horizon", horizon, 2)
+        if meant.gaps != "skip":  # where every row is a slot, later ones do not matter
+            read = read.first(horizon)
     slots, notes = slots_of(read, meant.gaps)
     if horizon is not None:
-        most, horizon = len(slots), whole_number("horizon", horizon, 2)
-        if horizon > most:
-            raise InvalidInput(f"horizon is {horizon}, but {read.name} has {most} slots")
+        if horizon > len(slots):
+            raise InvalidInput(f"horizon is {horizon}, but {read.name} has {len(slots)} slots")
         slots = slots[:horizon]
     if len(slots) < 2:
         raise InvalidInput(f"{read.name}: a problem needs two whole rows, but has {len(slots)}")
@@ -186,7 +197,7 @@ class FromTable(Problem):
             tighten=tighten,
             provenance=provenance,
             n_constraints=0 if constraint is None else constraint.n_constraints,
-            _keys=keys,
+            _keys=deepcopy(keys),  # whoever gave them may change them for the next problem
             _columns=columns,
         )
         _require_defined(problem, layout)

@@ -46,8 +46,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def plain(title: str, otherwise: str) -> str:
-    """A title as the name of a file: plain letters, whatever it is."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.") or otherwise
+    """A title as the name of a file: letters of any language and digits, - for all else."""
+    return re.sub(r"[^\w.-]+", "-", title).strip("-.") or otherwise
 
 
 def write_claims(result: Reproduction, path: Path) -> None:

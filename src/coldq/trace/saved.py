@@ -100,12 +100,14 @@ def read(
 
 
 def _content(source: Path) -> dict[str, np.ndarray]:
-    if not source.is_file():
-        raise NotReadable(f"there is no file {source}")
     try:
         # NumPy does not close what it cannot read: the handle is ours.
         with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
+    except (FileNotFoundError, IsADirectoryError):
+        raise NotReadable(f"there is no file {source}") from None
+    except PermissionError as error:
+        raise NotReadable(f"{source} cannot be read ({error.strerror})") from None
     except Exception as error:  # whatever damage makes zipfile and NumPy raise
         raise _damaged(source, f"it cannot be read ({error})") from error
 
