@@ -358,6 +358,20 @@ def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> Non
         assert 'coldq_agent_last_loss{agent="a"} 0.0' in server.get("/metrics").text
 
 
+def test_an_agent_at_work_for_long_holds_up_no_metrics(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coldq.serve.metrics.PATIENCE", 0.05)
+    with client() as server:
+        for name in ("busy", "pump"):
+            server.put(f"/agents/{name}", json=MADE)
+        with server.app.state.agents.awake_now()["busy"]._lock:  # as while its disk hangs
+            shown = server.get("/metrics", timeout=HANGING).text
+        assert 'agent="pump"' in shown and 'agent="busy"' not in shown
+        assert "agent busy is at work" in caplog.text
+        assert 'agent="busy"' in server.get("/metrics").text
+
+
 def test_an_agent_without_metrics_hides_no_other() -> None:
     learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
     with client() as server:
