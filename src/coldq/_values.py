@@ -252,6 +252,8 @@ def joint_batch(**shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def joined(arrays: Sequence[Array], core: int) -> Array:
     """Arrays side by side along the first of their core axes; leading axes broadcast."""
+    if all(array.ndim == core for array in arrays):
+        return np.concatenate(arrays)
     batch = np.broadcast_shapes(*(array.shape[: array.ndim - core] for array in arrays))
     spread = [np.broadcast_to(array, batch + array.shape[array.ndim - core :]) for array in arrays]
     return np.concatenate(spread, axis=len(batch))

@@ -82,7 +82,8 @@ class Stacked(Kind):
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes."""
-        return np.broadcast_shapes(*(part.batch for part in self.parts))
+        batches = {part.batch for part in self.parts}
+        return batches.pop() if len(batches) == 1 else np.broadcast_shapes(*batches)
 
     def value(self, x: ArrayLike) -> Array:
         """The values of all rows."""
