@@ -565,8 +565,9 @@ def draw(rows: str, domain: str, k: int, seed: int = 0) -> Problem:
     step = numbers.center, numbers.gradient, float(numbers.alpha), numbers.floor, numbers.weights
     problem = Problem(category, *step, g, X)
     if category == "clash":
-        return clashing(rng, problem)
-    return meeting(rng, problem) if np.isinf(numbers.weights).any() else problem
+        problem = clashing(rng, problem)
+    known = problem.clashes or np.isfinite(problem.weights).all()
+    return problem if known else meeting(rng, problem)
 
 
 def meeting(rng: np.random.Generator, problem: Problem) -> Problem:
