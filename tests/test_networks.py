@@ -105,6 +105,7 @@ def test_bad_graphs_and_weights_get_a_sentence() -> None:
         (lambda: networks.metropolis(np.ones((2, 3))), "must be an .n, n. array"),
         (lambda: networks.uniform([[0, 1], [0, 0]]), "must be symmetric"),
         (lambda: networks.metropolis(np.eye(2)), "no agent its own neighbour"),
+        (lambda: networks.metropolis([[0, np.nan], [np.nan, 0]]), "graph must be finite"),
         (lambda: networks.from_networkx(networkx.DiGraph()), "undirected NetworkX graph"),
         (lambda: networks.Alternating(), "at least one matrix"),
         (lambda: networks.Alternating(half, np.eye(3)), "shape .2, 2., but has .3, 3."),
@@ -185,7 +186,9 @@ def test_what_is_heard_is_a_mean_of_messages_and_of_the_own_decision() -> None:
     assert 0.0 < np.abs(apart).max() < 1.0
 
 
-def test_links_fail_as_often_as_said_both_ways_and_weights_stay_doubly_stochastic() -> None:
+def test_links_fail_as_often_as_said_both_ways_and_weights_stay_doubly_stochastic() -> (
+    None
+):
     W, links = networks.metropolis(networks.complete(6)), networks.Dropped(0.3, seed=1)
     kept = links.kept(W, np.arange(1, 801))
     np.testing.assert_allclose(kept.sum(axis=-1), 1.0, atol=1e-12)

@@ -114,6 +114,12 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
                 shown.print(part, highlight=False)
         if found.failures:
             shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+        if found.missing:
+            shown.print(
+                f"Tasks that are not done yet: {found.missing:,}. So this is about a part of the "
+                "sweep; the same coldq sweep goes on with them.",
+                highlight=False,
+            )
     return page
 
 

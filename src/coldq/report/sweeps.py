@@ -46,8 +46,8 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 alternative=_alternative(one),
             )
         )  # fmt: skip
-    if found.failures:
-        sections.append(render("sweep-failures.html.jinja", failures=found.failures))
+    if found.failures or found.missing:
+        sections.append(render("sweep-failures.html.jinja", found=found))
     title = found.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
     join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
