@@ -186,9 +186,7 @@ def test_what_is_heard_is_a_mean_of_messages_and_of_the_own_decision() -> None:
     assert 0.0 < np.abs(apart).max() < 1.0
 
 
-def test_links_fail_as_often_as_said_both_ways_and_weights_stay_doubly_stochastic() -> (
-    None
-):
+def test_links_fail_as_often_as_said_both_ways_and_weights_stay_doubly_stochastic() -> None:
     W, links = networks.metropolis(networks.complete(6)), networks.Dropped(0.3, seed=1)
     kept = links.kept(W, np.arange(1, 801))
     np.testing.assert_allclose(kept.sum(axis=-1), 1.0, atol=1e-12)

@@ -24,6 +24,9 @@ def plot_compare(
 ) -> Any:
     """Draw the losses and violations of several traces of one problem, a line for each.
 
+    Traces of different seeds met different data, which may be all that sets their lines apart: the
+    legend says so.
+
     Parameters
     ----------
     traces
@@ -49,7 +52,11 @@ def plot_compare(
         "violation": [(label, trace.violation.sum(axis=-1)) for label, trace in named],
     }
     axes = draw_panels(series, what, ax, cumulative, line, named=0)
-    np.ravel(axes)[0].legend(frameon=False, ncols=min(len(named), 4))
+    seeds = {frozenset(trace.seeds) for _, trace in named}
+    apart = len(seeds) > 1 and getattr(named[0][1].problem, "seeds_differ", True)
+    np.ravel(axes)[0].legend(
+        frameon=False, ncols=min(len(named), 4), title="of different seeds" if apart else None
+    )
     return axes
 
 
