@@ -16,6 +16,7 @@ import numpy as np
 
 from coldq._values import Array, percent, quiet
 from coldq.errors import Error, InvalidInput
+from coldq.experiments.intervals import brief
 from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
     BLOCK,
@@ -435,19 +436,6 @@ def holm(p: Iterable[float]) -> list[float]:
     found = np.empty(len(p))
     found[order] = np.minimum(steps, 1.0)
     return found.tolist()
-
-
-def brief(value: float, sign: str = "") -> str:
-    """A number to four digits, whole from a thousand to a thousand million.
-
-    >>> from coldq.experiments.comparison import brief
-    >>> brief(1351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+")
-    ('1,351,234', '12.35', '0.00012', '+3')
-    """
-    size = abs(value)
-    if size >= 1e9 or 0.0 < size < 1e-3:
-        return f"{value:{sign}.4g}"
-    return f"{value:{sign},.4g}" if size < 1000.0 else f"{value:{sign},.0f}"
 
 
 def escaped(text: str) -> str:

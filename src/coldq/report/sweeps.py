@@ -8,11 +8,12 @@ from pathlib import Path
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import escaped
+from coldq.experiments.intervals import with_interval
 from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, new_canvas, write_picture
-from coldq.sweeps.answers import Answers, shown, with_interval
+from coldq.sweeps.answers import Answers, shown
 from coldq.sweeps.table import Sweep
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
