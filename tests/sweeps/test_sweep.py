@@ -117,21 +117,6 @@ def test_everything_that_determines_a_result_is_in_its_name(monkeypatch) -> None
     assert not usual & keys()
 
 
-def test_the_digest_of_the_library_is_that_of_all_it_runs(tmp_path, monkeypatch) -> None:
-    home = Path(coldq.__file__).parent
-    shutil.copytree(home, tmp_path / "coldq", ignore=shutil.ignore_patterns("__pycache__"))
-    digest = identity.library_digest.__wrapped__
-    first = digest()
-    copied = tmp_path / "coldq" / "sweeps" / "identity.py"
-    monkeypatch.setattr(identity, "__file__", str(copied))
-    assert digest() == first  # wherever it lies
-    (tmp_path / "coldq" / "report" / "page.css").write_text("/* shows, and runs nothing */")
-    assert digest() == first
-    solver = tmp_path / "coldq" / "solver" / "answer.py"
-    solver.write_text(solver.read_text() + "\n# changed\n")
-    assert digest() != first
-
-
 @pytest.mark.parametrize(
     ("folder", "name", "sources"),  # the module, and all that it imports
     [

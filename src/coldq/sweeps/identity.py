@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from coldq.errors import InvalidInput
+from coldq.tasks.library import LETTERS
 
 FORMAT = 1  # of the tables that tasks give
-LETTERS = 32  # of a key: 128 bits, so that no two tasks ever share one
-# What lies above sweeps in the layers of pyproject.toml: no result depends on it.
-ABOVE = ("__main__.py", "cli.py", "catalogue.py", "commands", "serve", "report")
 INSTALLED = ("site-packages", "dist-packages")  # the folders that all packages share
 NOTED = "_source_for_coldq"  # where an imported module's spec keeps the digest of its source
 
@@ -36,20 +34,6 @@ def canonical(value: Any) -> str:
 def digest(value: Any) -> str:
     """A short name of plain data."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:LETTERS]
-
-
-@cache
-def library_digest() -> str:
-    """A digest of the library's sources and data, but for what only shows results."""
-    home = Path(__file__).parents[1]
-    seen = hashlib.sha256()
-    for path in sorted(home.rglob("*")):
-        inner = path.relative_to(home)
-        if inner.parts[0] in ABOVE or "__pycache__" in inner.parts or not path.is_file():
-            continue
-        seen.update(f"{inner.as_posix()}\0{path.stat().st_size}\0".encode())
-        seen.update(path.read_bytes())
-    return seen.hexdigest()[:LETTERS]
 
 
 def module_digest(name: str) -> str:

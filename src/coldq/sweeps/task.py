@@ -19,7 +19,8 @@ from coldq.errors import InvalidInput, WeakPrice
 from coldq.experiments.named import GIVEN, learners_of, own_learner, own_problem
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
 from coldq.simulate import simulate
-from coldq.sweeps.identity import canonical, library_digest, module_digest
+from coldq.sweeps.identity import canonical, module_digest
+from coldq.tasks.library import library_digest
 
 MEASURES = ("loss", "violation", "soft_violation", "largest_violation")
 KEPT = 4  # problems that a worker keeps built
