@@ -184,21 +184,26 @@ def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path)
         "seeds_a_task": 1,
     }  # fmt: skip
     heard = {}
-    found = coldq.sweep(
-        said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error})
-    )
+
+    def swept(**how) -> coldq.Sweep:
+        with pytest.warns(
+            coldq.FailedTasks, match=r"lacks the runs .*1, .*COLDQ {} on poisoned: R"
+        ):
+            return coldq.sweep(
+                said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}),
+                **how,
+            )  # fmt: skip
+
+    found = swept()
     assert sorted(found.to_pandas()["seed"]) == [0, 1, 2, 4]
     (failure,) = found.failures
     assert failure["seeds"] == [3]
     assert failure["error"] == heard[3] == "RuntimeError: seed 3 is not to be played"
     assert "in start" in failure["traceback"]
     heard.clear()
-    coldq.sweep(said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}))
+    swept()
     assert heard == {}
-    coldq.sweep(
-        said, out=tmp_path, retry_failed=True,
-        done=lambda task, error: heard.update({task.seeds[0]: error}),
-    )  # fmt: skip
+    swept(retry_failed=True)
     assert list(heard) == [3]
 
 
@@ -208,7 +213,8 @@ def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monke
         "problems": ["tests.sweeps.counted:poisoned"], "learners": ["COLDQ"],
         "seeds": [4, 5, 6, 7], "seeds_a_task": 1,
     }  # fmt: skip
-    found = coldq.sweep(said, out=tmp_path, workers=1)
+    with pytest.warns(coldq.FailedTasks):
+        found = coldq.sweep(said, out=tmp_path, workers=1)
     assert sorted(found.to_pandas()["seed"]) == [4, 6, 7]
     assert "ended with status -9" in found.failures[0]["error"]
 
