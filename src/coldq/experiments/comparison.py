@@ -38,6 +38,10 @@ RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
 FEWEST = 6 * BLOCK  # slots that a p-value needs
+IN_LATEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "&%_#${}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)
 
 
 class Result(NamedTuple):
@@ -439,7 +443,10 @@ def holm(p: Iterable[float]) -> list[float]:
 
 
 def escaped(text: str) -> str:
-    """A text as LaTeX takes it."""
-    for mark in "&%_#$":
-        text = text.replace(mark, f"\\{mark}")
-    return text
+    r"""A text as LaTeX takes it.
+
+    >>> from coldq.experiments.comparison import escaped
+    >>> print(escaped("a_1 ^ {50%}"))
+    a\_1 \textasciicircum{} \{50\%\}
+    """
+    return text.translate(IN_LATEX)

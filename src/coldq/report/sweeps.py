@@ -56,7 +56,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
 
 def latex(one: Answers) -> str:
     r"""The settings of a problem for a paper, with ``\toprule`` and the like of booktabs."""
-    ahead = list(dict.fromkeys([one.recommended, *one.front]))
+    several, ahead = len(one.seeds) > 1, list(dict.fromkeys([one.recommended, *one.front]))
     others = [k for k in one.means[:, 1].argsort(kind="stable").tolist() if k not in ahead]
     lines = [
         r"\begin{tabular}{llrrrr}",
@@ -70,12 +70,14 @@ def latex(one: Answers) -> str:
         cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
         both = setting.loss, setting.violation
         cells += [with_interval(samples).replace("±", r"$\pm$") for samples in both]
-        cells += [f"{rank[0]:.1f} [{rank[1]:.1f}, {rank[2]:.1f}]" for rank in one.ranks[:, k]]
+        for mean, low, high in one.ranks[:, k]:
+            cells.append(f"{mean:.1f}" + (f" [{low:.1f}, {high:.1f}]" if several else ""))
         lines.append(" & ".join(cells) + r" \\")
         if k == ahead[-1] and others:
             lines.append(r"\midrule")
+    seeds = f"{len(one.seeds)} seeds; means with 95% intervals" if several else "1 seed"
     about = (
-        f"% {one.problem}, T = {one.horizon}, {len(one.seeds)} seeds; means with 95% intervals. "
+        f"% {one.problem}, T = {one.horizon}, {seeds}. "
         "Above the line: the Pareto front; * is recommended."
     )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"
