@@ -363,9 +363,11 @@ def _listed(learners: Any) -> Any:
         pairs = [(getattr(one, "__name__", type(one).__name__), one) for one in found]
     if not pairs:
         raise InvalidInput("learners is empty; leave it out to have the whole catalogue")
-    for _, one in pairs:
-        if not (isinstance(one, type) and hasattr(one, "for_problem")):
+    for name, one in pairs:
+        if not isinstance(one, type):
             require_learner(one)
+        elif not hasattr(one, "for_problem"):
+            raise InvalidInput(f"{name} is a class without for_problem: pass a learner of it")
     return pairs
 
 
