@@ -62,6 +62,8 @@ def test_a_grid_has_every_combination_once_in_order() -> None:
         ),
         ({"problems": [{"problem": "linear", "horizon": 1}]}, "problems 1: horizon must be a"),
         ({"problems": ["nothing.toml"]}, "problems 1: nothing.toml: cannot be read"),
+        ({"problems": ["__main__:problem"]}, "no other process; put it into a file of its own"),
+        ({"learners": ["__main__:learner"]}, "no other process; put it into a file of its own"),
         ({"problems": ["no_such_module:problem"]}, "problems 1: no_such_module:problem could not"),
         ({"learners": [{"learner": "COLDQ", "epsilon": []}]}, "epsilon is an empty list"),
         ({"learners": [{"learner": "COLDQ", "epsilon": [1, 1]}]}, "epsilon names a value twice"),

@@ -125,6 +125,11 @@ def from_module(what: str, name: str) -> Any:
     module, _, attribute = name.partition(":")
     if not re.fullmatch(r"\w+(\.\w+)*", module) or not attribute.isidentifier():
         raise InvalidInput(f"module:{what} is written as mine:{what}, but is {name!r}")
+    if module == "__main__":
+        raise InvalidInput(
+            f"{name}: what a script or a notebook defines is found by no other process; put it "
+            f"into a file of its own, mine.py, and name it mine:{attribute}"
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)

@@ -44,7 +44,7 @@ def module_digest(name: str) -> str:
     """
     import_module(name)
     spec = find_spec(name)
-    if spec is None or spec.origin is None:
+    if spec is None or spec.origin is None or not spec.has_location:  # it has no source
         return ""
     origin = Path(spec.origin)
     root = (origin.parent if origin.stem == "__init__" else origin).parents[name.count(".")]
