@@ -187,7 +187,7 @@ def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path)
 
     def swept(**how) -> coldq.Sweep:
         with pytest.warns(
-            coldq.FailedTasks, match=r"lacks the runs .*1, .*COLDQ {} on poisoned: R"
+            coldq.FailedTasks, match=r"lacks the runs .*1, .*COLDQ {} on .*poisoned: R"
         ):
             return coldq.sweep(
                 said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}),
