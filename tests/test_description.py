@@ -30,7 +30,12 @@ NETWORKS = [
     ),
     *(
         coldq.Decentralised(coldq.COLDQ(SIMPLEX, horizon=50), np.full((2, 2), 0.5), messages)
-        for messages in (networks.Quantised(0.1), networks.Noisy(0.2, 3), networks.Dropped(0.1, 2))
+        for messages in (
+            networks.Quantised(0.1),
+            networks.Noisy(0.2, 3),
+            networks.Noisy(0.2, np.int64(3)),
+            networks.Dropped(0.1, np.uint64(2)),
+        )
     ),
 ]
 DOMAINS = [

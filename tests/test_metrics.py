@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +86,40 @@ def test_a_comparator_of_another_problem_is_refused() -> None:
         np.testing.assert_array_equal(regret(TRACE, find(again, range(4))), regret(TRACE))
         with pytest.raises(coldq.InvalidInput, match="the comparator of its problem"):
             regret(TRACE, find(wider, range(4)))
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A problem of one's own that compares by content."""
+
+    price: Any
+    horizon = 5
+    n_constraints = 0
+    domain = coldq.Box(0.0, 1.0, dim=1)
+
+    def start(self, seeds):
+        return self
+
+    def reveal(self, t, x):
+        return coldq.Feedback(coldq.Linear([np.sum(self.price)]), None, slot=t)
+
+
+def test_problems_of_ones_own_are_told_apart_where_they_compare_by_content() -> None:
+    one, again, other = Priced(1.0), Priced(1.0), Priced(-5.0)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(one), one, seeds=[0])
+    theirs = coldq.simulate(coldq.COLDQ.for_problem(other), other, seeds=[0])
+    np.testing.assert_array_equal(
+        coldq.dynamic_regret(trace, coldq.dynamic_comparator(again, [0])),
+        coldq.dynamic_regret(trace),
+    )
+    with pytest.raises(coldq.InvalidInput, match="the comparator of its problem"):
+        coldq.dynamic_regret(trace, coldq.dynamic_comparator(other, [0]))
+    with pytest.raises(coldq.InvalidInput, match="traces must be of one problem"):
+        coldq.plot_compare([trace, theirs])
+    several = Priced(np.ones(2))  # whose comparison is no truth value
+    trace = coldq.simulate(coldq.COLDQ.for_problem(several), several, seeds=[0])
+    best = coldq.dynamic_comparator(Priced(np.ones(2)), [0])
+    np.testing.assert_array_equal(coldq.dynamic_regret(trace, best), coldq.dynamic_regret(trace))
 
 
 def test_a_comparator_of_another_run_against_an_adversary_is_refused() -> None:

@@ -542,6 +542,15 @@ def test_parameters_that_theory_sets_may_be_given_instead(kind, names: str) -> N
     assert kind.for_problem(nothing_known, **asked, **dict.fromkeys(every, 0.03)).horizon == 5
 
 
+@pytest.mark.parametrize("kind", [coldq.OGD, coldq.CLASP, coldq.NestedProjections])
+def test_a_step_may_be_given_in_place_of_the_bound_that_sets_it(kind) -> None:
+    problem = Plain(coldq.Linear([1.0, 1.0]), None)  # which knows no bound
+    assert kind.for_problem(problem, eta=0.03) == kind(problem.domain, eta=0.03)
+    bound = "lipschitz" if kind is coldq.NestedProjections else "gradient_bound"
+    with pytest.raises(coldq.InvalidInput, match=f"needs either {bound} or eta"):
+        kind.for_problem(problem, eta=0.03, **{bound: 1.0})
+
+
 @pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
 def test_a_problem_without_rows_is_played(kind) -> None:
     problem = Plain(coldq.Linear([1.0, 2.0]), None)

@@ -10,7 +10,8 @@ import pytest
 import coldq
 from coldq.catalogue import print_catalogue, print_json, rows
 from coldq.experiments.compare import compare
-from coldq.report.terminal import interval, print_comparison, print_league
+from coldq.experiments.intervals import with_interval
+from coldq.report.terminal import print_comparison, print_league
 
 COLUMNS = [None, "80", "100", "60"]
 
@@ -68,5 +69,5 @@ def test_a_league_is_never_cut(width, capsys) -> None:
     assert "…" not in out
     for one in league.standings:
         shown = (one.loss, one.violation, one.soft_violation)
-        for word in " ".join([one.name, *map(interval, shown), "µs"]).split():
+        for word in " ".join([one.name, *map(with_interval, shown), "µs"]).split():
             assert word in out.split()

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from coldq.domains import Product as Product
     from coldq.domains import Simplex as Simplex
     from coldq.errors import Error as Error
+    from coldq.errors import FailedTasks as FailedTasks
     from coldq.errors import IgnoredFile as IgnoredFile
     from coldq.errors import Inexact as Inexact
     from coldq.errors import Infeasible as Infeasible
@@ -153,7 +154,7 @@ _HOME_OF = homes_of(
         "coldq.errors": (
             "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
-            "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText UnlikelyUnits"
+            "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText UnlikelyUnits FailedTasks"
         ),
         "coldq.feedback": "Feedback Forecast",
         "coldq.headroom": "tune_headroom",

@@ -121,6 +121,14 @@ class IgnoredFile(UserWarning):
     """
 
 
+class FailedTasks(UserWarning):
+    """Tasks of a sweep failed, so that its table has no rows of their runs.
+
+    >>> issubclass(FailedTasks, UserWarning)
+    True
+    """
+
+
 class PastHorizon(UserWarning):
     """A learner goes on beyond the horizon it was tuned for: its guarantee has ended.
 

@@ -85,7 +85,9 @@ def try_headrooms(
     """
     require_problem(problem)
     if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
-        raise InvalidInput("headroom is tuned on a problem that does not answer to decisions")
+        raise InvalidInput(
+            "headroom is tuned on a problem without agents that does not answer to decisions"
+        )
     seeds, T, spans = seed_tuple(seeds), problem.horizon, []
     for part in parts:
         begin, end = ends = real_array("part", part, 0) if np.shape(part) == (2,) else (1.0, 0.0)

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from coldq._values import (
     Array,
     Value,
-    as_array,
     least_zero,
     one_exponent,
     one_real,
@@ -129,7 +128,7 @@ def uniform(graph: ArrayLike) -> Array:
 
 
 def _graph(given: ArrayLike) -> np.ndarray:
-    graph = as_array("graph", given)
+    graph = real_array("graph", given, 0)  # a NaN is neither an edge nor none
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or graph.shape[0] == 0:
         raise InvalidInput(f"graph must be an (n, n) array, but has shape {graph.shape}")
     graph = graph != 0
@@ -230,7 +229,7 @@ class Noisy:
     def __post_init__(self) -> None:
         size = one_real("deviation", self.deviation)
         object.__setattr__(self, "deviation", float(least_zero("deviation", size)))
-        whole_number("seed", self.seed, 0)
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
 
     def sent(self, x: Array, t: np.ndarray) -> Array:
         """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
@@ -247,8 +246,8 @@ class Noisy:
 class Dropped:
     """Every link fails in a slot with some probability, both ways, drawn from seed and slot alone.
 
-    What an agent does not hear it replaces by its own decision, so that weights stay doubly
-    stochastic.
+    What an agent does not hear it replaces by its own decision, so that symmetric weights stay
+    doubly stochastic. Others do not: a link that fails may count more one way than the other.
 
     >>> import numpy as np
     >>> from coldq import networks
@@ -263,7 +262,7 @@ class Dropped:
     def __post_init__(self) -> None:
         share = one_exponent("probability", self.probability)
         object.__setattr__(self, "probability", share)
-        whole_number("seed", self.seed, 0)
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
 
     def sent(self, x: Array, t: np.ndarray) -> Array:
         """What the agents send: their decisions."""

@@ -16,6 +16,7 @@ from coldq.commands import command
 from coldq.commands.rates import QUICK_HORIZONS, QUICK_SEEDS
 from coldq.experiments.rates.settings import columns
 from coldq.experiments.rates.store import FORMAT, store, tasks
+from coldq.tasks.library import library_digest
 from tests.processes import LISTENS, end, read_line, started, wait_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,7 +76,8 @@ def test_rates_that_are_stopped_keep_what_is_finished_and_do_no_more(tmp_path) -
             left.add(task.file)
         else:  # as if it had been run before
             totals = [[1.0] * QUICK_SEEDS] * cells.get(task.column, 1)
-            store(tmp_path, task, {"format": FORMAT, "regret": totals, "violation": totals})
+            said = {"format": FORMAT, "library": library_digest()}
+            store(tmp_path, task, {**said, "regret": totals, "violation": totals})
             there.add(task.file)
     with started("-m", "coldq", "rates", "--quick", "--out", str(tmp_path)) as running:
         wait_for(lambda: {path.name for path in runs.glob("[!.]*.json")} - there, running)

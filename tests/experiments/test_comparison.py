@@ -187,6 +187,7 @@ def test_a_learner_that_cannot_play_is_left_out_with_its_reason() -> None:
         (["nobody"], "no learner 'nobody'"),
         (7, "names, classes or learners"),
         ([7], "a learner needs"),
+        ([type("Bare", (), {})], "Bare is a class without for_problem"),
     ):
         with pytest.raises(coldq.InvalidInput, match=words):
             coldq.compare(problem, learners)

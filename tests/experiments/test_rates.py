@@ -170,8 +170,8 @@ def broken_runs(whole: dict) -> dict[str, str]:
     return {
         "empty": "",
         "cut off": json.dumps(whole)[:50],
-        "another format": json.dumps({**whole, "format": 2}),
-        "only its format": '{"format": 1}',
+        "another format": json.dumps({**whole, "format": 1}),
+        "only its format": '{"format": 2}',
         "a list": "[1, 2]",
         "too few V_g": json.dumps(few),
         "too few seeds": json.dumps(seeds),
@@ -193,6 +193,17 @@ def test_a_stored_run_that_is_not_whole_is_named_and_run_again(tmp_path) -> None
         assert again is not None
         assert (again["regret"], again["violation"]) == (whole["regret"], whole["violation"])
     assert [each.name for each in path.parent.iterdir()] == [task.file]
+
+
+def test_a_run_of_another_library_is_run_again(tmp_path, monkeypatch) -> None:
+    task = Task("coldq-told-v-x-convex", 0.5, 16, 3)
+    with monkeypatch.context() as before:
+        before.setattr(store, "library_digest", lambda: "another")
+        store.store(tmp_path, task, store.run_task(task))
+        assert store.stored(tmp_path, task) is not None
+    assert store.stored(tmp_path, task) is None
+    store.run_missing(tmp_path, [task], 1, lambda task: None)
+    assert store.stored(tmp_path, task) is not None
 
 
 def test_two_processes_store_what_one_does(tmp_path) -> None:

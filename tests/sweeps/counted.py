@@ -60,3 +60,8 @@ class Held(Counted):
 
 
 held = Held(horizon=20)
+
+
+def odd(problem: Any, seed: int, loss: float, within: coldq.Box) -> coldq.COLDQ:
+    """A learner whose parameters are called as columns are, or are no numbers."""
+    return coldq.COLDQ.for_problem(problem, epsilon=seed * loss * float(within.upper.max()))

@@ -62,6 +62,8 @@ def test_a_grid_has_every_combination_once_in_order() -> None:
         ),
         ({"problems": [{"problem": "linear", "horizon": 1}]}, "problems 1: horizon must be a"),
         ({"problems": ["nothing.toml"]}, "problems 1: nothing.toml: cannot be read"),
+        ({"problems": ["__main__:problem"]}, "no other process; put it into a file of its own"),
+        ({"learners": ["__main__:learner"]}, "no other process; put it into a file of its own"),
         ({"problems": ["no_such_module:problem"]}, "problems 1: no_such_module:problem could not"),
         ({"learners": [{"learner": "COLDQ", "epsilon": []}]}, "epsilon is an empty list"),
         ({"learners": [{"learner": "COLDQ", "epsilon": [1, 1]}]}, "epsilon names a value twice"),
@@ -171,6 +173,34 @@ def test_a_learner_of_ones_own_is_found_in_this_folder(tmp_path: Path, monkeypat
     assert found.label == "Mine"
     with pytest.raises(coldq.InvalidInput, match="learners 1: a_learner_here has no Other"):
         asked(None, {**GOOD, "learners": ["a_learner_here:Other"]})
+
+
+def test_a_learner_of_ones_own_is_a_function_a_class_that_makes_one_or_itself(
+    tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "learners_here.py").write_text(
+        "import coldq\n"
+        "problem = coldq.problems.OnlineLinear(horizon=20)\n"
+        "value = coldq.COLDQ(problem.domain, horizon=20, epsilon=0.001)\n"
+        "def function(problem, epsilon=0.001):\n"
+        "    return coldq.COLDQ.for_problem(problem, epsilon=epsilon)\n"
+        "class Bare:\n"
+        "    def __init__(self, domain): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = coldq.problems.OnlineLinear(horizon=20)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem, epsilon=0.001), problem, range(2))
+    names = [f"learners_here:{name}" for name in ("value", "function")]
+    found = coldq.sweep(problems=[problem], learners=names, seeds=2).to_pandas()
+    assert np.array_equal(found["loss"], np.tile(coldq.accumulated_loss(trace), 2))
+    for given, words in (
+        ({"learner": names[0], "epsilon": 0.1}, "no key 'epsilon'; there are learner, name"),
+        ({"learner": names[1], "epsilom": 0.1}, "no key 'epsilom' .did you mean 'epsilon'"),
+        ("learners_here:Bare", "must be a function of the problem, a class with for_problem"),
+        ("learners_here:problem", "must be a function of the problem, a class with for_problem"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=f"learners 1: .*{words}"):
+            asked(None, {**GOOD, "learners": [given]})
 
 
 def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:

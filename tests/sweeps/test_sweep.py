@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from signal import SIGTERM
 
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 import coldq
 from coldq.cli import app
 from coldq.sweeps import identity
+from coldq.sweeps.answers import answers
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.table import read
@@ -114,21 +117,6 @@ def test_everything_that_determines_a_result_is_in_its_name(monkeypatch) -> None
     assert not usual & keys()
 
 
-def test_the_digest_of_the_library_is_that_of_all_it_runs(tmp_path, monkeypatch) -> None:
-    home = Path(coldq.__file__).parent
-    shutil.copytree(home, tmp_path / "coldq", ignore=shutil.ignore_patterns("__pycache__"))
-    digest = identity.library_digest.__wrapped__
-    first = digest()
-    copied = tmp_path / "coldq" / "sweeps" / "identity.py"
-    monkeypatch.setattr(identity, "__file__", str(copied))
-    assert digest() == first  # wherever it lies
-    (tmp_path / "coldq" / "report" / "page.css").write_text("/* shows, and runs nothing */")
-    assert digest() == first
-    solver = tmp_path / "coldq" / "solver" / "answer.py"
-    solver.write_text(solver.read_text() + "\n# changed\n")
-    assert digest() != first
-
-
 @pytest.mark.parametrize(
     ("folder", "name", "sources"),  # the module, and all that it imports
     [
@@ -151,15 +139,43 @@ def test_the_digest_of_a_module_is_that_of_all_it_imports_from_beside_it(
     for path, source in {**sources, "stranger.py": ""}.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(f"{source}\nimport numpy, coldq\n")
-    first = identity.module_digest(name)
+
+    def digest() -> str:
+        for loaded in [one for one in sys.modules if one.startswith(("own_", "other"))]:
+            del sys.modules[loaded]
+        return identity.module_digest(name)
+
+    first = digest()
     for path in sources:
         source = (home / path).read_text()
         (home / path).write_text(f"{source}# changed\n")
-        assert (identity.module_digest(name) == first) == (path == "other.py"), path
+        assert (digest() == first) == (path == "other.py"), path
         (home / path).write_text(source)
-        assert identity.module_digest(name) == first, path
+        assert digest() == first, path
     (home / "stranger.py").write_text("# changed, and no matter")
-    assert identity.module_digest(name) == first
+    assert digest() == first
+
+
+@pytest.mark.parametrize("changed", ["stale.py", "stale_part.py"])
+def test_a_module_that_was_changed_since_its_import_does_not_run_as_the_new_one(
+    changed, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "stale_part.py").write_text("EPSILON = 0.1\n")
+    (tmp_path / "stale.py").write_text(
+        "import coldq, stale_part\n"
+        "def learner(problem):\n"
+        "    return coldq.COLDQ.for_problem(problem, epsilon=stale_part.EPSILON)\n"
+    )
+    said = {**ASKED, "learners": ["stale:learner"], "seeds": 1}
+    coldq.sweep(said, out=tmp_path / "out")
+    (tmp_path / changed).write_text((tmp_path / changed).read_text() + "\n# or another number\n")
+    with pytest.raises(coldq.InvalidInput, match=f"{changed} has changed since this process"):
+        coldq.sweep(said, out=tmp_path / "out")
+    importlib.reload(sys.modules[changed.removesuffix(".py")])
+    coldq.sweep(said, out=tmp_path / "out")
+    for name in ("stale", "stale_part"):
+        del sys.modules[name]
 
 
 def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path) -> None:
@@ -168,21 +184,26 @@ def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path)
         "seeds_a_task": 1,
     }  # fmt: skip
     heard = {}
-    found = coldq.sweep(
-        said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error})
-    )
+
+    def swept(**how) -> coldq.Sweep:
+        with pytest.warns(
+            coldq.FailedTasks, match=r"lacks the runs .*1, .*COLDQ {} on .*poisoned: R"
+        ):
+            return coldq.sweep(
+                said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}),
+                **how,
+            )  # fmt: skip
+
+    found = swept()
     assert sorted(found.to_pandas()["seed"]) == [0, 1, 2, 4]
     (failure,) = found.failures
     assert failure["seeds"] == [3]
     assert failure["error"] == heard[3] == "RuntimeError: seed 3 is not to be played"
     assert "in start" in failure["traceback"]
     heard.clear()
-    coldq.sweep(said, out=tmp_path, done=lambda task, error: heard.update({task.seeds[0]: error}))
+    swept()
     assert heard == {}
-    coldq.sweep(
-        said, out=tmp_path, retry_failed=True,
-        done=lambda task, error: heard.update({task.seeds[0]: error}),
-    )  # fmt: skip
+    swept(retry_failed=True)
     assert list(heard) == [3]
 
 
@@ -192,7 +213,8 @@ def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monke
         "problems": ["tests.sweeps.counted:poisoned"], "learners": ["COLDQ"],
         "seeds": [4, 5, 6, 7], "seeds_a_task": 1,
     }  # fmt: skip
-    found = coldq.sweep(said, out=tmp_path, workers=1)
+    with pytest.warns(coldq.FailedTasks):
+        found = coldq.sweep(said, out=tmp_path, workers=1)
     assert sorted(found.to_pandas()["seed"]) == [4, 6, 7]
     assert "ended with status -9" in found.failures[0]["error"]
 
@@ -228,6 +250,44 @@ def test_the_index_has_every_task_and_its_file(tmp_path) -> None:
     assert (index["seconds"] > 0.0).all()
     assert {Path(file).name for file in index["file"]} == set(results(tmp_path))
     assert len(read(tmp_path)) == index["seeds"].sum() == 36
+
+
+def test_a_part_of_a_sweep_is_said_to_be_one(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert coldq.sweep(ASKED, out="out").missing == 0
+    done = sorted(Path("out").glob("runs/*/*.parquet"))
+    done[0].unlink()
+    found = read("out")
+    assert (found.missing, repr(found)[-18:]) == (1, ", 1 tasks missing)")
+    report = CliRunner().invoke(app, ["sweep", "report", "out"])
+    assert report.exit_code == 0, report.output
+    page = Path("out", "index.html").read_text(encoding="utf-8")
+    for said in (report.output, page):
+        assert "Tasks that are not done yet: 1. So this " in said
+
+
+def test_a_damaged_result_is_named(tmp_path) -> None:
+    coldq.sweep(ASKED, out=tmp_path)
+    damaged = next(tmp_path.glob("runs/*/*.parquet"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:40] + bytes(len(whole) - 60) + whole[-20:])
+    with pytest.raises(coldq.NotReadable, match=f"{damaged.name} is damaged: remove it, and"):
+        read(tmp_path)
+    damaged.unlink()
+    assert len(coldq.sweep(ASKED, out=tmp_path)) == 36
+
+
+def test_parameters_of_any_name_and_described_values_have_columns_of_their_own() -> None:
+    box = {"type": "Box", "lower": [0.0, 0.0], "upper": [1.0, 2.0]}
+    asked_for = {"learner": "tests.sweeps.counted:odd", "seed": [5, 6], "loss": 0.5, "within": box}
+    found = coldq.sweep(problems=["linear"], learners=[asked_for], seeds=2)
+    table = found.to_pandas()
+    assert table["seed"].tolist() == [0, 1, 0, 1]
+    assert table["learner.seed"].tolist() == [5.0, 5.0, 6.0, 6.0]
+    assert (table["learner.loss"] == 0.5).all() and (table["loss"] != 0.5).all()
+    assert set(table["within.upper"]) == {"[1.0, 2.0]"}
+    (said,) = answers(found)
+    assert [one.parameter for one in said.sensitivities()] == ["seed"]
 
 
 def test_engines_contradict_each_other_in_a_sentence() -> None:

@@ -567,6 +567,8 @@ class TestPromises:
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
             coldq.COLDQ(open_box, 100).promise(1, **KNOWN)
         assert coldq.COLDQ(open_box, 100).promise(1, diameter=3.0, **KNOWN).known.mu == 0.0
+        point = coldq.COLDQ(coldq.Box(1.0, 1.0, dim=1), 100).promise(1, **KNOWN)
+        assert "inf% of what any run may have" in str(point)  # and no warning
 
 
 class OfAnother:
@@ -621,6 +623,10 @@ def test_theorems_are_not_said_of_a_subclass_that_steps_otherwise() -> None:
     assert all(np.isnan(check.bound).all() for check in still.checks)
     assert verdicts(still)["steps that the theorems are about"] == "unknown"
     assert "Still has an update of its own" in str(still)
+    assert Renamed.for_problem(problem).promise(3, **KNOWN).guarantees
+    assert StillAndSaysSo.for_problem(problem).promise(3, **KNOWN).guarantees
+    with pytest.raises(coldq.InvalidInput, match="Still has an update of its own"):
+        Still.for_problem(problem).promise(3, **KNOWN)
 
 
 def test_a_bound_of_zero_that_is_kept_is_none_of_it(recwarn) -> None:

@@ -385,6 +385,18 @@ def test_traces_are_compared_in_one_picture() -> None:
             coldq.plot_compare(wrong)  # type: ignore[arg-type]
 
 
+def test_a_picture_of_different_seeds_says_so() -> None:
+    table = coldq.problems.Autoscale(30)  # which shows all seeds the same
+    for problem, said in ((PROBLEM, "of different seeds"), (table, "")):
+        one, other, again = (
+            coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=seeds)
+            for seeds in ([4, 9], [4, 5], [9, 4])
+        )
+        for traces, words in (([one, other], said), ([one, again], "")):
+            legend = coldq.plot_compare(traces, "loss").get_legend()
+            assert legend.get_title().get_text() == words
+
+
 def test_a_problem_becomes_data_and_comes_back_equal() -> None:
     domain = coldq.Box(0.0, [1.0, 2.0, 3.0])
     for problem in (

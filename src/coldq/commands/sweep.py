@@ -11,10 +11,11 @@ from coldq._system import cores
 from coldq._tables import console, table
 from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
+from coldq.experiments.intervals import with_interval
 from coldq.files import require_writable
 from coldq.report.numbers import duration, percentage
 from coldq.report.terminal import progress
-from coldq.sweeps.answers import Answers, answers, with_interval
+from coldq.sweeps.answers import Answers, answers
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
 from coldq.sweeps.sweep import missing_of, run_missing
@@ -114,6 +115,12 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
                 shown.print(part, highlight=False)
         if found.failures:
             shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+        if found.missing:
+            shown.print(
+                f"Tasks that are not done yet: {found.missing:,}. So this is about a part of the "
+                "sweep; the same coldq sweep goes on with them.",
+                highlight=False,
+            )
     return page
 
 

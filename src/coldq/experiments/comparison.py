@@ -16,6 +16,7 @@ import numpy as np
 
 from coldq._values import Array, percent, quiet
 from coldq.errors import Error, InvalidInput
+from coldq.experiments.intervals import brief
 from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
     BLOCK,
@@ -37,6 +38,10 @@ RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
 FEWEST = 6 * BLOCK  # slots that a p-value needs
+IN_LATEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "&%_#${}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)
 
 
 class Result(NamedTuple):
@@ -358,9 +363,11 @@ def _listed(learners: Any) -> Any:
         pairs = [(getattr(one, "__name__", type(one).__name__), one) for one in found]
     if not pairs:
         raise InvalidInput("learners is empty; leave it out to have the whole catalogue")
-    for _, one in pairs:
-        if not (isinstance(one, type) and hasattr(one, "for_problem")):
+    for name, one in pairs:
+        if not isinstance(one, type):
             require_learner(one)
+        elif not hasattr(one, "for_problem"):
+            raise InvalidInput(f"{name} is a class without for_problem: pass a learner of it")
     return pairs
 
 
@@ -437,21 +444,11 @@ def holm(p: Iterable[float]) -> list[float]:
     return found.tolist()
 
 
-def brief(value: float, sign: str = "") -> str:
-    """A number to four digits, whole from a thousand to a thousand million.
-
-    >>> from coldq.experiments.comparison import brief
-    >>> brief(1351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+")
-    ('1,351,234', '12.35', '0.00012', '+3')
-    """
-    size = abs(value)
-    if size >= 1e9 or 0.0 < size < 1e-3:
-        return f"{value:{sign}.4g}"
-    return f"{value:{sign},.4g}" if size < 1000.0 else f"{value:{sign},.0f}"
-
-
 def escaped(text: str) -> str:
-    """A text as LaTeX takes it."""
-    for mark in "&%_#$":
-        text = text.replace(mark, f"\\{mark}")
-    return text
+    r"""A text as LaTeX takes it.
+
+    >>> from coldq.experiments.comparison import escaped
+    >>> print(escaped("a_1 ^ {50%}"))
+    a\_1 \textasciicircum{} \{50\%\}
+    """
+    return text.translate(IN_LATEX)

@@ -29,6 +29,33 @@ def mean_interval(samples: Array) -> tuple[float, float]:
     return float(samples.mean()), float(quantile * samples.std(ddof=1) / np.sqrt(samples.size))
 
 
+def with_interval(samples: Array) -> str:
+    """A mean to five digits, and the half-width of its 95% interval to two.
+
+    >>> import numpy as np
+    >>> from coldq.experiments.intervals import with_interval
+    >>> with_interval(np.array([941.2, 939.7])), with_interval(np.array([412345.6, 409876.5]))
+    ('940.45 ± 9.5', '411,111 ± 15,686')
+    >>> with_interval(np.array([0.03, 0.05])), with_interval(np.array([7.0]))
+    ('0.04 ± 0.13', '7')
+    """
+    mean, half = mean_interval(samples)
+    return brief(mean, digits=5) + (f" ± {brief(half, digits=2)}" if samples.size > 1 else "")
+
+
+def brief(value: float, sign: str = "", digits: int = 4) -> str:
+    """A number to so many digits, up to a thousand million with all that it has before the point.
+
+    >>> from coldq.experiments.intervals import brief
+    >>> brief(1351234.5), brief(12.3456), brief(0.00012), brief(3.0, "+"), brief(99.7, digits=2)
+    ('1,351,234', '12.35', '0.00012', '+3', '100')
+    """
+    size = abs(value)
+    if size >= 1e9 or 0.0 < size < 1e-3:
+        return f"{value:{sign}.{digits}g}"
+    return f"{value:{sign},.{digits}g}" if size < 10 ** (digits - 1) else f"{value:{sign},.0f}"
+
+
 def tuned_to(target: float, loss: Array, violation: Array) -> int:
     """The place that violates least among those whose mean loss is as low as a target.
 

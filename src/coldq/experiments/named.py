@@ -23,7 +23,7 @@ from coldq.problems import (
     from_table,
 )
 from coldq.problems.columns import KINDS, nearest, suffix_of
-from coldq.protocols import require_problem
+from coldq.protocols import require_learner, require_problem
 
 
 def _drifting(
@@ -125,6 +125,11 @@ def from_module(what: str, name: str) -> Any:
     module, _, attribute = name.partition(":")
     if not re.fullmatch(r"\w+(\.\w+)*", module) or not attribute.isidentifier():
         raise InvalidInput(f"module:{what} is written as mine:{what}, but is {name!r}")
+    if module == "__main__":
+        raise InvalidInput(
+            f"{name}: what a script or a notebook defines is found by no other process; put it "
+            f"into a file of its own, mine.py, and name it mine:{attribute}"
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -136,6 +141,21 @@ def from_module(what: str, name: str) -> Any:
         raise InvalidInput(f"{module} has no {attribute}: {error}") from error
     except Exception as error:
         raise _not_had(name, error) from error
+
+
+def own_learner(name: str) -> Callable[..., Any]:
+    """What makes a module:learner for a problem: a function, or a class's; a learner is one."""
+    found = from_module("learner", name)
+    if hasattr(found, "update") and not isinstance(found, type):
+        require_learner(found)
+        return lambda problem: found
+    make = getattr(found, "for_problem", None) if isinstance(found, type) else found
+    if not callable(make):
+        raise InvalidInput(
+            f"{name} must be a function of the problem, a class with for_problem, or a learner, "
+            f"but is {found!r:.200}"
+        )
+    return make
 
 
 def _not_had(name: str, error: Exception) -> InvalidInput:

@@ -393,7 +393,7 @@ class Algorithm(Learner):
         >>> coldq.Ader.for_problem(problem, gradient_bound=2.0).gradient_bound
         array(2.)
         """
-        if cls._from_problem:
+        if cls._from_problem and "eta" not in parameters:  # which stands for a bound, see step_of
             needed = {name: name for name in cls._from_problem}
             parameters = ConstantsOf(problem, parameters).fill(**needed)
         return cls._of(problem, **parameters)

@@ -76,14 +76,17 @@ class OGD(Learner):
     def for_problem(
         cls, problem: Problem, *, strongly_convex: bool = False, **parameters: Any
     ) -> Self:
-        """With the problem's own gradient bound, or its modulus of strong convexity.
+        """With the problem's own gradient bound, or its modulus of strong convexity, or `eta`.
 
         >>> import coldq
         >>> coldq.OGD.for_problem(coldq.problems.OnlineLinear(horizon=10)).domain
         Box(0.0, 1.0, dim=2)
         """
+        strongly_convex = flag("strongly_convex", strongly_convex)
+        if "eta" in parameters and not strongly_convex:
+            return cls._of(problem, **parameters)
         known = ConstantsOf(problem, parameters)
-        if flag("strongly_convex", strongly_convex):
+        if strongly_convex:
             return cls.strongly_convex(problem.domain, known.strong_convexity, **parameters)
         return cls._of(problem, gradient_bound=known.gradient_bound, **parameters)
 

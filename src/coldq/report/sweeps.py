@@ -8,11 +8,12 @@ from pathlib import Path
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import escaped
+from coldq.experiments.intervals import with_interval
 from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, new_canvas, write_picture
-from coldq.sweeps.answers import Answers, shown, with_interval
+from coldq.sweeps.answers import Answers, shown
 from coldq.sweeps.table import Sweep
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -46,8 +47,8 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 alternative=_alternative(one),
             )
         )  # fmt: skip
-    if found.failures:
-        sections.append(render("sweep-failures.html.jinja", failures=found.failures))
+    if found.failures or found.missing:
+        sections.append(render("sweep-failures.html.jinja", found=found))
     title = found.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
     join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
@@ -55,7 +56,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
 
 def latex(one: Answers) -> str:
     r"""The settings of a problem for a paper, with ``\toprule`` and the like of booktabs."""
-    ahead = list(dict.fromkeys([one.recommended, *one.front]))
+    several, ahead = len(one.seeds) > 1, list(dict.fromkeys([one.recommended, *one.front]))
     others = [k for k in one.means[:, 1].argsort(kind="stable").tolist() if k not in ahead]
     lines = [
         r"\begin{tabular}{llrrrr}",
@@ -69,12 +70,14 @@ def latex(one: Answers) -> str:
         cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
         both = setting.loss, setting.violation
         cells += [with_interval(samples).replace("±", r"$\pm$") for samples in both]
-        cells += [f"{rank[0]:.1f} [{rank[1]:.1f}, {rank[2]:.1f}]" for rank in one.ranks[:, k]]
+        for mean, low, high in one.ranks[:, k]:
+            cells.append(f"{mean:.1f}" + (f" [{low:.1f}, {high:.1f}]" if several else ""))
         lines.append(" & ".join(cells) + r" \\")
         if k == ahead[-1] and others:
             lines.append(r"\midrule")
+    seeds = f"{len(one.seeds)} seeds; means with 95% intervals" if several else "1 seed"
     about = (
-        f"% {one.problem}, T = {one.horizon}, {len(one.seeds)} seeds; means with 95% intervals. "
+        f"% {one.problem}, T = {one.horizon}, {seeds}. "
         "Above the line: the Pareto front; * is recommended."
     )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coldq._tables import console, table
-from coldq._values import Array
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
 from coldq.experiments.compare import League
-from coldq.experiments.comparison import brief
 from coldq.experiments.figures import Setting
-from coldq.experiments.intervals import mean_interval
+from coldq.experiments.intervals import brief, with_interval
 from coldq.experiments.named import absences
 from coldq.experiments.rates.settings import CONVEX, DYNAMIC, GRID, VIOLATION
 from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
@@ -52,22 +50,6 @@ def progress(
         yield lambda what, count=1: bar.update(task, advance=count, description=what)
 
 
-def interval(samples: Array) -> str:
-    """A mean with the half-width of its 95% interval over seeds (Student's t).
-
-    >>> import numpy as np
-    >>> from coldq.report.terminal import interval
-    >>> interval(np.array([1.0, 2.0, 3.0])), interval(np.array([40500.2]))
-    ('2.0 ± 2.5', '40,500')
-    >>> interval(np.array([0.03, 0.05])), interval(np.zeros(2))  # little is not nothing
-    ('0.04 ± 0.13', '0.0 ± 0.0')
-    """
-    mean, half = mean_interval(samples)
-    largest = np.nanmax([abs(mean), half])
-    form = ".2g" if 0.0 < largest < 1.0 else ",.1f" if abs(mean) < 1000.0 else ",.0f"
-    return f"{mean:{form}}" + (f" ± {half:{form}}" if samples.size > 1 else "")
-
-
 def print_results(result: Reproduction) -> None:
     """One table a figure, the verdicts, and how long it took."""
     shown = console()
@@ -100,9 +82,9 @@ def _setting_table(runs: FigureRuns, setting: Setting) -> Table:
         moved, alone = run.above_floor, runs.seconds_per_slot.get(run.entry.label)
         rows.add_row(
             run.entry.label,
-            interval(run.loss / slots),
-            interval(run.violation / slots),
-            "" if moved is None else interval(moved.astype(float)),
+            with_interval(run.loss / slots),
+            with_interval(run.violation / slots),
+            "" if moved is None else with_interval(moved.astype(float)),
             "" if alone is None else f"{1e6 * alone:.0f} µs",
         )
     return rows
@@ -134,9 +116,9 @@ def print_league(league: League) -> None:
         rows.add_row(
             "*" if one.name in front else "",
             one.name,
-            interval(one.loss),
-            interval(one.violation),
-            interval(one.soft_violation),
+            with_interval(one.loss),
+            with_interval(one.violation),
+            with_interval(one.soft_violation),
             f"{1e6 * one.seconds_per_slot:.0f} µs",
         )
     shown.print(rows)

@@ -22,7 +22,6 @@ from coldq.experiments.intervals import (
     as_low,
     drawn_anew,
     front,
-    mean_interval,
     tuned_to,
 )
 from coldq.sweeps.table import Sweep
@@ -265,21 +264,6 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def with_interval(samples: Array) -> str:
-    """A mean with the half-width of its interval.
-
-    >>> import numpy as np
-    >>> from coldq.sweeps.answers import with_interval
-    >>> with_interval(np.array([941.2, 939.7])), with_interval(np.array([412345.6, 409876.5]))
-    ('940.45 ± 9.5', '411,111 ± 15,686')
-    """
-    mean, half = mean_interval(samples)
-    text = f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}"
-    if samples.size < 2:
-        return text
-    return f"{text} ± {half:,.2g}" if half < 100.0 else f"{text} ± {half:,.0f}"
 
 
 def _apart(value: float, target: float) -> float:

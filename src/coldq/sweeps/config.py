@@ -12,7 +12,7 @@ from typing import Any
 from coldq._values import is_several, whole_number
 from coldq.description import build, describe
 from coldq.errors import Error, InvalidInput, NotSaveable
-from coldq.experiments.named import built_in, from_module, is_file, own_problem
+from coldq.experiments.named import built_in, is_file, own_learner, own_problem
 from coldq.learners import CATALOGUE
 from coldq.learners.constants import NAMES
 from coldq.problems import from_table
@@ -285,10 +285,12 @@ def _learner_named(where: str, name: str) -> tuple[dict[str, Any], tuple[str, ..
     """A learner as workers are told it, and the parameters that it takes, if they are known."""
     if ":" in name:
         try:
-            from_module("learner", name)
+            make = own_learner(name)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
-        return _of_module(name), None
+        takes = signature(make).parameters
+        whatever = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
+        return _of_module(name), None if whatever else tuple(takes)[1:]  # the first is the problem
     for kind in CATALOGUE:
         if kind.__name__.lower() == name.lower():
             made = {*_arguments(kind.for_problem), *_arguments(kind.__init__), *NAMES}

@@ -106,6 +106,8 @@ def _plain(where: str, value: Any) -> Any:
 def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters with a plain value each: a schedule's exponent and scale have names of their own.
 
+    What a description has in lists is one value, written out.
+
     >>> from coldq.sweeps.grid import flat
     >>> flat({"alpha": {"type": "Power", "exponent": 0.5, "scale": 2.0}, "scaled": True})
     {'alpha.exponent': 0.5, 'alpha.scale': 2.0, 'scaled': True}
@@ -116,5 +118,5 @@ def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
             inner = {name: part for name, part in value.items() if name != "type"}
             found |= {f"{key}.{name}": part for name, part in flat(inner).items()}
         else:
-            found[key] = value
+            found[key] = str(value) if isinstance(value, list | tuple) else value
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -12,11 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from coldq.errors import InvalidInput
+from coldq.tasks.library import LETTERS
+
 FORMAT = 1  # of the tables that tasks give
-LETTERS = 32  # of a key: 128 bits, so that no two tasks ever share one
-# What lies above sweeps in the layers of pyproject.toml: no result depends on it.
-ABOVE = ("__main__.py", "cli.py", "catalogue.py", "commands", "serve", "report")
 INSTALLED = ("site-packages", "dist-packages")  # the folders that all packages share
+NOTED = "_source_for_coldq"  # where an imported module's spec keeps the digest of its source
 
 
 def canonical(value: Any) -> str:
@@ -34,25 +36,15 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:LETTERS]
 
 
-@cache
-def library_digest() -> str:
-    """A digest of the library's sources and data, but for what only shows results."""
-    home = Path(__file__).parents[1]
-    seen = hashlib.sha256()
-    for path in sorted(home.rglob("*")):
-        inner = path.relative_to(home)
-        if inner.parts[0] in ABOVE or "__pycache__" in inner.parts or not path.is_file():
-            continue
-        seen.update(f"{inner.as_posix()}\0{path.stat().st_size}\0".encode())
-        seen.update(path.read_bytes())
-    return seen.hexdigest()[:LETTERS]
-
-
 def module_digest(name: str) -> str:
-    """A digest of the sources of a user's module and of all that it imports from beside it."""
+    """A digest of the sources of a user's module and of all that it imports from beside it.
+
+    Raise where one of them was changed since this process, as far as it was asked, imported it:
+    the old code would run under the new one's name.
+    """
     import_module(name)
     spec = find_spec(name)
-    if spec is None or spec.origin is None:
+    if spec is None or spec.origin is None or not spec.has_location:  # it has no source
         return ""
     origin = Path(spec.origin)
     root = (origin.parent if origin.stem == "__init__" else origin).parents[name.count(".")]
@@ -67,6 +59,7 @@ def module_digest(name: str) -> str:
             continue
         source = path.read_bytes()
         seen[place.as_posix()] = hashlib.sha256(source).hexdigest()
+        _require_as_imported(path, place, seen[place.as_posix()])
         for dots, word in _imports(source):
             if dots:
                 above = place.parts[: max(len(place.parts) - dots, 0)]
@@ -74,6 +67,20 @@ def module_digest(name: str) -> str:
             elif f"{word}.".startswith(inner):
                 waiting += _files(root, word)
     return digest(seen)
+
+
+def _require_as_imported(path: Path, place: Path, now: str) -> None:
+    """Raise unless the file, if it was imported, still has the source that it had then."""
+    parts = place.with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    if spec is None or spec.origin != str(path):
+        return
+    if vars(spec).setdefault(NOTED, now) != now:  # a module that is reloaded has a new spec
+        raise InvalidInput(
+            f"{path} has changed since this process imported it, so that the old code would run: "
+            "start a new process (in a notebook, restart the kernel)"
+        )
 
 
 def _files(folder: Path, name: str) -> Iterator[Path]:

@@ -12,8 +12,9 @@ from typing import Any
 from coldq._values import is_ours
 from coldq.experiments.named import told_apart
 from coldq.sweeps.config import Asked, Played, Player
-from coldq.sweeps.identity import FORMAT, canonical, digest, library_digest
+from coldq.sweeps.identity import FORMAT, canonical, digest
 from coldq.sweeps.task import Task, learner_of
+from coldq.tasks.library import library_digest
 
 SEEDS_A_TASK = 250  # beyond, a batch gains nothing more
 TRACE = 32e6  # bytes of the runs that a task holds at once

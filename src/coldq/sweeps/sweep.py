@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq._values import flag
-from coldq.errors import InvalidInput, NotWritten
+from coldq.errors import FailedTasks, InvalidInput, NotWritten, warn
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan
 from coldq.sweeps.table import Sweep, read, write_index
@@ -58,7 +58,8 @@ def sweep(
     Returns
     -------
     Sweep
-        A table with a row a run. It is the same, bit for bit, whoever did the tasks.
+        A table with a row a run. It is the same, bit for bit, whoever did the tasks. Where some
+        failed, there is a :class:`~coldq.FailedTasks` warning.
 
     >>> import coldq
     >>> found = coldq.sweep(
@@ -75,10 +76,23 @@ def sweep(
         raise InvalidInput(f"done must be a function that hears of tasks, but is {done!r:.200}")
     if out is not None:
         run_missing(plan, Path(out), engine, retry_failed=retry_failed, done=done)
-        return read(Path(out))
+        return _with_failures_said(read(Path(out)))
     with tempfile.TemporaryDirectory() as folder:
         run_missing(plan, Path(folder), engine, done=done)
-        return read(Path(folder))
+        return _with_failures_said(read(Path(folder)))
+
+
+def _with_failures_said(found: Sweep) -> Sweep:
+    """The same, with a warning if runs are not in its table."""
+    if found.failures:
+        first = found.failures[0]
+        warn(
+            f"the table lacks the runs of tasks that failed ({len(found.failures):,}, which "
+            f"`failures` names): {first['learner']} {first['parameters']} on {first['problem']}: "
+            f"{first['error']}",
+            FailedTasks,
+        )
+    return found
 
 
 def missing_of(plan: Plan, store: Store, retry_failed: bool = False) -> list[Task]:

@@ -26,9 +26,10 @@ class Sweep(Tabular):
     """All runs of a sweep, as :func:`coldq.sweep` returns them: a row a run.
 
     Its columns are the problem, the learner, each parameter of any learner (NaN, or an empty word,
-    for those that others have), the seed, the horizon, and of the whole run the loss, the hard and
-    the soft violation, and the largest violation of a slot. `failures` says of each task that gave
-    nothing why.
+    for those that others have; one that is called as a column is `learner.seed` and the like), the
+    seed, the horizon, and of the whole run the loss, the hard and the soft violation, and the
+    largest violation of a slot. `failures` says of each task that gave nothing why, `missing` how
+    many were not done yet.
 
     >>> import coldq
     >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
@@ -40,13 +41,16 @@ class Sweep(Tabular):
     title: str
     runs: Any
     failures: tuple[dict[str, Any], ...]
+    missing: int = 0
 
     def __len__(self) -> int:
         return self.runs.num_rows
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} tasks failed" if self.failures else ""
-        return f"Sweep({self.title + ': ' if self.title else ''}{len(self):,} runs{failed})"
+        missing = f", {self.missing:,} tasks missing" if self.missing else ""
+        title = f"{self.title}: " if self.title else ""
+        return f"Sweep({title}{len(self):,} runs{failed}{missing})"
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -74,9 +78,11 @@ class Sweep(Tabular):
         found = {
             name: np.array(self.runs[name].to_pylist(), object) for name in ("problem", "learner")
         }
+        of_run = ("seed", "horizon", *MEASURES)
         for name in self.parameters:
-            found[name] = _column([one.get(name) for one in each])[place]
-        for name in ("seed", "horizon", *MEASURES):
+            column = f"learner.{name}" if name in (*found, *of_run) else name
+            found[column] = _column([one.get(name) for one in each])[place]
+        for name in of_run:
             found[name] = self.runs[name].to_numpy()
         return found
 
@@ -118,9 +124,21 @@ def read(folder: Path | str) -> Sweep:
         raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
     title = (index.schema.metadata or {}).get(b"title", b"").decode()
     keys = index["task"].to_pylist()
-    tables = [read_parquet(store.path(key)) for key in keys if store.path(key).exists()]
-    failures = [why for key in keys if (why := store.why(key)) is not None]
-    if not tables:
+    done = {key: store.path(key) for key in keys if store.path(key).exists()}
+    others = [store.why(key) for key in keys if key not in done]
+    failures = tuple(why for why in others if why is not None)
+    if not done:
         words = f": {failures[0]['error']}" if failures else ""
         raise NotReadable(f"{folder}: no task of this sweep is done{words}")
-    return Sweep(title, pa.concat_tables(tables), tuple(failures))
+    tables = [_result(path) for path in done.values()]
+    return Sweep(title, pa.concat_tables(tables), failures, len(others) - len(failures))
+
+
+def _result(path: Path) -> Any:
+    """The table of a task that is done."""
+    try:
+        return read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise NotReadable(
+            f"{path} is damaged: remove it, and the same sweep runs that task again ({error})"
+        ) from None

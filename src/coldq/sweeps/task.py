@@ -16,10 +16,11 @@ import numpy as np
 
 from coldq.description import build
 from coldq.errors import InvalidInput, WeakPrice
-from coldq.experiments.named import GIVEN, from_module, learners_of, own_problem
+from coldq.experiments.named import GIVEN, learners_of, own_learner, own_problem
 from coldq.metrics import accumulated_loss, hard_violation, soft_violation
 from coldq.simulate import simulate
-from coldq.sweeps.identity import canonical, library_digest, module_digest
+from coldq.sweeps.identity import canonical, module_digest
+from coldq.tasks.library import library_digest
 
 MEASURES = ("loss", "violation", "soft_violation", "largest_violation")
 KEPT = 4  # problems that a worker keeps built
@@ -123,8 +124,7 @@ def learner_of(said: Mapping[str, Any], problem: Any) -> Any:
     }
     if "module" in said:
         _require_same_module(said)
-        made = from_module("learner", said["module"])
-        return getattr(made, "for_problem", made)(problem, **parameters)
+        return own_learner(said["module"])(problem, **parameters)
     (kind,) = learners_of([said["learner"]])
     given = {**GIVEN.get(kind.__name__, {}), **parameters}
     return kind.for_problem(problem, **given)  # type: ignore[attr-defined]

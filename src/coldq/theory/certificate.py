@@ -13,7 +13,7 @@ from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
 from coldq.protocols import Domain, Problem
 from coldq.simulate import require_same_again
-from coldq.theory.known import Guarantee, Known, one_number
+from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
 from coldq.theory.premises import (
     FAILS,
     HOLDS,
@@ -248,7 +248,7 @@ def certify(
         "soft violation": soft_violation(trace),
     }
     premises = getattr(learner, "premises", None)
-    if premises is None or _steps_otherwise(learner):
+    if premises is None or steps_otherwise(learner):
         return _without_premises(trace, realised, dynamic, regrets)
     found = survey(problem, trace.seeds, trace.decisions, mu=mu)
     whole = not np.isnan(found.bends).any()
@@ -317,16 +317,6 @@ def _beside(
     )
 
 
-def _steps_otherwise(learner: Any) -> bool:
-    """Whether a learner has premises that were said of another's `update`, not of its own."""
-
-    def place(name: str) -> int:
-        kinds = type(learner).__mro__
-        return next((k for k, kind in enumerate(kinds) if name in vars(kind)), -1)
-
-    return hasattr(learner, "premises") and place("update") < place("premises")
-
-
 def _without_premises(
     trace: Trace,
     realised: dict[str, Array],
@@ -346,7 +336,7 @@ def _without_premises(
         )  # fmt: skip
         checks = (shown, *checks[1:])
     about = (*saturated, *regrets)
-    if _steps_otherwise(learner):
+    if steps_otherwise(learner):
         words = f"{type(learner).__name__} has an update of its own, but another's premises"
         about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
     return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), about)

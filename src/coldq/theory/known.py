@@ -108,6 +108,16 @@ class Guarantee(NamedTuple):
     slotwise: bool = False
 
 
+def steps_otherwise(learner: Any) -> bool:
+    """Whether a learner has premises that were said of another's `update`, not of its own."""
+
+    def place(name: str) -> int:
+        kinds = type(learner).__mro__
+        return next((k for k, kind in enumerate(kinds) if name in vars(kind)), -1)
+
+    return hasattr(learner, "premises") and place("update") < place("premises")
+
+
 def _known_or_nan(name: str, value: Any) -> Array:
     """A number that is not negative, or NaN where it is not known."""
     array = least_zero(name, value, finite=False)

@@ -11,7 +11,7 @@ import numpy as np
 from coldq._values import exponent, percent, positive, whole_number
 from coldq.errors import InvalidInput
 from coldq.protocols import Learner
-from coldq.theory.known import Guarantee, Known, one_number
+from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
 
 LONGEST = 2**20  # horizons are searched up to here
 
@@ -48,7 +48,8 @@ class Promise:
 
     def share(self, guarantee: Guarantee) -> float:
         """A bound as a share of what any run may have: D R T of regret, N G T of violation."""
-        return float(guarantee.bound / _trivial(guarantee.measure, self.known))
+        with np.errstate(divide="ignore"):  # in a domain of one point no run has any regret
+            return float(guarantee.bound / _trivial(guarantee.measure, self.known))
 
     def __str__(self) -> str:
         k, T = self.known, self.known.horizon
@@ -123,6 +124,11 @@ def promised(
         raise InvalidInput(
             "a promise needs a learner with guarantees and a function that gives it for another "
             f"horizon, but got {learner!r:.100} and {at!r:.100}"
+        )
+    if steps_otherwise(learner):
+        raise InvalidInput(
+            f"{type(learner).__name__} has an update of its own, but another's premises: what is "
+            "promised for the other's steps need not hold for these"
         )
     R = learner.domain.diameter if diameter is None else positive("diameter", diameter)
     if np.ndim(R) or not np.isfinite(R):

@@ -20,9 +20,10 @@ from coldq.metrics import accumulated_loss, hard_violation
 from coldq.problems import Drifting
 from coldq.simulate import simulate
 from coldq.tasks.engines import here
+from coldq.tasks.library import library_digest
 from coldq.tasks.workers import share
 
-FORMAT = 1  # of the stored files; another number is run again
+FORMAT = 2  # of the stored files; another number is run again
 QUEUE = "queue "  # what a task of QUEUE_LEARNERS begins with
 
 
@@ -59,7 +60,7 @@ def run_task(task: Task) -> dict[str, Any]:
     regret, violation = (_run_queue if task.column.startswith(QUEUE) else _run_row)(task)
     return {
         "format": FORMAT,
-        "version": coldq.__version__,
+        "library": library_digest(),
         "regret": regret.tolist(),
         "violation": violation.tolist(),
         "seconds": round(time.perf_counter() - begun, 3),
@@ -91,16 +92,16 @@ def _run_queue(task: Task) -> tuple[Array, Array]:
 
 
 def stored(out: Path, task: Task) -> dict[str, Any] | None:
-    """What was stored of a task, if it is whole and of this format; another file is named."""
+    """What was stored of a task by this library, if it is whole; a file that is not is named."""
     path = out / "runs" / task.file
     try:
-        found = json.loads(path.read_text())
+        found: Any = json.loads(path.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         found = None
     if _is_whole(found, task):
-        return found
+        return found if found["library"] == library_digest() else None
     warn(f"{path} is not a whole run of this version, so it is run again", IgnoredFile)
     return None
 
@@ -113,7 +114,8 @@ def _is_whole(found: Any, task: Task) -> bool:
         totals = {name: np.array(found[name], float) for name in ("regret", "violation")}
         known = totals["violation"] if queue else np.stack(list(totals.values()))
         right = all(each.shape == shape for each in totals.values())
-        return right and found["format"] == FORMAT and bool(np.isfinite(known).all())
+        ours = found["format"] == FORMAT and isinstance(found["library"], str)
+        return right and ours and bool(np.isfinite(known).all())
     except (KeyError, TypeError, ValueError):
         return False
 
