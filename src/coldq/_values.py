@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
-from inspect import signature
+from inspect import Parameter, signature
 from math import isfinite
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
@@ -381,8 +381,19 @@ def constructor_fields(value: Any) -> dict[str, Any]:
 
 @cache
 def _constructor_names(kind: type) -> tuple[str, ...]:
-    known = signature(kind).parameters
+    known = arguments_of(kind)
     return tuple(f.name for f in fields(kind) if f.name in known)
+
+
+def arguments_of(make: Any) -> Mapping[str, Parameter]:
+    """What a function takes, or a class.
+
+    Older releases of Python 3.11 ask its ``__new__`` before an ``__init__`` that is inherited, and
+    that of learners takes anything.
+    """
+    if isinstance(make, type) and make.__init__ is not object.__init__:
+        return dict(list(signature(make.__init__).parameters.items())[1:])
+    return signature(make).parameters
 
 
 class Value:

@@ -13,14 +13,14 @@ import math
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
 
 from coldq import constraints, domains, forecasts, losses, schedules
 from coldq._plain import NOT_IN_JSON, Walk, number
-from coldq._values import constructor_fields
+from coldq._values import arguments_of, constructor_fields
 from coldq.errors import InvalidInput, NotSaveable
 
 WRITTEN_OUT = 64  # numbers of an array up to which they can be read
@@ -228,7 +228,7 @@ def _of_numbers(value: Any, depth: int) -> bool:
 @cache
 def _takes(name: str) -> Mapping[str, tuple[Any, Any]]:
     """The arguments of a constructor: the kind and the default of each."""
-    known = signature(constructors()[name]).parameters
+    known = arguments_of(constructors()[name])
     return {word: (one.kind, one.default) for word, one in known.items()}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from inspect import Parameter, signature
+from inspect import Parameter
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from coldq._values import is_several, whole_number
+from coldq._values import arguments_of, is_several, whole_number
 from coldq.description import build, describe
 from coldq.errors import Error, InvalidInput, NotSaveable
 from coldq.experiments.named import built_in, is_file, own_learner, own_problem
@@ -223,7 +223,7 @@ def _problem_maker(
 
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    return tuple(name for name, one in signature(function).parameters.items() if one.kind in kinds)
+    return tuple(name for name, one in arguments_of(function).items() if one.kind in kinds)
 
 
 def _made_problem(where: str, problem: Any, title: str, name: str = "") -> Played:
@@ -288,7 +288,7 @@ def _learner_named(where: str, name: str) -> tuple[dict[str, Any], tuple[str, ..
             make = own_learner(name)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
-        takes = signature(make).parameters
+        takes = arguments_of(make)
         whatever = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
         return _of_module(name), None if whatever else tuple(takes)[1:]  # the first is the problem
     for kind in CATALOGUE:
