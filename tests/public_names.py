@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from coldq._values import arguments_of
+
 RECORDED = Path(__file__).parent / "data" / "public-names.txt"
 COMMAND = "python -m tests.public_names"
 MODULES = (
@@ -88,11 +90,10 @@ def _members(path: str, cls: type) -> Iterator[str]:
 
 def _called(path: str, function: Any) -> str:
     try:
-        signature = inspect.signature(function)
+        known = arguments_of(function).values()
     except (TypeError, ValueError):
         return path
-    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
-    bare = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+    bare = inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in known])
     return path + re.sub(r" at 0x[0-9a-f]+", "", str(bare))
 
 

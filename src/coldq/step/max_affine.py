@@ -72,4 +72,6 @@ def pieces_of(parts: Sequence[Any]) -> tuple[Array, Array, Array]:
             b.append(part.b.reshape(*part.b.shape[: -part.cores["b"]], -1))
             row.append(first + np.repeat(np.arange(n, dtype=float), A[-1].shape[-2] // max(n, 1)))
         first += n
+    if len(A) == 1:  # without a copy
+        return A[0], b[0], row[0]
     return joined(A, 2), joined(b, 1), np.concatenate(row)
