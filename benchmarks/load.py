@@ -129,12 +129,12 @@ class Server:
 
 @contextmanager
 def serving(*command: str) -> Iterator[Server]:
-    """A server whose first line ends with its port, or has it before a comma."""
+    """A server, one of whose first lines ends with its port, or has it before a comma."""
     with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            line = process.stdout.readline()
-            yield Server(int(line.split(",")[0].rpartition(":")[2]), process)
+            ends = (line.split(",")[0].rpartition(":")[2].strip() for line in process.stdout)
+            yield Server(int(next(end for end in ends if end.isdigit())), process)
         finally:
             process.terminate()
             process.communicate()
