@@ -14,6 +14,7 @@ OLDER_QUOTA = (
     Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
     Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+NO_LIMIT = 2**31
 
 
 def cores() -> int:
@@ -26,14 +27,13 @@ def cores() -> int:
 @cache
 def _quota() -> int:
     """How many cores a container's limit is worth; where there is none, more than there are."""
+    files = (QUOTA,) if QUOTA.exists() else OLDER_QUOTA
     try:
-        given = (
-            QUOTA.read_text() if QUOTA.exists() else " ".join(p.read_text() for p in OLDER_QUOTA)
-        )
+        given = " ".join(file.read_text() for file in files)
         time, period = (float(part) for part in given.replace("max", "inf").split())
     except (OSError, ValueError):
-        return 2**31
-    return math.ceil(time / period) if 0.0 < time < math.inf and period > 0.0 else 2**31
+        return NO_LIMIT
+    return math.ceil(time / period) if 0.0 < time < math.inf and period > 0.0 else NO_LIMIT
 
 
 def in_every_fork(action: Callable[[], None]) -> Callable[[], None]:

@@ -81,11 +81,10 @@ def solve(
             slot = center, gradient, alpha, weights, floor, constraint, domain
             step = solve_on_blocks(slot, constraint.A, blocks)
         else:
-            expected: Any = getattr(
-                constraint, "for_step", None
-            )  # of a stack, or of who looks ahead
-            if expected is not None:
-                return solve(center, gradient, alpha, weights, expected, domain, floor)
+            # What stands for a stack, or for the rows of a learner that looks ahead.
+            instead: Any = getattr(constraint, "for_step", None)
+            if instead is not None:
+                return solve(center, gradient, alpha, weights, instead, domain, floor)
             # Data near the end of the floats may overflow: its answer is judged by the residual.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
