@@ -184,6 +184,29 @@ ALL = scaled_product, everything, guarded_quotients, three
 
 
 @exact_inlined
+def lost(a, b):
+    """What rounding takes from a sum."""
+    s = a + b
+    return b - (s - a)
+
+
+@exact
+def lost_further(a, b):
+    return lost(a, b)
+
+
+@compiled
+def lost_of_both(a, b):
+    return lost(a, b) + lost_further(a, b)
+
+
+@kernel("ff")
+def lost_to_rounding(a, b):
+    """The same asked for by a function whose own sums may be reordered."""
+    return lost_of_both(a, b)
+
+
+@exact_inlined
 def mixed(a, b, c):
     """Something of every operation, of numbers or of lanes."""
     inside = smaller(larger(fused(a, b, c), -1.0), 1.0)

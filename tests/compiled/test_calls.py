@@ -212,3 +212,7 @@ def test_what_rounding_takes_from_a_product_is_exact(fuses, monkeypatch, tmp_pat
         high, low = multiply(a, b)
         assert high == a * b
         assert Fraction(high) + Fraction(low) == Fraction(a) * Fraction(b)
+
+
+def test_exact_functions_are_exact_whoever_calls_them() -> None:
+    assert small.lost_to_rounding()(1e5, 1e-12) == 2e-12

@@ -40,13 +40,13 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def exact(function: Callable[..., Any]) -> Any:
-    """Mark a function that kernels call, whose sums keep their order."""
-    return _marked(function)
+    """Mark a function that kernels call, whose sums keep their order, whoever calls it."""
+    return _marked(function, fastmath=())
 
 
 def exact_inlined(function: Callable[..., Any]) -> Any:
     """The same, put into whatever calls it."""
-    return _marked(function, forceinline=True)
+    return _marked(function, fastmath=(), forceinline=True)
 
 
 def _marked(function: Callable[..., Any], **options: Any) -> Any:

@@ -1,8 +1,9 @@
 """Affine rows on a box, from the first attempt to the last.
 
 1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
-   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`), and where these
-   leave most of the others wrong, :func:`at_once` all.
+   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`). Where these leave
+   most of the others wrong, it goes from face to face in few coordinates
+   (:mod:`~coldq.solver.kernels.downhill`), and :func:`at_once` takes all in more.
 2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
    all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves

@@ -9,7 +9,8 @@
 - `simplices`: affine rows on products of simplices; `thresholds`: the projection on these;
   `block_pieces`: their dual's quadratic piece
 - `one_row`, `thin_rows`: quadratic rows without matrices
-- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
+- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash;
+  `downhill`: the same where few coordinates are free, `held_rows` its systems, `sharpened` its end
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 - `pairs`, `long_numbers`: double-double arithmetic; `face` and `extended`: affine rows in it;
   `last_resort`: others

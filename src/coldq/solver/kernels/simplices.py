@@ -16,6 +16,7 @@ from coldq.solver.kernels.block_pieces import (
     FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, near_lines, pivot, set_values,
     turn,
 )  # fmt: skip
+from coldq.solver.kernels.downhill import FEW_FOR_FACES, descend, downhill_size
 from coldq.solver.kernels.piece import (
     CHOSEN, DOWN, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, STEP, UP,
     D, G, give_multipliers, list_moving, memory_of, move_chosen, set_room, told,
@@ -33,6 +34,8 @@ HASTIER = 15  # dense rows: the same of a second such step
 HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and few may be short
 SHORT = 0.1  # of the way that the piece says: where steps are shorter, its neighbours are many
 FEW_SHORT = 3
+FEW_SUMS, FEW_NUMBERS = 8, 60_000  # blocks, and numbers of dense rows, with which faces are small
+ENOUGH = 1e-9  # the residual of an answer
 MANY = 64  # rows that move at once in any case
 SINGLE = 8  # rows that move at once even if they depend on each other
 HALVINGS = 30
@@ -50,7 +53,26 @@ def scratch_size(n, p, k, entries, sparse):
     """How many numbers an instance needs to work in; `entries` of A, or of its nonzeros."""
     h = padded(most_of(n, p))
     own = 2 * entries + p + 9 if sparse else h * (near_lines(p) + 1) + 8
-    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + (2 * h + 2) * h + 2 * FEW + own
+    own += (2 * h + 2) * h + 2 * FEW
+    if fit_downhill(n, p, k, sparse):
+        own = max(own, downhill_size(n, p, k) + 8)
+    return (LINES + 1) * p + BLOCK_LINES * (k + 1) + HESSIAN * n + own
+
+
+@inlined
+def fit_downhill(n, p, k, sparse):
+    """Whether dense rows may go from face to face, as far as their memory is concerned."""
+    return not sparse and k <= FEW_SUMS and n * p <= FEW_NUMBERS and p <= 8 * n
+
+
+@inlined
+def go_downhill(n, p, kind, sparse):
+    """Whether they do so where they clash: in few coordinates, or in blocks with sums, of whose
+    coordinates few are free."""
+    summed = p <= FEW_FOR_FACES
+    for j in range(kind.size):
+        summed = summed or kind[j] < math.inf
+    return summed and fit_downhill(n, p, kind.size, sparse)
 
 
 @compiled
@@ -348,6 +370,7 @@ def solve_instance(
     own += 8 * BLOCK_LINES * (k + 1)
     rows, h = matrix(own, HESSIAN, n), padded(most_of(n, p))
     own = (own + 8 * HESSIAN * n + 63) // 64 * 64  # no tile in two of the cache's lines
+    aside = own
     H, factor, answer = matrix(own, h, h), own + 8 * h * h, vector(own + 16 * h * h, h)
     more = vector(own + 16 * h * h + 8 * h, h)
     own += 8 * (2 * h + 2) * h
@@ -370,6 +393,7 @@ def solve_instance(
     first = 0.0
     short = 0
     stuck = False
+    downhill = not started and go_downhill(n, p, kind, q > 0)
     while True:
         place(columns, blocks, lower, upper, total, kind, t, x)
         set_values(data, indices, indptr, b, x, rows)
@@ -423,9 +447,20 @@ def solve_instance(
             return math.inf
         stuck = t == 0.0
         short += 1 if t < SHORT and iteration > 0 else 0
-        if short == FEW_SHORT and steps <= HURRIED and not started:
-            steps = 0.0  # the end is not near, and others are waiting
+        if downhill or (steps <= HURRIED and not started):
+            if short == (1 if downhill else FEW_SHORT):
+                steps = 0.0  # the end is not near, and others are waiting
         iteration += 1
+    kept = settled or started
+    if (downhill or kept) and fit_downhill(n, p, k, q > 0) and not (judged <= ENOUGH):
+        found = descend(
+            matrix(data_, n, p), b, center, gradient, alpha, floor, weights, rows[LO], rows[HI],
+            columns[Y], lower, upper, blocks[FIRST], total, kind, x, rows[MU], kept, multipliers,
+            aside,
+        )  # fmt: skip
+        if found <= ENOUGH:
+            return found
+        place(columns, blocks, lower, upper, total, kind, 0.0, x)
     give_multipliers(alpha, floor, weights, rows, multipliers)
     return judged
 

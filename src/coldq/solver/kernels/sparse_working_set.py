@@ -157,7 +157,7 @@ def sparse_working_set(
     for count in range(2 * ROUNDS):
         wrong = violated(rows, n)
         first = wrong if count == 0 else first
-        if at_once and clash(rows, n, p, first, wrong, count):
+        if at_once and clash(n, p, first, wrong, count):
             return 0
         if wrong == 0:
             for k in range(n):

@@ -13,6 +13,7 @@ from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TOLERANCE, X_FLOOR
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.by_address import CALL, run_affine
+from coldq.solver.kernels.downhill import FEW_FOR_FACES, descend, downhill_size
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, FIRST_LINES, GAIN, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, W, Y, Z,
     affine_residual, give_multipliers, judged, memory_of, scratch_size, set_row_values, told,
@@ -28,6 +29,7 @@ LOOK = 2  # rounds, after which few rows are wrong that can all be met
 SOON, SOME = 1, 8  # the same, and how many are no longer few, where all may be taken at once
 MANY = 600  # rows where others take all at once in few coordinates, too
 MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
+ENOUGH = 1e-9  # the residual of an answer
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -44,7 +46,8 @@ def working_size(n, p):
     """How many numbers an instance needs to work in."""
     m = most_of(n, p)
     own = CALL + NUMBERS + (COLUMNS + ITS_COLUMNS) * p + FIRST_LINES * n
-    return own + ITS_ROWS * m + m * p + scratch_size(m, p)
+    rest = ITS_ROWS * m + m * p + scratch_size(m, p)
+    return own + (max(rest, downhill_size(n, p, 0)) if fit_downhill(p) else rest)
 
 
 @inlined
@@ -123,19 +126,41 @@ def fit_at_once(n, p):
 
 
 @inlined
-def clash(rows, n, p, first, wrong, count):
+def fit_downhill(p):
+    """Whether rows that all matter are solved in the coordinates, which are so few."""
+    return p <= FEW_FOR_FACES
+
+
+@inlined
+def many_matter(n, first, wrong):
     """Whether so many rows are still wrong, of those that were at `first`, that most are likely to
-    matter: they are told at once, where there is another way."""
-    if count > LOOK:
-        return False
-    soft = 0.0
+    matter."""
+    return 2 * wrong > first and 4 * wrong > n
+
+
+@inlined
+def go_downhill(rows, n, p, first, wrong):
+    """Whether rows seem to clash in coordinates so few that the way from face to face is short:
+    there some are wrong though others are at their weights already."""
+    full = False
     for k in range(n):
-        soft += rows[SOFT, k]
-    large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
-    some = count == LOOK and large and n * p <= MUCH_DATA and wrong > max(p // 4, ALL)
+        if rows[HI, k] == math.inf or rows[LO, k] == -math.inf:
+            return False  # hard rows are met from the start, there
+        full = full or (rows[LO, k] < rows[HI, k] and rows[MU, k] >= rows[HI, k])
+    if p > FEW_COORDINATES:
+        return fit_downhill(p) and n > p and many_matter(n, first, wrong)
+    return full or wrong > max(2, n // 16)
+
+
+@inlined
+def clash(n, p, first, wrong, count):
+    """The same where there is another way that takes all of them, which is then told at once."""
     if fit_at_once(n, p):
-        some = SOON <= count and wrong > SOME and 2 * wrong > first
-    return soft == 0.0 and some and 4 * wrong > n
+        soon = SOON <= count and count <= LOOK
+        return soon and wrong > SOME and many_matter(n, first, wrong)
+    large = n > MANY or (n > MORE_ROWS and p > FEW_COORDINATES)
+    some = count == LOOK and large and n * p <= MUCH_DATA
+    return some and wrong > max(p // 4, ALL) and 4 * wrong > n
 
 
 @compiled
@@ -250,6 +275,9 @@ def working_set_step(sizes, at):
     off = math.nan
     spent = 0
     first = 0
+    soft = False
+    for k in range(n):
+        soft = soft or rows[SOFT, k] > 0.0
     for count in range(ROUNDS + CHEAP // (n * p)):
         if count >= ROUNDS and spent > CHEAP:
             return told(at[15], math.nan)
@@ -260,8 +288,12 @@ def working_set_step(sizes, at):
                 break
             refreshed += 1  # ``y - A'mu`` will be formed afresh
         first = wrong if count == 0 else first
-        if clash(rows, n, p, first, wrong, count):
-            return told(at[15], math.nan)
+        if SOON <= count and count <= LOOK and wrong > 0 and not soft:
+            if go_downhill(rows, n, p, first, wrong):
+                off = math.nan
+                break
+            if clash(n, p, first, wrong, count):
+                return told(at[15], math.nan)
         m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
         if m < 0:
             return told(at[15], math.nan)
@@ -283,6 +315,16 @@ def working_set_step(sizes, at):
         set_row_values(A, b, x, rows)
     else:
         return told(at[15], math.nan)
-    give_multipliers(alpha, floor, weights, rows, multipliers)
     off = judged(off, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
+    if fit_downhill(p) and not soft and not (off <= ENOUGH):
+        none = vector(half_at, 0)
+        found = descend(
+            A, b, center, gradient, alpha, floor, weights, rows[LO], rows[HI], columns[Y], lower,
+            upper, none, none, none, x, rows[MU], off < math.inf, multipliers, its_rows_at,
+        )  # fmt: skip
+        if found <= ENOUGH:
+            return told(at[15], found)
+        for i in range(p):
+            x[i] = min(max(columns[Z, i], lower[i]), upper[i])
+    give_multipliers(alpha, floor, weights, rows, multipliers)
     return told(at[15], off)
