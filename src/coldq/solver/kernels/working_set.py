@@ -20,7 +20,7 @@ from coldq.solver.kernels.piece import (
 )  # fmt: skip
 
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
-ALL = 12  # violated rows: no more than these are all taken
+ALL = 6  # violated rows: no more than these are all taken
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
 SYSTEMS = 8  # that a round solves, about
