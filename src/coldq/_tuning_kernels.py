@@ -296,14 +296,14 @@ def play(weights, points, multipliers, tally, x, out):
         x[i] = min(max(total, least), largest)  # rounding must not take it out of a box
 
 
-# The same for affine rows in two calls; data is one row after the other, (A_n, b_n).
+# The same for affine rows, before and after the step; data is one row after the other, (A_n, b_n).
+GIVEN = "(),(n,p),(n),(p),(p),(),(),(),(c),(f,n),(f,n),(f),(r,d),(m,s),(k,p),(k),(h),(k),(k),(p)"
 
 
-@batch_kernel(
-    "(),(n,p),(n),(p),(p),(),(),(),(c),(f,n),(f,n),(f),(r,d),(m,s),(k,p),(k),(h),(k),(k),(p)"
-    "->(c),(f,n),(f),(n),(r,d),(n,p),(n),(h),(k),(k),(k,p),(k)"
-)
-def before_rows(sizes, at):
+@exact
+def look(sizes, at):
+    """Steps 1 to 5 and what each of the pool steps on, of operands in the order of `before_rows`
+    and room for n numbers more."""
     n, p, c, f, r, d = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
     m, s, k, h = sizes[6], sizes[7], sizes[8], sizes[9]
     t, A, b, x = vector(at[0], 1)[0], matrix(at[1], n, p), vector(at[2], n), vector(at[3], p)
@@ -356,19 +356,18 @@ def before_rows(sizes, at):
         vector(at[17], k), vector(at[18], k), vector(at[27], h), vector(at[28], k),
         vector(at[29], k), matrix(at[30], k, p), vector(at[31], k),
     )  # fmt: skip
+
+
+@batch_kernel(f"{GIVEN}->(c),(f,n),(f),(n),(r,d),(n,p),(n),(h),(k),(k),(k,p),(k)")
+def before_rows(sizes, at):
+    look(sizes, at)
     return 0.0
 
 
-@batch_kernel("(),(k),(k,p),(k,n),(c),(r,d),(m,s),(f)->(p),(c),(f,n)")
-def after_rows(sizes, at):
-    k, p, n, c, r, d = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
-    m, s, f = sizes[6], sizes[7], sizes[8]
-    t, past, spec = vector(at[0], 1)[0], matrix(at[5], r, d), matrix(at[6], m, s)
-    x, ahead = vector(at[8], p), matrix(at[10], f, n)
-    play(
-        vector(at[1], k), matrix(at[2], k, p), matrix(at[3], k, n), vector(at[4], c), x,
-        vector(at[9], c),
-    )  # fmt: skip
+@exact
+def expect(t, past, spec, x, ahead):
+    """What every forecast expects of the rows at x."""
+    (f, n), p = ahead.shape, x.size
     last = past[0]
     for j in range(f):
         data = past[row_of(t, spec, j)]
@@ -383,4 +382,17 @@ def after_rows(sizes, at):
                 for i in range(p):
                     value += data[at_row + i] * x[i]
                 ahead[j, row] = value - data[at_row + p]
+
+
+@batch_kernel("(),(k),(k,p),(k,n),(c),(r,d),(m,s),(f)->(p),(c),(f,n)")
+def after_rows(sizes, at):
+    k, p, n, c, r, d = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
+    m, s, f = sizes[6], sizes[7], sizes[8]
+    x = vector(at[8], p)
+    play(
+        vector(at[1], k), matrix(at[2], k, p), matrix(at[3], k, n), vector(at[4], c), x,
+        vector(at[9], c),
+    )  # fmt: skip
+    spec = matrix(at[6], m, s)
+    expect(vector(at[0], 1)[0], matrix(at[5], r, d), spec, x, matrix(at[10], f, n))
     return 0.0

@@ -30,6 +30,7 @@ from coldq.compiled.calls import (
 )  # fmt: skip
 
 WRITABLE = 0x0400
+GIVEN = CONTIGUOUS | WRITABLE  # as most arrays come
 NEW_LIKE_ARRAY, C_ORDER = 277, 0  # PyArray_NewLikeArray(array, order, its dtype, its class)
 
 
@@ -51,12 +52,11 @@ def size_of(row):
 
 
 @exact
-def is_sound(kind, given, row):
-    """Whether this is as most arrays come: finite float64, contiguous and writable."""
+def is_sound(kind, given, row, flags):
+    """Whether this is an array of finite float64 that has these flags."""
     if not is_array(kind, given) or not read_array(given, False, row):
         return False
-    flags = words(given, HEAD + 7)[HEAD + 6]
-    if flags & CONTIGUOUS == 0 or flags & WRITABLE == 0:
+    if words(given, HEAD + 7)[HEAD + 6] & flags != flags:
         return False
     return has_finite(vector(row[DATA], size_of(row)))
 
@@ -91,7 +91,7 @@ def enter_copy(given, args, count):
     row = table_at(stack(), 1, FIELDS)
     if count != 1:
         return refused()
-    if not is_sound(card[0], objects[0], row[0]):
+    if not is_sound(card[0], objects[0], row[0], GIVEN):
         return boxed(None)
     return copy_of(objects[0], row[0], card[1])
 
@@ -104,8 +104,9 @@ def enter_keep(given, args, count):
     row = table_at(stack(), 2, FIELDS)
     if count != 5:
         return refused()
-    if not is_sound(card[0], objects[2], row[0]) or not is_sound(card[0], objects[4], row[1]):
-        return boxed(None)
+    for k in range(2):
+        if not is_sound(card[0], objects[2 * k + 2], row[k], GIVEN):
+            return boxed(None)
     if row[0, AXES] != 2 or row[1, AXES] != 1:
         return boxed(None)
     if words(row[0, LENGTHS], 1)[0] != words(row[1, LENGTHS], 1)[0]:
@@ -128,13 +129,23 @@ def enter_put(given, args, count):
     return boxed(None)
 
 
-COPY, KEEP, PUT = Kernel(enter_copy), Kernel(enter_keep), Kernel(enter_put)
+@exact
+def enter_finite(given, args, count):
+    """Given arrays: 1 if all are of finite float64 and contiguous; None if one is not."""
+    card, objects = words(data_of(given), 2), words(args, count)
+    row = table_at(stack(), 1, FIELDS)
+    for o in range(count):
+        if not is_sound(card[0], objects[o], row[0], CONTIGUOUS):
+            return boxed(None)
+    return boxed(1.0)
+
+
+WAYS_IN = [Kernel(way) for way in (enter_copy, enter_keep, enter_put, enter_finite)]
 
 
 @cache
 def ways_in() -> tuple[Callable[..., Any], ...]:
-    """What Python calls to copy an array, to keep rows and levels, and to set fields."""
+    """What Python calls to copy an array, to keep rows and levels, to set fields, and to ask
+    whether arrays are finite."""
     card = np.array([id(np.ndarray), machine.code_in_numpy(NEW_LIKE_ARRAY)], np.int64)
-    return tuple(
-        machine.function(kernel.name, kernel.address(), card) for kernel in (COPY, KEEP, PUT)
-    )
+    return tuple(machine.function(kernel.name, kernel.address(), card) for kernel in WAYS_IN)

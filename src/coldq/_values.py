@@ -58,12 +58,21 @@ def kept(value: Any, of_rows: str, rows: Any, of_levels: str, levels: Any) -> An
     return 1.0
 
 
+def finite(*given: Any) -> Any:
+    """Whether all are arrays of float64 as most are, whole, and finite; None if one is not."""
+    for array in given:
+        plain = type(array) is ndarray and array.dtype is FLOAT
+        if not (plain and array.flags.c_contiguous and array.flags.aligned and all_finite(array)):
+            return None
+    return 1.0
+
+
 def make_quickly() -> None:
     """Make values by compiled functions from now on: these are loaded by whoever decides."""
     from coldq._value_kernels import ways_in
 
-    global copied, kept, put
-    copied, kept, put = ways_in()
+    global copied, kept, put, finite
+    copied, kept, put, finite = ways_in()
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:

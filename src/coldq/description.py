@@ -148,13 +148,17 @@ def _name_of(value: Any, words: str) -> str:
     kind = type(value)
     if kind is constraints.Affine and value.measured is not None:
         return "Affine.from_measurement"
-    if kind in FORMS:
-        return FORMS[kind]
-    own = getattr(kind, "_of_parts", kind)
-    known = constructors().get(kind.__name__) == own
-    if not known and kind not in OF_FUNCTIONS:
+    name = _names().get(kind)
+    if name is None:
         raise NotSaveable(f"{words} cannot be described: {BEYOND}")
-    return kind.__name__
+    return name
+
+
+@cache
+def _names() -> dict[type, str]:
+    """Those of all that can be described, by its class."""
+    made: list[Any] = [getattr(make, "__self__", make) for make in constructors().values()]
+    return {kind: kind.__name__ for kind in (*made, *OF_FUNCTIONS)} | FORMS
 
 
 def _exact(array: np.ndarray, path: str) -> Any:

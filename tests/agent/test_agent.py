@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -351,3 +352,21 @@ def test_history_of_a_measured_loss_without_its_value_is_not_known() -> None:
     one.observe(1, coldq.GradientAt(x, [1.0, 2.0, 3.0]), revealed(1)[1])
     assert np.isnan(one.history().columns["loss"]).all()
     assert len(agent().history()) == 0
+
+
+def test_forgetting_a_round_takes_as_long_however_many_are_remembered() -> None:
+    learner, loss = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), coldq.Linear([1.0])
+    rounds, remembered = 66_000, 50_000
+    one = coldq.Agent(learner, 0, remember=remembered)
+    state = one.state
+    object.__setattr__(learner, "update", lambda *_: state)  # no time but the agent's own
+    seconds = np.empty(rounds)
+    for k in range(rounds):
+        round = one.decide().round
+        begun = perf_counter()
+        one.observe(round, loss, None)
+        seconds[k] = perf_counter() - begun
+    oldest = rounds - remembered + 1
+    assert one.observe(oldest, loss, None).status == "repeated"
+    assert one.observe(oldest - 1, loss, None).status == "past"
+    assert np.median(seconds[-2000:]) < 2.0 * np.median(seconds[:remembered])

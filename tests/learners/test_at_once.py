@@ -351,14 +351,14 @@ def fresh(name: str) -> Any:
     return module
 
 
-PLAIN = [getattr(fresh("coldq._values"), name) for name in ("copied", "kept", "put")]
-COMPILED = ways_in()
-BOTH = pytest.mark.parametrize("copied, kept, put", [PLAIN, COMPILED], ids=["plain", "compiled"])
+NAMES = "copied", "kept", "put", "finite"
+PLAIN = [getattr(fresh("coldq._values"), name) for name in NAMES]
+BOTH = pytest.mark.parametrize("ways", [PLAIN, ways_in()], ids=["plain", "compiled"])
 
 
 @BOTH
-def test_arrays_as_most_come_are_copied(copied: Any, kept: Any, put: Any) -> None:
-    taken = 0
+def test_arrays_as_most_come_are_copied(ways: Any) -> None:
+    copied, taken = ways[0], 0
     for thing in odd_things():
         before = thing.tobytes() if isinstance(thing, np.ndarray) else b""
         own = copied(thing)
@@ -370,7 +370,8 @@ def test_arrays_as_most_come_are_copied(copied: Any, kept: Any, put: Any) -> Non
 
 
 @BOTH
-def test_rows_and_levels_that_belong_together_are_kept(copied: Any, kept: Any, put: Any) -> None:
+def test_rows_and_levels_that_belong_together_are_kept(ways: Any) -> None:
+    kept = ways[1]
     sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
     things, taken = [*odd_things(), sound, levels], 0
     for rows in things:
@@ -388,7 +389,8 @@ def test_rows_and_levels_that_belong_together_are_kept(copied: Any, kept: Any, p
 
 
 @BOTH
-def test_fields_are_put_into_frozen_values(copied: Any, kept: Any, put: Any) -> None:
+def test_fields_are_put_into_frozen_values(ways: Any) -> None:
+    put = ways[2]
     value, A = object.__new__(coldq.Affine), np.ones((1, 2))
     put(value, "A", A, "b", "text")
     assert (value.A is A, value.b) == (True, "text")
@@ -400,7 +402,7 @@ def test_fields_are_put_into_frozen_values(copied: Any, kept: Any, put: Any) -> 
 
 
 def test_compiled_ways_to_values_leave_nothing_behind() -> None:
-    copied, kept, put = COMPILED
+    copied, kept, put, finite = ways_in()
     sound, levels, value = RNG.normal(size=(3, 4)), RNG.normal(size=3), object.__new__(coldq.Affine)
     for wrong, act in (((), copied), ((sound, levels), copied), ((sound, levels), kept),
                        ((value, "A"), put), ((), put), ((object(), "A", sound, "b", levels), kept),
@@ -412,6 +414,7 @@ def test_compiled_ways_to_values_leave_nothing_behind() -> None:
     for _ in range(1000):
         for wrong in (sound, levels, "text"):
             copied(wrong)
+            finite(sound, wrong)
         kept(value, "A", sound, "b", levels)
         kept(value, "A", levels, "b", sound)
         put(value, "A", sound, "b", levels)
@@ -434,3 +437,14 @@ def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) 
         agent.observe(agent.decide().round, coldq.Linear(RNG.normal(size=P)), rows)
     assert len(taken) == 10 and None not in taken
     assert (agent.history().columns["residual"] <= 1e-9).all()
+
+
+@BOTH
+def test_whole_arrays_are_finite_if_all_of_them_are(ways: Any) -> None:
+    finite, taken = ways[3], 0
+    for thing in odd_things():
+        whole = type(thing) is np.ndarray and thing.dtype == FLOAT and thing.flags.c_contiguous
+        sound = whole and thing.flags.aligned and bool(np.isfinite(thing).all())
+        assert bool(finite(thing)) == bool(finite(np.ones(3), thing)) == sound
+        taken += sound
+    assert taken == 7 and finite()

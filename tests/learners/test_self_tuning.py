@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.learners.self_tuning import POOL
+from coldq.learners.self_tuning import POOL, _one_call
+from coldq.step import Residuals
 from tests.learners.rescaled import Rescaled
 
 P = coldq.problems
@@ -491,3 +492,54 @@ def test_a_row_that_comes_and_goes_leaves_the_rate_kept(make, sparse_rows: bool)
         state = learner.update(state, coldq.Feedback(coldq.Linear([1.0, 2.0]), g))
     assert state.excluded <= 3
     assert violated < 80
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "options"),
+    [(10, 2, {}), (3, 0, {"pool": [1.0]}), (1, 1, {}), (6, 16, {"pool": [1.0, 0.1, 0.01]}),
+     (20, 5, {"forecasts": (coldq.forecasts.Trend(0.3), coldq.forecasts.Seasonal(4))}),
+     (6, 17, {}), (2, 1, {"domain": coldq.Box(0.0, [1.0, 1000.0])})],
+)  # fmt: skip
+def test_one_call_gives_the_bits_and_residuals_of_the_plain_path(
+    p: int, n: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"domain": coldq.Box(-1.0, 4.0, dim=p), "violation_rate": 0.1} | options
+    learner, rng, done = coldq.SelfTuning(**given), np.random.default_rng(p), []
+    at_once = coldq.SelfTuning._update_at_once
+    state = learner.init(n)
+    for t in range(30):
+        A, b = rng.normal(size=(n, p)), rng.uniform(-0.5, 1.0, n)
+        A[: t % 3 == 0] = 0.0  # a row without a slope
+        told = coldq.Feedback(coldq.Linear(rng.normal(size=p)), coldq.Affine(A, b))
+        where = rng.uniform(0.0, 1.0, p) if t % 4 == 1 else None  # late
+        monkeypatch.setattr(coldq.SelfTuning, "_update_at_once", lambda *_: None)
+        with Residuals() as plain:
+            expected = learner.update(state, told, where)
+        monkeypatch.setattr(
+            coldq.SelfTuning, "_update_at_once", lambda *a: done.append(at_once(*a)) or done[-1]
+        )
+        before = state.to_arrays()
+        with Residuals() as heard:
+            found = learner.update(state, told, where)
+        assert heard.worst == plain.worst and len(heard.heard) == 1
+        for one, other in ((found, expected.to_arrays()), (state, before)):
+            assert all(a.tobytes() == other[k].tobytes() for k, a in one.to_arrays().items())
+        state = found
+    assert len(done) == 30 and done.count(None) == (30 if n > 16 else 0)
+
+
+def test_what_one_call_cannot_solve_is_left_to_the_plain_path(monkeypatch) -> None:
+    learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=2))
+    told = coldq.Feedback(coldq.Linear([-1.0, -2.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
+    expected = learner.update(learner.init(1), told).x
+    for wrong in (1e-3, math.nan):
+        monkeypatch.setattr(
+            "coldq.learners.self_tuning._one_call",
+            lambda *shape, wrong=wrong: (lambda *_: wrong, None, 1),
+        )
+        assert learner.update(learner.init(1), told).x.tobytes() == expected.tobytes()
+
+
+def test_steps_that_threads_share_are_not_taken_in_one_call() -> None:
+    assert _one_call(8, 2, 10) is not None
+    assert _one_call(8, 2, 100_000) is None

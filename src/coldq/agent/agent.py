@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
 from threading import RLock
@@ -109,7 +110,7 @@ class Agent:
         self._next = 1  # the first round that is not settled
         self._open: dict[int, Decision] = {}  # without feedback, in the order of their rounds
         self._held: dict[int, Held] = {}
-        self._settled: dict[int, Past] = {}  # the last of them, in the order of settling
+        self._settled = OrderedDict[int, Past]()  # the last of them, in the order of settling
         self._unsure = False  # whether a kill may have forgotten that the next round was opened
         self._closed = False
         self._done: list[Settled] | None = None  # what counts, though an interrupt came in between
@@ -350,9 +351,10 @@ class Agent:
                 f"the agent in {store.path} has the leading axes {np.shape(found.state.x)[:-1]}, "
                 f"but this one {whole}"
             )
-        self._state, self._latest, self._open, self._held, self._settled = found
-        for old in list(self._settled)[: -self.remember]:
-            del self._settled[old]
+        self._state, self._latest, self._open, self._held, settled = found
+        self._settled.update(settled)
+        while len(self._settled) > self.remember:
+            self._settled.popitem(last=False)
         self._next = min([*self._open, *self._held], default=self._latest + 1)
         self._unsure = True
         if any(made.keywords[name] != value for name, value in may_change.items()):
@@ -456,12 +458,21 @@ class Agent:
         """Let what is done count; after an interrupt the next call does it once more."""
         if self._done is None:
             return
-        for each in self._done:
-            self._open.pop(each.round, None)
+        known, state = self._settled, self._state
+        for round, x, feedback, data, state, residuals, seconds in self._done:
+            status = "skipped" if feedback is None else "applied"
+            past = round, status, x, feedback, data, self._duals_of(state), residuals, seconds
+            known[round] = new_tuple(Past, past)
+            self._open.pop(round, None)
             if self._held:
-                self._held.pop(each.round, None)
-            self._keep(each)
-        self._state = self._done[-1].state
+                self._held.pop(round, None)
+        while len(known) > self.remember:
+            known.popitem(last=False)
+        number = self._next
+        while number <= self._latest and number not in self._open and number not in self._held:
+            number += 1
+        self._next = number
+        self._state = state
         self._done = None
 
     def _write(self, act: Callable[..., None], *arguments: Any) -> None:
@@ -472,23 +483,6 @@ class Agent:
         except REFUSED:
             self._astray = False
             raise
-
-    def _keep(self, settled: Settled) -> None:
-        """Remember a settled round, and the first that is not."""
-        round, x, feedback, known, state, residuals, seconds = settled
-        duals = self._duals_of(state)
-        status = "skipped" if feedback is None else "applied"
-        past = self._settled
-        kept = round, status, x, feedback, known, duals, residuals, seconds
-        past[round] = new_tuple(Past, kept)
-        while len(past) > self.remember:
-            del past[next(iter(past))]
-        number = self._next
-        if round == number:
-            number += 1
-            while number <= self._latest and number not in self._open and number not in self._held:
-                number += 1
-            self._next = number
 
     def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
         """Keep feedback back until earlier rounds are settled; what would fail then fails now."""

@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from math import isfinite
 from operator import attrgetter
 from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from coldq._values import all_finite
+from coldq import _values as values
 from coldq.agent.rounds import Decision, Held, Settled
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.state import State
 from coldq.step.residuals import listening
 
-SHORT = 64  # numbers, up to which Python sums a list before NumPy has begun
 log = logging.getLogger("coldq.agent")
 log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
 
@@ -64,15 +62,16 @@ def _require_finite(state: State, round: int) -> None:
     Every step looks at its decision itself.
     """
     names, parts_of = _beside_decision(type(state))
-    for place, part in enumerate(parts_of(state)):
+    parts = parts_of(state)
+    if values.finite(*parts):
+        return
+    for name, part in zip(names, parts, strict=True):
         if isinstance(part, State):
             _require_finite(part, round)
-        elif part.ndim == 1 and part.size <= SHORT and isfinite(sum(part.tolist())):
-            continue
-        elif not all_finite(part):
+        elif not values.all_finite(part):
             raise InvalidInput(
-                f"after the feedback of round {round} the learner's {names[place]} would not be "
-                "finite: its numbers are too large. Nothing has changed"
+                f"after the feedback of round {round} the learner's {name} would not be finite: "
+                "its numbers are too large. Nothing has changed"
             )
 
 

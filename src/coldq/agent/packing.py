@@ -79,25 +79,27 @@ def _line(value: Any, numbers: list[bytes]) -> bytes:
     if value is None:
         return b"null"
     (name, arguments), before, shapes = taken_apart(value), len(numbers), []
-    for word, part in arguments.items():
+    for part in arguments.values():
         if part is None:
-            shapes.append((word, None))
+            shapes.append(None)
         elif type(part) is np.ndarray and part.dtype == FLOATS:
-            shapes.append((word, part.shape))
+            shapes.append(part.shape)
             numbers.append(part.tobytes())
         else:
             del numbers[before:]
             whole = described(value, lambda array, _: _header(array, numbers))
             return _compact(whole).encode()
-    return _of_floats(name, tuple(shapes))
+    return _of_floats(name, tuple(arguments), tuple(shapes))
 
 
 @lru_cache(256)
-def _of_floats(name: str, shapes: tuple[tuple[str, tuple[int, ...] | None], ...]) -> bytes:
+def _of_floats(
+    name: str, words: tuple[str, ...], shapes: tuple[tuple[int, ...] | None, ...]
+) -> bytes:
     """The line of a value that is made of arrays of floats alone: most are, again and again."""
     headers = {
         word: None if shape is None else {"dtype": FLOATS.str, "shape": shape}
-        for word, shape in shapes
+        for word, shape in zip(words, shapes, strict=True)
     }
     return _compact({"type": name, **headers}).encode()
 

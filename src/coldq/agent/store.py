@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._system import in_every_fork
+from coldq._system import in_every_fork, which_file
 from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
@@ -155,7 +155,7 @@ class Store:
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
-        self._files: list[tuple[Path, os.stat_result]] = []  # as they were opened
+        self._files: list[tuple[bytes, tuple[int, ...]]] = []  # as they were opened
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
@@ -164,7 +164,7 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new)
-                self._files = [(path, path.stat()) for path in file_and_log(self.path)]
+                self._files = [(name, which_file(name)) for name in file_and_log(self.path)]
         except BaseException:
             self.close()
             raise
@@ -345,13 +345,12 @@ class Store:
 
     def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
-        for path, opened in self._files:
-            if _is_still(path, opened):
-                continue
-            raise NotWritten(
-                f"{path} is gone, or another file than the one that was opened: nothing was "
-                "written, and nothing has changed"
-            )
+        for name, opened in self._files:
+            if not _is_still(name, opened):
+                raise NotWritten(
+                    f"{os.fsdecode(name)} is gone, or another file than the one that was opened: "
+                    "nothing was written, and nothing has changed"
+                )
 
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
@@ -370,9 +369,10 @@ class Store:
         if not self._files:
             return
         (file, ours), (log, its) = self._files
-        if file.exists() and not _is_still(file, ours) and _is_still(log, its):
+        there, beside = (Path(os.fsdecode(name)) for name in (file, log))
+        if there.exists() and not _is_still(file, ours) and _is_still(log, its):
             with suppress(OSError):
-                log.rename(f"{log}-left")
+                beside.rename(f"{beside}-left")
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -499,19 +499,19 @@ def path_of(path: str | os.PathLike[str]) -> Path:
     return named
 
 
-def file_and_log(path: Path) -> tuple[Path, Path]:
+def file_and_log(path: Path) -> tuple[bytes, bytes]:
     """An agent's file and the log beside it, by names that neither links nor a new folder change.
 
     SQLite has the log beside what a link leads to, and keeps their whole names.
     """
-    real = os.path.realpath(path)
-    return Path(real), Path(f"{real}-wal")
+    real = os.fsencode(os.path.realpath(path))
+    return real, real + b"-wal"
 
 
-def _is_still(path: Path, opened: os.stat_result) -> bool:
+def _is_still(name: bytes, opened: tuple[int, ...]) -> bool:
     """Whether a name is still that of the file that was opened by it."""
     try:
-        return os.path.samestat(path.stat(), opened)
+        return which_file(name) == opened
     except OSError:
         return False
 

@@ -22,14 +22,15 @@ from coldq._tuning_kernels import (
     play_pool,
     pool_steps,
 )
-from coldq._values import Array, least_zero, real_array
+from coldq._values import Array, least_zero, make_quickly, real_array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.contractions import dot
-from coldq.domains import diameter_of, require_single
+from coldq.domains import Box, diameter_of, require_single
 from coldq.errors import InvalidInput, UnlikelyUnits, warn
 from coldq.feedback import Feedback, Forecast
 from coldq.forecasts import DEFAULT, Last
+from coldq.learners._pool_kernels import pool_size, pool_slot
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     TOLERANCE,
@@ -44,8 +45,14 @@ from coldq.learners.state import axes
 from coldq.learners.units import box_in, rows_in, units_of
 from coldq.losses import Linear
 from coldq.protocols import Domain
-from coldq.solver.threads import fill_batch
+from coldq.solver.answer import TOLERANCE as ACCURATE
+from coldq.solver.cascade import FEW_ROWS
+from coldq.solver.kernels.affine import affine_step
+from coldq.solver.kernels.by_address import code_of
+from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.threads import LEAST_WORK, fill_batch, scratch
 from coldq.step import solve
+from coldq.step.residuals import listening, tell
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
 BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1)  # core axes of inputs
@@ -262,7 +269,9 @@ class SelfTuning(Algorithm):
         lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
         if p != x.shape[-1]:
             self.values_of(state, feedback, state.margin.shape)  # says what is wrong
-        past = ahead.past_of(state, n * (p + 1))
+        past, place = ahead.past_of(state, n * (p + 1)), self._place(state, played)
+        if not lead and (done := self._update_at_once(state, gradient, g, past, place)):
+            return done
         tally, moments, errors, hedge, losses, weights, directions, alphas = [
             empty(a.shape)
             for a in (
@@ -275,7 +284,7 @@ class SelfTuning(Algorithm):
         given = (
             t, g.A, g.b, x, gradient, self._R, ahead.rate, self._tolerance, state.tally,
             state.predicted, state.moments, state.errors, past, ahead.table, state.points,
-            self.pool, state.hedge, state.losses, state.weights, self._place(state, played),
+            self.pool, state.hedge, state.losses, state.weights, place,
         )  # fmt: skip
         found = (
             tally, moments, errors, margin, new, rows, limits, hedge, losses, weights, directions,
@@ -294,6 +303,38 @@ class SelfTuning(Algorithm):
         return self.new_state(
             state.t + 1, x_new, marked, margin, predicted, moments, errors, new,
             state.slopes.copy(), step.x, hedge, losses, weights,
+        )  # fmt: skip
+
+    def _update_at_once(
+        self, state: SelfTuningState, gradient: Array, g: Affine, past: Array, place: Array
+    ) -> SelfTuningState | None:
+        """The same of one decision in a box in a single call; None if the plain path is better."""
+        box: Any = self.domain
+        prepared = _one_call(self.pool.size, *g.A.shape) if type(box) is Box else None
+        if prepared is None:
+            return None
+        kernel, code, size = prepared
+        found = [
+            empty(a.shape)
+            for a in (
+                state.tally, state.moments, state.errors, state.margin, past, state.hedge,
+                state.losses, state.weights, state.points, state.x, state.predicted,
+            )
+        ]  # fmt: skip
+        residual = kernel(
+            state.t + 0.0, g.A, g.b, state.x, gradient, self._R, self._ahead.rate, self._tolerance,
+            state.tally, state.predicted, state.moments, state.errors, past, self._ahead.table,
+            state.points, self.pool, state.hedge, state.losses, state.weights, place, box.lower,
+            box.upper, code, scratch(size), *found,
+        )  # fmt: skip
+        if not residual <= ACCURATE:
+            return None
+        if listening:
+            tell(residual)
+        tally, moments, errors, margin, new, hedge, losses, weights, points, x, predicted = found
+        return self.new_state(
+            state.t + 1, x, tally, margin, predicted, moments, errors, new, state.slopes.copy(),
+            points, hedge, losses, weights,
         )  # fmt: skip
 
     def _update_any(
@@ -388,6 +429,19 @@ class SelfTuning(Algorithm):
             raise InvalidInput("points must lie in the domain")
         if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():
             raise InvalidInput("weights, hedge and losses must not be negative")
+
+
+@cache
+def _one_call(k: int, n: int, p: int) -> tuple[Any, Any, int] | None:
+    """What a slot of a pool of k takes in one call: the kernel, the step's code, and memory.
+
+    None where the steps are better taken otherwise: by a few of many rows, or by threads.
+    """
+    if n > FEW_ROWS or k * scratch_size(n, p) >= 2 * LEAST_WORK:
+        return None
+    make_quickly()  # the feedbacks to come
+    size = max(pool_size(k, n, p), STACK + 1)  # the kernel takes none from its stack
+    return pool_slot(), code_of(affine_step), size
 
 
 @cache
