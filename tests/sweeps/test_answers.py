@@ -135,6 +135,25 @@ def test_latex_has_the_front_first_and_escapes_what_it_must() -> None:
     assert "[" in latex(found) and "[" not in latex(drawn(np.random.default_rng(1), 3, 1))
 
 
+def test_the_report_says_of_which_problems_each_learner_met_functions_of_its_own(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    adversary = coldq.problems.Adversary(greed=1.0, horizon=20)
+    found = coldq.sweep(
+        problems=["linear", adversary], learners=["COLDQ", "RECOO"], seeds=2, out="results"
+    )
+    assert found.adaptive == ("Adversary",)
+    done = CliRunner().invoke(app, ["sweep", "report", "results"])
+    words = "The problem answers to decisions, so that each met functions of its own."
+    assert done.output.count(words) == 1
+    assert done.output.index("linear, T = ") < done.output.index(words)
+    assert (tmp_path / "results" / "index.html").read_text(encoding="utf-8").count(words) == 1
+    latex = [path.read_text() for path in sorted((tmp_path / "results").glob("*.tex"))]
+    assert [words in one for one in latex] == [False, True]
+
+
 def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.warns(coldq.FailedTasks):

@@ -38,6 +38,7 @@ RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
 FEWEST = 6 * BLOCK  # slots that a p-value needs
+MET_OTHERS = "The problem answers to decisions, so that each met functions of its own."
 IN_LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%_#${}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -146,7 +147,7 @@ class Comparison(Tabular):
                 tuned += ", the least of all headrooms tried"
         answers = ""
         if getattr(self.problem, "adaptive", False):
-            answers = "The problem answers to decisions, so that each met functions of its own. "
+            answers = f"{MET_OTHERS} "
         stars = f"* is p < 0.05, Holm's correction for all {2 * (len(self) - 1)} of them"
         if T - self.begin < FEWEST:
             stars = f"p-values need {FEWEST} scored slots, so that no * says which are no chance"

@@ -78,6 +78,7 @@ class Answers:
     horizon: int
     seeds: tuple[int, ...]
     settings: tuple[Setting, ...]
+    adaptive: bool = False
 
     @cached_property
     def means(self) -> Array:
@@ -208,7 +209,8 @@ def answers(sweep: Sweep) -> list[Answers]:
             for learner, parameters, rows in settings
         ]  # fmt: skip
         horizon = int(part["horizon"][0])
-        found.append(Answers(str(problem), horizon, tuple(map(int, common)), tuple(made)))
+        shared, adaptive = tuple(map(int, common)), problem in sweep.adaptive
+        found.append(Answers(str(problem), horizon, shared, tuple(made), adaptive))
     if not found:
         raise InvalidInput("no seed was run with all settings, so that there is nothing to compare")
     return found

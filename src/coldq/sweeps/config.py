@@ -38,6 +38,11 @@ class Played:
     problem: Any
     described: Mapping[str, Any]
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether it answers to decisions, so that every learner meets other functions."""
+        return bool(getattr(self.problem, "adaptive", False))
+
 
 @dataclass(frozen=True, eq=False)
 class Player:
