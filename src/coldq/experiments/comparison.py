@@ -267,7 +267,7 @@ def compare(
         The share of slots that may be violated: headroom is tuned for it, and those that can be
         told it, are.
     seeds
-        By default five, or one of a problem that is the same for all.
+        By default five; of a problem that is the same for all, one is played.
     last
         Score the last so many slots, not the last two thirds.
     title
@@ -281,9 +281,8 @@ def compare(
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput("coldq.compare plays problems without agents")
-    if seeds is None:
-        seeds = told_apart(problem, SEEDS)
-    seeds, q = seed_tuple(seeds), rate_of(rate)
+    seeds = told_apart(problem, seed_tuple(SEEDS if seeds is None else seeds))
+    q = rate_of(rate)
     if q is None:
         raise InvalidInput("compare needs a rate, such as 0.05")
     if title is not None and not isinstance(title, str):
