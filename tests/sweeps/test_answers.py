@@ -103,6 +103,13 @@ def test_a_setting_far_ahead_is_recommended_always() -> None:
     assert found.chosen_again == 1.0
 
 
+def test_of_two_ends_of_a_front_the_one_that_violates_less_is_recommended() -> None:
+    found = coldq.sweep(problems=["linear"], learners=["OGD", "COLDQ"], seeds=3)
+    (one,) = answers(found)
+    assert len(one.front) == 2
+    assert one.settings[one.recommended].learner == "COLDQ"
+
+
 def test_answers_pair_the_seeds_of_a_sweep() -> None:
     sweep = coldq.sweep(
         problems=[{"problem": "time-varying", "horizon": 30}, {"problem": "linear", "horizon": 20}],
