@@ -149,7 +149,7 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
     lost = [task for task in missing if stored(out, task) is None]
     if lost:
         raise NotWritten(
-            f"{len(lost):,} of {len(missing):,} runs are done, but {out / 'runs'} has no such run of "
-            f"this coldq, the first of them {lost[0].file}: something removed them meanwhile, or "
-            "changed coldq's own files. The same command runs them again"
+            f"{len(lost):,} of {len(missing):,} runs are done, but {out / 'runs'} has no such run "
+            f"of this coldq, the first of them {lost[0].file}: something removed them meanwhile, "
+            "or changed coldq's own files. The same command runs them again"
         )
