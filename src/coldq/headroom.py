@@ -40,7 +40,8 @@ def tune_headroom(
     """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
 
     `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
-    (1/3, 1) is the best in hindsight for the rest. By default `headrooms` go up to 2, and up to 112
+    (1/3, 1) is the best in hindsight for the rest. Slot 1 is not judged: it is decided before
+    anything is known, whatever the headroom. By default `headrooms` go up to 2, and up to 112
     if none of those keeps the rate, finer where it is just kept, to about a hundredth of it. If
     none at all does, it is the one of least share.
 
@@ -99,7 +100,8 @@ def try_headrooms(
         if not 0.0 <= begin < end <= 1.0:
             raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
         begin, end = map(float, ends)
-        spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
+        first = min(max(round(begin * T), 1), T - 1)  # slot 1 is decided before anything is known
+        spans.append((first, max(round(end * T), first + 1)))
     h = real_array(
         "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
     )

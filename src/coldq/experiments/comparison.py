@@ -140,7 +140,7 @@ class Comparison(Tabular):
         tuned = "Nothing was tuned"
         if self.tuned is not None:
             tuned = (
-                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 "
+                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 2 "
                 f"to {self.begin:,}, where it violated {percent(self.tuned.share)}"
             )
             if self.tuned.share > self.rate:
@@ -290,7 +290,7 @@ def compare(
     if not callable(done):
         raise InvalidInput(f"done must be a function that hears who has played, but is {done!r}")
     begin = first_scored(problem.horizon, last)
-    if not 0 < begin < problem.horizon:
+    if not 1 < begin < problem.horizon:
         raise InvalidInput(f"{problem.horizon} slots are too few to tune on some and score others")
     left_out: dict[str, str] = {}
     scores: list[Score] = []
