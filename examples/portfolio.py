@@ -2,7 +2,7 @@
 
 Every day the investor holds a share x_i of the wealth in each of ten assets, at most 40% in any and
 at most everything together. At the end of the day the returns are known, and the covariance of the
-returns is estimated anew from the last days: risk may not exceed a limit, x'S x <= limit. Markets
+returns is estimated anew from the last days: risk may not exceed a limit, x'S x <= limit^2. Markets
 switch between calm and nervous, so the limit binds harder on some days than on others.
 
     python examples/portfolio.py [picture.png] [--days 750]
@@ -91,7 +91,7 @@ def picture(run: Run, path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Run:
-    """Run, draw, and say in two lines what came of it."""
+    """Run, draw, and say what came of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--days", type=int, default=750, help="how many days")
     parser.add_argument("--seed", type=int, default=0, help="of the market")
@@ -105,6 +105,7 @@ def main(arguments: list[str] | None = None) -> Run:
     ):
         over = np.mean(risk > 1.01 * LIMIT)
         print(f"{name}: wealth {wealth[-1]:.3f}, above the limit on {over:.0%} of the days")
+    print(f"picture in {given.picture}")
     return run
 
 

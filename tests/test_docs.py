@@ -12,10 +12,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import coldq
+from coldq.cli import app
 from tests.processes import HANGING
 
 ROOT = Path(__file__).parents[1]
@@ -95,6 +98,29 @@ def test_the_pages_of_the_api_have_every_public_name_once() -> None:
     modules = {"agent", "problems", "__version__"}  # whose names are shown one by one
     assert set(coldq.__all__) - modules <= set(shown)
     assert {f"problems.{each}" for each in coldq.problems.__all__} <= set(shown)
+    assert {f"agent.{each}" for each in coldq.agent.__all__} - {"agent.Agent"} <= set(shown)
+
+
+def test_the_page_of_the_command_line_has_every_command_option_and_variable() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    waiting: list[tuple[str, Any]] = [("coldq", typer.main.get_command(app))]
+    while waiting:
+        called, one = waiting.pop()
+        waiting += [
+            (f"{called} {name}", each) for name, each in getattr(one, "commands", {}).items()
+        ]
+        if not hasattr(one, "commands"):
+            assert f"`{called}" in page, called
+        for option in one.params:
+            for words in (*option.opts, *([option.envvar] if option.envvar else [])):
+                written = words.startswith("-") or words.isupper()  # else it is an argument
+                assert not written or words in page, f"{called} {words}"
+
+
+def test_the_first_page_has_every_extra_that_a_user_may_want() -> None:
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    for extra in set(EXTRAS) - {"test", "bench", "http", "browser", "docs", "dist", "all"}:
+        assert f"`{extra}`" in page, extra
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:

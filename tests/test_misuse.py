@@ -542,6 +542,14 @@ def test_parameters_that_theory_sets_may_be_given_instead(kind, names: str) -> N
     assert kind.for_problem(nothing_known, **asked, **dict.fromkeys(every, 0.03)).horizon == 5
 
 
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+def test_a_keyword_that_a_learner_does_not_take_is_named_beside_those_it_takes(kind) -> None:
+    problem = coldq.problems.OnlineLinear(horizon=1000)
+    words = rf"{kind.__name__}\.for_problem does not take 'alpah'; it takes \w+"
+    with pytest.raises(coldq.InvalidInput, match=words):
+        kind.for_problem(problem, **ASKED.get(kind.__name__, {}), alpah=1.0)
+
+
 @pytest.mark.parametrize("kind", [coldq.OGD, coldq.CLASP, coldq.NestedProjections])
 def test_a_step_may_be_given_in_place_of_the_bound_that_sets_it(kind) -> None:
     problem = Plain(coldq.Linear([1.0, 1.0]), None)  # which knows no bound

@@ -86,17 +86,23 @@ def compare(
     ] = "",
     seeds: Annotated[
         int | None,
-        typer.Option(help="How many seeds to run, by default 20; one where all are the same."),
+        typer.Option(
+            help="How many seeds to run, by default 20, or 5 of your own problem; one where all "
+            "are the same."
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(help="How many slots; by default the paper's.")
+        int | None, typer.Option(help="How many slots; by default the paper's, or all.")
     ] = None,
     rate: Annotated[
         str, typer.Option(help="Compare at this violation rate, such as 0.01, or at 0.01,0.05.")
     ] = "",
     last: Annotated[
         int | None,
-        typer.Option(help="With --rate: score the last so many slots, not the last two thirds."),
+        typer.Option(
+            help="With --rate, or on your own problem: score the last so many slots, not the last "
+            "two thirds."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +15,9 @@ from coldq.protocols import Constraint, Domain, Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 
 SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
-HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(31)))  # to 2.02
-FURTHER = tuple(0.0025 * 1.25**k for k in range(31, 48))  # to 89.7, for demand that leaps
+HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02
+FURTHER = tuple(0.0025 * 1.25**k for k in range(30, 49, 3))  # to 112, for demand that leaps
+FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
 
 
 class Headroom(NamedTuple):
@@ -39,8 +40,10 @@ def tune_headroom(
     """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
 
     `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
-    (1/3, 1) is the best in hindsight for the rest. By default `headrooms` go up to 2, and up to 90
-    if none of those keeps the rate. If none at all does, it is the one of least share.
+    (1/3, 1) is the best in hindsight for the rest. Slot 1 is not judged: it is decided before
+    anything is known, whatever the headroom. By default `headrooms` go up to 2, and up to 112
+    if none of those keeps the rate, finer where it is just kept, to about a hundredth of it. If
+    none at all does, it is the one of least share.
 
     >>> import coldq
     >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
@@ -48,9 +51,12 @@ def tune_headroom(
     1.2
     """
     limit, seeds = _limit(rate), seed_tuple(seeds)
-    (tried,) = try_headrooms(problem, [part], seeds, HEADROOMS if headrooms is None else headrooms)
-    if headrooms is None and all(one.share > limit for one in tried):
-        (more,) = try_headrooms(problem, [part], seeds, FURTHER)
+    if headrooms is not None:
+        (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+        return choose_headroom(tried, rate)
+    (tried,) = try_finely(problem, [part], seeds, [rate])
+    if all(one.share > limit for one in tried):
+        (more,) = try_finely(problem, [part], seeds, [rate], FURTHER)
         tried += more
     return choose_headroom(tried, rate)
 
@@ -76,7 +82,7 @@ def try_headrooms(
     problem: Problem,
     parts: Iterable[tuple[float, float]],
     seeds: Iterable[int],
-    headrooms: Iterable[float] = HEADROOMS,
+    headrooms: Iterable[float],
 ) -> list[list[Headroom]]:
     """What each headroom does on each part of a problem, all side by side in one run.
 
@@ -94,7 +100,8 @@ def try_headrooms(
         if not 0.0 <= begin < end <= 1.0:
             raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
         begin, end = map(float, ends)
-        spans.append((round(begin * T), max(round(end * T), round(begin * T) + 1)))
+        first = min(max(round(begin * T), 1), T - 1)  # slot 1 is decided before anything is known
+        spans.append((first, max(round(end * T), first + 1)))
     h = real_array(
         "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
     )
@@ -119,6 +126,28 @@ def try_headrooms(
         slots = end - begin
         rows = zip(h, cost / slots, count / slots, total, strict=True)
         found.append([Headroom(*map(float, row)) for row in rows])
+    return found
+
+
+def try_finely(
+    problem: Problem,
+    parts: Sequence[tuple[float, float]],
+    seeds: tuple[int, ...],
+    rates: Iterable[float],
+    headrooms: tuple[float, ...] = HEADROOMS,
+) -> list[list[Headroom]]:
+    """What headrooms do on each part of a problem, finer where one of the rates is just kept."""
+    rates, found = list(rates), try_headrooms(problem, parts, seeds, headrooms)
+    for _ in range(ROUNDS):
+        grid, finer = [one.headroom for one in found[0]], set[float]()
+        for tried in found:
+            for rate in rates:
+                at = grid.index(choose_headroom(tried, rate).headroom)
+                if at > 0:
+                    finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
+        if finer:
+            more = try_headrooms(problem, parts, seeds, sorted(finer))
+            found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
     return found
 
 

@@ -193,6 +193,19 @@ def test_no_worker_outlives_its_parent(number) -> None:
         assert (status, errors) == (128 + number, f"coldq: stopped by {BY[number]}; kept\n")
 
 
+def test_output_that_nobody_reads_to_its_end_leaves_no_traceback() -> None:
+    code = "from coldq.commands import command\nwith command():\n    print('much')"
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_output_that_cannot_be_written_is_a_sentence() -> None:
     with Path("/dev/full").open("w") as full:

@@ -99,6 +99,12 @@ def test_costs_of_millions_are_written_with_their_digits() -> None:
     assert brief(1.23456e12) == "1.235e+12"
 
 
+def test_a_table_that_shows_every_seed_the_same_is_played_once() -> None:
+    found = coldq.compare(problem_of(table()), ["COLDQ"], seeds=[4, 5, 6])
+    assert found.seeds == (4,)
+    assert "seeds" not in found.about
+
+
 def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
     problem = problem_of(table())
     found = coldq.compare(problem, ["COLDQ", coldq.SelfTuning], rate=0.1)

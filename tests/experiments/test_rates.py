@@ -206,6 +206,21 @@ def test_a_run_of_another_library_is_run_again(tmp_path, monkeypatch) -> None:
     assert store.stored(tmp_path, task) is not None
 
 
+@pytest.mark.parametrize("how", ["removed", "another library"])
+def test_runs_that_are_not_there_when_all_are_done_are_missed(how, tmp_path, monkeypatch) -> None:
+    whole = [Task("coldq-told-v-x-convex", 0.5, T, 3) for T in (8, 16)]
+    if how == "another library":  # as where a worker started after a file was edited
+        made = store.run_task
+        monkeypatch.setattr(store, "run_task", lambda task: made(task) | {"library": "another"})
+
+    def done(task: Task) -> None:
+        if how == "removed":
+            (tmp_path / "runs" / task.file).unlink()
+
+    with pytest.raises(coldq.NotWritten, match=r"2 of 2 runs are done, but .* no such run"):
+        store.run_missing(tmp_path, whole, 1, done)
+
+
 def test_two_processes_store_what_one_does(tmp_path) -> None:
     whole = store.tasks((8,), 2)[:6]
     for processes in (1, 2):

@@ -416,6 +416,47 @@ def test_an_index_of_pandas_is_a_column_of_its_name() -> None:
     stacked = pd.concat({"north": frame, "south": frame}, names=["zone"])
     with pytest.raises(coldq.InvalidInput, match="times must rise"):
         from_table(stacked, keys)
+    nameless = r"no column 'stamp'; it has 'price'; its index is a column once .*rename_axis"
+    with pytest.raises(coldq.InvalidInput, match=nameless):
+        from_table(frame.rename_axis(None), keys)
+    with pytest.raises(coldq.InvalidInput, match=r"no column 'stamp'; it has 'price'$"):
+        from_table(frame.reset_index(drop=True), keys)
+
+
+def test_numbers_of_types_that_numpy_has_not_are_taken() -> None:
+    parts = [pa.array([3.0, 4.0]), pa.array([2])]
+    union = pa.UnionArray.from_dense(
+        pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), parts
+    )
+    long = pl.Series([3, 2, 4], dtype=pl.Int128)
+    load = SMALL["load"]
+    for table in (
+        pa.table({"price": union, "load": load}),
+        {"price": union, "load": load},
+        pl.DataFrame({"price": long, "load": load}),
+        {"price": long, "load": load},
+    ):
+        assert from_table(table, TWO, rows=LOAD) == from_table(SMALL, TWO, rows=LOAD)
+    short = pl.DataFrame({"price": pl.Series([3, None, 4], dtype=pl.Int128), "load": load})
+    with pytest.raises(coldq.InvalidInput, match="'price' has no number in row 2"):
+        from_table(short, TWO, rows=LOAD)
+
+
+def test_limits_that_cross_are_refused_with_their_row() -> None:
+    def limited(low, high, **more):
+        row = {"name": "both", "sum": "all", "plus": 0.1, "at_least": "low", "at_most": "high"}
+        return from_table(SMALL | {"low": low, "high": high}, TWO | more, rows=row)
+
+    words = r"'both' of the layout is to be at least 7 and at most 3 in row 3.* in 1 of 3 slots"
+    with pytest.raises(coldq.InvalidInput, match=words):
+        limited([1.0, 2.0, 7.0], [3.0, 3.0, 3.0])
+    words = r"at least 7 and at most 3 in row 3.* in 1 of 2 slots"
+    with pytest.raises(coldq.InvalidInput, match=words):
+        limited([1.0, None, 7.0], [3.0, 3.0, 3.0], gaps="skip")
+    with pytest.raises(coldq.InvalidInput, match=r"at least 5 and at most 3 in row 1"):
+        from_table(SMALL, TWO, rows={"sum": "all", "at_least": 5, "at_most": 3})
+    tie = limited([0.1 + 0.2, 2.0, 3.0], [0.3, 3.0, 3.0])  # by rounding alone
+    assert coldq.build(coldq.describe(tie)) == tie
 
 
 def test_columns_that_are_no_values_in_order_are_refused() -> None:
@@ -712,6 +753,15 @@ def test_a_problem_of_a_table_comes_back_from_its_description_and_from_a_saved_t
     assert loaded.problem == problem
     assert repr(coldq.certify(loaded)) == repr(coldq.certify(runs[0]))
     assert all((columns[name] == kept[name])[hours != 7.0].all() for name in columns)
+
+
+@pytest.mark.parametrize("title", ["nan", "inf", "-inf"])
+def test_a_title_that_reads_as_a_number_stays_a_title(title, tmp_path) -> None:
+    (tmp_path / f"{title}.csv").write_text("price,load\n3,5\n2,7\n")
+    problem = from_table(tmp_path / f"{title}.csv", TWO, rows=LOAD, about=title)
+    back = coldq.build(json.loads(json.dumps(coldq.describe(problem))))
+    assert back == problem
+    assert back.title == title and back.provenance[0] == title
 
 
 def test_keys_that_change_afterwards_change_no_problem() -> None:

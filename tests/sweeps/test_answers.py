@@ -103,6 +103,13 @@ def test_a_setting_far_ahead_is_recommended_always() -> None:
     assert found.chosen_again == 1.0
 
 
+def test_of_two_ends_of_a_front_the_one_that_violates_less_is_recommended() -> None:
+    found = coldq.sweep(problems=["linear"], learners=["OGD", "COLDQ"], seeds=3)
+    (one,) = answers(found)
+    assert len(one.front) == 2
+    assert one.settings[one.recommended].learner == "COLDQ"
+
+
 def test_answers_pair_the_seeds_of_a_sweep() -> None:
     sweep = coldq.sweep(
         problems=[{"problem": "time-varying", "horizon": 30}, {"problem": "linear", "horizon": 20}],
@@ -133,6 +140,25 @@ def test_latex_has_the_front_first_and_escapes_what_it_must() -> None:
     assert sum(line.endswith(r" \\") for line in lines) == 1 + 12
     assert latex(found).count(r"\begin{tabular}") == latex(found).count(r"\end{tabular}") == 1
     assert "[" in latex(found) and "[" not in latex(drawn(np.random.default_rng(1), 3, 1))
+
+
+def test_the_report_says_of_which_problems_each_learner_met_functions_of_its_own(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    adversary = coldq.problems.Adversary(greed=1.0, horizon=20)
+    found = coldq.sweep(
+        problems=["linear", adversary], learners=["COLDQ", "RECOO"], seeds=2, out="results"
+    )
+    assert found.adaptive == ("Adversary",)
+    done = CliRunner().invoke(app, ["sweep", "report", "results"])
+    words = "The problem answers to decisions, so that each met functions of its own."
+    assert done.output.count(words) == 1
+    assert done.output.index("linear, T = ") < done.output.index(words)
+    assert (tmp_path / "results" / "index.html").read_text(encoding="utf-8").count(words) == 1
+    latex = [path.read_text() for path in sorted((tmp_path / "results").glob("*.tex"))]
+    assert [words in one for one in latex] == [False, True]
 
 
 def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) -> None:

@@ -107,6 +107,19 @@ def test_what_cannot_be_meant_is_a_sentence_that_names_the_place(change, sentenc
         asked(None, {**GOOD, **change})
 
 
+@pytest.mark.parametrize(
+    ("learner", "taken", "others"),
+    [("Yi2023", "a b c g k", "alpha"), ("PolyakFeasibility", "slack steepness", "rho"),
+     ("COLDQ", "epsilon path_length", "mu")],
+)  # fmt: skip
+def test_keys_of_a_learner_are_those_that_its_for_problem_takes(learner, taken, others) -> None:
+    given = {"learner": learner, **dict.fromkeys(taken.split(), 0.25)}
+    (found,) = asked({**GOOD, "learners": [given]}, {}).learners
+    assert set(found.parameters) == set(taken.split())
+    with pytest.raises(coldq.InvalidInput, match=f"there is no key '{others}'"):
+        asked({**GOOD, "learners": [{**given, others: 0.25}]}, {})
+
+
 def test_a_sentence_begins_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "tune.toml"
     path.write_text("problems = ['linear']\nlearners = ['COLDQ']\nseed = 3\n")

@@ -156,6 +156,24 @@ def test_the_digest_of_a_module_is_that_of_all_it_imports_from_beside_it(
     assert digest() == first
 
 
+def test_a_module_that_was_changed_between_its_import_and_the_first_sweep_is_noticed(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = "import coldq\ndef learner(problem, epsilon=0.1):\n"
+    made += "    return coldq.COLDQ.for_problem(problem, epsilon=epsilon)\n"
+    (tmp_path / "hasty.py").write_text(made)
+    importlib.import_module("hasty")
+    said = {**ASKED, "learners": ["hasty:learner"], "seeds": 1}
+    (tmp_path / "hasty.py").write_text(made.replace("0.1", "0.25"))
+    with pytest.raises(coldq.InvalidInput, match=r"hasty.py has changed since this process"):
+        coldq.sweep(said)
+    (tmp_path / "hasty.py").write_text(made)  # saved anew, and the same
+    coldq.sweep(said)
+    del sys.modules["hasty"]
+
+
 @pytest.mark.parametrize("changed", ["stale.py", "stale_part.py"])
 def test_a_module_that_was_changed_since_its_import_does_not_run_as_the_new_one(
     changed, tmp_path, monkeypatch

@@ -48,10 +48,12 @@ def command(kept: str = "no file is half written") -> Iterator[None]:
         except Error as error:
             _fail(str(error))
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in (*FULL, errno.EPIPE):
                 raise
             # What is still to be printed fails as well, and nobody would catch that.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if error.errno == errno.EPIPE:  # nobody reads on, as after | head
+                raise SystemExit(1) from None
             _fail(f"the output could not be written: {error.strerror}")
 
 

@@ -11,6 +11,7 @@ from coldq._system import cores
 from coldq._tables import console, table
 from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
+from coldq.experiments.comparison import MET_OTHERS
 from coldq.experiments.intervals import with_interval
 from coldq.files import require_writable
 from coldq.report.numbers import duration, percentage
@@ -140,6 +141,8 @@ def _tables(one: Answers) -> Iterator[Any]:
         )  # fmt: skip
     yield rows
     yield ""
+    if one.adaptive:
+        yield MET_OTHERS
     sure = "" if len(one.seeds) < 2 else f" ({100 * one.chosen_again:.0f}% of samples of seeds)"
     yield f"Recommended, the knee of the front: {one.settings[one.recommended].name}{sure}."
     target = one.settings[one.reference].name

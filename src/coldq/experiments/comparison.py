@@ -38,6 +38,7 @@ RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
 FEWEST = 6 * BLOCK  # slots that a p-value needs
+MET_OTHERS = "The problem answers to decisions, so that each met functions of its own."
 IN_LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%_#${}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -139,14 +140,14 @@ class Comparison(Tabular):
         tuned = "Nothing was tuned"
         if self.tuned is not None:
             tuned = (
-                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 1 "
+                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 2 "
                 f"to {self.begin:,}, where it violated {percent(self.tuned.share)}"
             )
             if self.tuned.share > self.rate:
                 tuned += ", the least of all headrooms tried"
         answers = ""
         if getattr(self.problem, "adaptive", False):
-            answers = "The problem answers to decisions, so that each met functions of its own. "
+            answers = f"{MET_OTHERS} "
         stars = f"* is p < 0.05, Holm's correction for all {2 * (len(self) - 1)} of them"
         if T - self.begin < FEWEST:
             stars = f"p-values need {FEWEST} scored slots, so that no * says which are no chance"
@@ -266,7 +267,7 @@ def compare(
         The share of slots that may be violated: headroom is tuned for it, and those that can be
         told it, are.
     seeds
-        By default five, or one of a problem that is the same for all.
+        By default five; of a problem that is the same for all, one is played.
     last
         Score the last so many slots, not the last two thirds.
     title
@@ -280,9 +281,8 @@ def compare(
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput("coldq.compare plays problems without agents")
-    if seeds is None:
-        seeds = told_apart(problem, SEEDS)
-    seeds, q = seed_tuple(seeds), rate_of(rate)
+    seeds = told_apart(problem, seed_tuple(SEEDS if seeds is None else seeds))
+    q = rate_of(rate)
     if q is None:
         raise InvalidInput("compare needs a rate, such as 0.05")
     if title is not None and not isinstance(title, str):
@@ -290,7 +290,7 @@ def compare(
     if not callable(done):
         raise InvalidInput(f"done must be a function that hears who has played, but is {done!r}")
     begin = first_scored(problem.horizon, last)
-    if not 0 < begin < problem.horizon:
+    if not 1 < begin < problem.horizon:
         raise InvalidInput(f"{problem.horizon} slots are too few to tune on some and score others")
     left_out: dict[str, str] = {}
     scores: list[Score] = []

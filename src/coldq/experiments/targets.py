@@ -16,13 +16,7 @@ import numpy as np
 from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput, WeakPrice
 from coldq.experiments.named import problem_of, told_apart
-from coldq.headroom import (
-    HEADROOMS,
-    Headroom,
-    choose_headroom,
-    is_violated,
-    try_headrooms,
-)
+from coldq.headroom import choose_headroom, is_violated, try_finely
 from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.protocols import Learner, Problem
@@ -34,7 +28,6 @@ SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
 MOST_BLOCKS = 1000  # of a run: samples of more would not fit into memory
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)  # of the curves in the picture
-FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +160,10 @@ def measure_target(
     ]
     done("COLDQ")
     limits = {rate: max(ours[rate].share[0], 1e-9) for rate in asked}
-    before, after = _headrooms(problem, seeds, begin, (*asked, *limits.values()))
+    split = begin / problem.horizon
+    before, after = try_finely(
+        problem, [(0.0, split), (split, 1.0)], seeds, (*asked, *limits.values())
+    )
     done("headrooms")
     points = {
         name: tuple(sorted((one.share[0], one.cost[0]) for one in some.values()))
@@ -217,26 +213,6 @@ def _quiet_scaled(problem: Problem) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPrice)  # what it does is to be seen
         return COLDQ.for_problem(problem, scaled=True)
-
-
-def _headrooms(
-    problem: Problem, seeds: tuple[int, ...], begin: int, rates: tuple[float, ...]
-) -> list[list[Headroom]]:
-    """What headrooms do before and in the scored slots, finer where rates are just kept."""
-    split = begin / problem.horizon
-    parts = [(0.0, split), (split, 1.0)]
-    found = try_headrooms(problem, parts, seeds, HEADROOMS[:1] + HEADROOMS[1::3])
-    for _ in range(ROUNDS):
-        grid, finer = [one.headroom for one in found[0]], set[float]()
-        for tried in found:
-            for rate in rates:
-                at = grid.index(choose_headroom(tried, rate).headroom)
-                if at > 0:
-                    finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
-        if finer:
-            more = try_headrooms(problem, parts, seeds, sorted(finer))
-            found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
-    return found
 
 
 def score(

@@ -110,6 +110,7 @@ class COLDQ(Learner):
     gamma: Array | Schedule
     horizon: int | None
     _leading = ("alpha", "eta", "gamma")
+    _makers = ("__init__", "scaled")
 
     def __init__(
         self,
@@ -222,9 +223,9 @@ class COLDQ(Learner):
         100
         """
         if flag("scaled", scaled):
-            known = ConstantsOf(problem, parameters)
-            D, G = known.gradient_bound, known.constraint_bound
-            return cls.scaled(problem.domain, problem.horizon, D, G, **parameters)
+            needed = {"gradient_bound": "gradient_bound", "constraint_bound": "constraint_bound"}
+            constants = ConstantsOf(problem, parameters).fill(**needed)
+            return cls._of(problem, "scaled", **constants)
         return cls._of(problem, **parameters)
 
     def guarantees(self, known: Known) -> tuple[Guarantee, ...]:

@@ -43,7 +43,7 @@ class Decentralised(Learner):
     ----------
     learner
         A learner whose update takes a `center`: COLDQ, RECOO, Yi2023, Yi2021, SinhaVaze,
-        YuanLamperski2018, or your own.
+        SarkarSinha2025, YuanLamperski2018, or your own.
     mixing
         W, a doubly stochastic (n, n) matrix such as ``networks.metropolis(networks.ring(n))``, or a
         function that gives one for the slot t, such as ``networks.Alternating``. A learner with a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ class Learner(Value):
     card: ClassVar[Card]
     state_type: ClassVar[type[State]] = State
     _leading: ClassVar[tuple[str, ...]] = ()  # parameters that may be arrays over leading axes
+    _makers: ClassVar[tuple[str, ...]] = ("__init__",)  # what a `for_problem` hands keywords on to
     _maker: Maker
     _build: Callable[..., Any]
     domain: Domain
@@ -104,12 +105,20 @@ class Learner(Value):
         self._batch()
 
     @classmethod
-    def _of(cls, problem: Problem, **parameters: Any) -> Self:
-        """One for a problem's domain, and for its horizon if the constructor takes one."""
+    def _of(cls, problem: Problem, maker: str = "__init__", /, **parameters: Any) -> Self:
+        """One for a problem's domain, and for its horizon if what makes it takes one."""
         require_problem(problem)
-        timed = "horizon" in signature(cls.__init__).parameters
-        own: Any = (problem.domain, problem.horizon) if timed else (problem.domain,)
-        return cls(*own, **parameters)
+        takes = signature(getattr(cls, maker)).parameters
+        if not any(one.kind is Parameter.VAR_KEYWORD for one in takes.values()):
+            for name in parameters:
+                if name not in takes:
+                    raise InvalidInput(
+                        f"{cls.__name__}.for_problem does not take {name!r}; it takes "
+                        f"{', '.join(keywords_of(cls, maker))}"
+                    )
+        own: Any = (problem.domain, problem.horizon) if "horizon" in takes else (problem.domain,)
+        make = cls if maker == "__init__" else getattr(cls, maker)
+        return make(*own, **parameters)
 
     def _batch(self) -> Shape:
         """The leading axes that the learner's own parameters carry."""
@@ -397,6 +406,24 @@ class Algorithm(Learner):
             needed = {name: name for name in cls._from_problem}
             parameters = ConstantsOf(problem, parameters).fill(**needed)
         return cls._of(problem, **parameters)
+
+
+def keywords_of(learner: Any, *makers: str) -> list[str]:
+    """What a class's ``for_problem`` takes beside the problem, if it hands the rest on to these.
+
+    >>> import coldq
+    >>> from coldq.learners.learner import keywords_of
+    >>> keywords_of(coldq.Yi2023, "from_exponents")
+    ['a', 'b', 'c', 'g', 'index', 'k']
+    """
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    found = {
+        name
+        for function in ("for_problem", *makers)
+        for name, one in signature(getattr(learner, function)).parameters.items()
+        if one.kind in named
+    }
+    return sorted(found - {"self", "cls", "problem", "domain", "horizon"})
 
 
 def is_learner(given: Any) -> bool:

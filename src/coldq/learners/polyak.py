@@ -80,6 +80,7 @@ class PolyakFeasibility(Learner):
     rho: Schedule
     horizon: int | None
     _leading = ("eta", "rho")
+    _makers = ("safe",)
 
     def __init__(self, domain: Domain, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
         self._take(domain, horizon, eta=as_schedule("eta", eta), rho=as_schedule("rho", rho))
@@ -148,7 +149,7 @@ class PolyakFeasibility(Learner):
         """
         needed = {"gradient_bound": "gradient_bound", "lipschitz": "constraint_lipschitz"}
         constants = ConstantsOf(problem, parameters).fill(**needed)
-        return cls.safe(problem.domain, problem.horizon, slack=slack, **constants)
+        return cls._of(problem, "safe", slack=slack, **constants)
 
     def update(self, state: PolyakState, feedback: Feedback, played: Place = None) -> PolyakState:
         """The state of the next slot."""

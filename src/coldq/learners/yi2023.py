@@ -90,6 +90,7 @@ class Yi2023(Learner):
     index: str
     horizon: int | None
     _leading = ("alpha", "beta", "gamma")
+    _makers = ("from_exponents",)
 
     def __init__(
         self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any, index: str = "t"
@@ -144,7 +145,7 @@ class Yi2023(Learner):
             parameters["a"] = known.diameter / known.gradient_bound
         for name in {"b", "g"} - set(parameters):
             parameters[name] = known.constraint_lipschitz**-2
-        return cls.from_exponents(problem.domain, **parameters)
+        return cls._of(problem, "from_exponents", **parameters)
 
     def update(
         self, state: Yi2023State, feedback: Feedback, center: Place = None, played: Place = None

@@ -93,14 +93,16 @@ def read_table(
     return Table(name, numbers, times, count)
 
 
-def require_columns(name: str, asked: Iterable[str], there: Sequence[str]) -> None:
-    """Raise unless a table has these columns, each of them once."""
+def require_columns(
+    name: str, asked: Iterable[str], there: Sequence[str], besides: str = ""
+) -> None:
+    """Raise unless a table has these columns, each of them once; `besides` ends the sentence."""
     for column in asked:
         count = sum(column == other for other in there)
         if count == 0:
             raise InvalidInput(
                 f"{name}: there is no column {column!r}{nearest(column, there)}; it has "
-                f"{', '.join(map(repr, there[:30]))}{', ...' if len(there) > 30 else ''}"
+                f"{', '.join(map(repr, there[:30]))}{', ...' if len(there) > 30 else ''}{besides}"
             )
         if count > 1:
             raise InvalidInput(f"{name}: {count} columns are called {column!r}; which one is it?")
@@ -123,17 +125,20 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _from_memory(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
-    kind = _library_of(table)
+    kind, besides = _library_of(table), ""
     if kind not in FRAMES and hasattr(table, "__arrow_c_stream__"):
         table, kind = _pyarrow("this table").table(table), "pyarrow"
     if kind == "polars" and hasattr(table, "collect"):
         table = table.collect()
     if kind == "pandas" and hasattr(table, "columns"):
         index = [c for c in table.index.names if c in asked and c not in table.columns]
+        counted = type(table.index).__name__ == "RangeIndex"  # which a frame has by itself
+        if table.index.names == [None] and not counted:
+            besides = "; its index is a column once it has a name: table.rename_axis('time')"
         table = table.reset_index(index) if index else table
         there, column = table.columns, lambda c: _of_pandas(table[c])
     elif kind == "polars" and hasattr(table, "get_column"):
-        there, column = table.columns, lambda c: table.get_column(c).to_numpy()
+        there, column = table.columns, lambda c: _of_polars(table.get_column(c))
     elif kind == "pyarrow" and hasattr(table, "column_names"):
         there, column = table.column_names, lambda c: _of_arrow(table.column(c))
     elif isinstance(table, Mapping):
@@ -143,7 +148,7 @@ def _from_memory(name: str, table: Any, asked: list[str]) -> dict[str, Raw]:
             "a table is a path, a pandas, Polars or Arrow frame, or a mapping of columns by name, "
             f"but got a {type(table).__name__}"
         )
-    require_columns(name, asked, list(there))
+    require_columns(name, asked, list(there), besides)
     found = {c: column(c) for c in asked}
     if isinstance(table, Mapping):
         _require_one_index(name, found)
@@ -174,15 +179,26 @@ def _of_pandas(series: Any) -> np.ndarray:
     return series.to_numpy()
 
 
-def _of_arrow(column: Any) -> np.ndarray:
+def _of_polars(series: Any) -> Raw:
+    if str(series.dtype) in ("Int128", "UInt128"):  # which NumPy has not
+        return series.to_list()
+    return series.to_numpy()
+
+
+def _of_arrow(column: Any) -> Raw:
     if hasattr(column.type, "index_type"):  # to_numpy gives a missing value the dictionary's last
         column = column.cast(column.type.value_type)
-    return column.to_numpy(zero_copy_only=False)
+    try:
+        return column.to_numpy(zero_copy_only=False)
+    except NotImplementedError:  # of a union, say
+        return column.to_pylist()
 
 
 def _listed(name: str, column: str, values: Any) -> Raw:
     if _library_of(values) == "pyarrow" and hasattr(values, "cast"):
         values = _of_arrow(values)
+    elif _library_of(values) == "polars" and hasattr(values, "dtype"):
+        values = _of_polars(values)
     elif hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray):

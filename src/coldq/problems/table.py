@@ -19,12 +19,12 @@ from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.domains import Box, Polytope, Product, Simplex
 from coldq.errors import InvalidInput, NotSaveable
 from coldq.losses import LeastSquares, Linear, Quadratic
-from coldq.problems.columns import is_path, read_table, require_file, stem_of, suffix_of
+from coldq.problems.columns import at, is_path, read_table, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
 from coldq.problems.slots import WholeStream
-from coldq.problems.units import doubt_units
+from coldq.problems.units import ROUNDING, doubt_units
 
 
 def from_table(
@@ -55,7 +55,7 @@ def from_table(
         a star stands for the decision's name. Each of ``least_squares`` adds half the square of
         ``sum - to``. Each of ``rows`` has a ``sum`` ("all", names, or coefficients by name, each a
         number or a column) or a ``capacity`` of ``scale`` and ``rate``, perhaps something that
-        is added to it as it is, ``plus``, and what it must be: ``at_most``, ``at_least`` or
+        is added to it as it is, ``plus``, and what it must be: ``at_most``, ``at_least``, both, or
         ``equal``. Each of these is a number, a column, or columns that are added up.
         ``time`` names the column of times, ``time_format`` how they are written if not as
         2024-01-31 or as numbers. ``gaps`` says what becomes of missing rows and numbers: "refuse",
@@ -115,6 +115,7 @@ def from_table(
         raise InvalidInput(f"{read.name}: a problem needs two whole rows, but has {len(slots)}")
     columns = {name: filled(column)[slots] for name, column in read.numbers.items()}
     provenance = tuple(filter(None, (meant.about, f"Data: {read.name}.", *notes)))
+    _require_uncrossed(read.name, meant, columns, slots)
     problem = FromTable._of(title, meant, said, columns, len(slots), provenance)
     doubt_units(problem, read.name, columns, slots)
     return problem
@@ -236,7 +237,9 @@ class FromTable(Problem):
                 f"slots, but has {numbers.shape} numbers"
                 + (f" and no column {missing[0]!r:.80}" if missing else "")
             )
-        return cls._of(title, meant, keys, columns, numbers.shape[1], tuple(provenance))
+        # Text throughout, also where it reads as a number that JSON has not: "nan", "inf".
+        title, provenance = str(title), tuple(map(str, provenance))
+        return cls._of(title, meant, keys, columns, numbers.shape[1], provenance)
 
     def _contents(self) -> tuple[Any, ...]:
         made_of = self._arguments()
@@ -421,6 +424,25 @@ def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Arra
             many = len(sides) + len(row.limits) > 2
             label = f"{row.name}, {'at most' if side > 0.0 else 'at least'}" if many else row.name
             yield side, value if side > 0.0 else -value, label
+
+
+def _require_uncrossed(
+    table: str, layout: Layout, columns: Mapping[str, Array], slots: np.ndarray
+) -> None:
+    """Raise where a row must be at least more than it may be at most: no decision is."""
+    for row in layout.rows:
+        both = {key: _limit_of(limit, columns) for key, limit in row.limits}
+        if len(both) < 2:
+            continue
+        low, high = np.broadcast_arrays(both["at_least"], both["at_most"], slots)[:2]
+        crossed = low > high + ROUNDING * (np.abs(low) + np.abs(high))
+        if crossed.any():
+            k = int(np.argmax(crossed))
+            raise InvalidInput(
+                f"{table}: {row.name} of the layout is to be at least {low[k]:g} and at most "
+                f"{high[k]:g} {at(int(slots[k]))}, which nothing is; so it is in "
+                f"{int(crossed.sum()):,} of {len(slots):,} slots"
+            )
 
 
 def _require_defined(problem: FromTable, layout: Layout) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
-from coldq.experiments.comparison import escaped
+from coldq.experiments.comparison import MET_OTHERS, escaped
 from coldq.experiments.intervals import with_interval
 from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
@@ -44,7 +44,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 "sweep.html.jinja", name=name, one=one, suffixes=SUFFIXES, shown=shown,
                 with_interval=with_interval, percentage=percentage,
                 tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
-                alternative=_alternative(one),
+                alternative=_alternative(one), met_others=MET_OTHERS,
             )
         )  # fmt: skip
     if found.failures or found.missing:
@@ -79,6 +79,7 @@ def latex(one: Answers) -> str:
     about = (
         f"% {one.problem}, T = {one.horizon}, {seeds}. "
         "Above the line: the Pareto front; * is recommended."
+        f"{f' {MET_OTHERS}' if one.adaptive else ''}"
     )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"
 

@@ -78,6 +78,7 @@ class Answers:
     horizon: int
     seeds: tuple[int, ...]
     settings: tuple[Setting, ...]
+    adaptive: bool = False
 
     @cached_property
     def means(self) -> Array:
@@ -208,7 +209,8 @@ def answers(sweep: Sweep) -> list[Answers]:
             for learner, parameters, rows in settings
         ]  # fmt: skip
         horizon = int(part["horizon"][0])
-        found.append(Answers(str(problem), horizon, tuple(map(int, common)), tuple(made)))
+        shared, adaptive = tuple(map(int, common)), problem in sweep.adaptive
+        found.append(Answers(str(problem), horizon, shared, tuple(made), adaptive))
     if not found:
         raise InvalidInput("no seed was run with all settings, so that there is nothing to compare")
     return found
@@ -230,16 +232,22 @@ def _settings(
 def knee(means: Array) -> int:
     """The place on the front that lies nearest to its corner, both measures scaled to it.
 
+    Of two that are as near, as the two ends of a front always are, it is the one that violates
+    less.
+
     >>> import numpy as np
     >>> from coldq.sweeps.answers import knee
     >>> knee(np.array([[0.0, 10.0], [1.0, 1.0], [10.0, 0.0]]))
+    1
+    >>> knee(np.array([[0.0, 10.0], [10.0, 0.0]]))
     1
     """
     ahead = list(front(means))
     points = means[ahead]
     low, span = points.min(axis=0), np.ptp(points, axis=0)
     scaled = np.divide(points - low, span, out=np.zeros(points.shape), where=span > 0.0)
-    return ahead[int(np.square(scaled).sum(axis=1).argmin())]
+    far = np.square(scaled).sum(axis=1)
+    return ahead[int(np.lexsort((points[:, 1], far))[0])]
 
 
 def ranked(values: Array) -> Array:

@@ -15,6 +15,7 @@ from coldq.errors import Error, InvalidInput, NotSaveable
 from coldq.experiments.named import built_in, is_file, own_learner, own_problem
 from coldq.learners import CATALOGUE
 from coldq.learners.constants import NAMES
+from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
 from coldq.problems.columns import nearest
 from coldq.problems.layout import read_toml, require_keys, require_text
@@ -36,6 +37,11 @@ class Played:
     title: str
     problem: Any
     described: Mapping[str, Any]
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it answers to decisions, so that every learner meets other functions."""
+        return bool(getattr(self.problem, "adaptive", False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,9 +299,8 @@ def _learner_named(where: str, name: str) -> tuple[dict[str, Any], tuple[str, ..
         return _of_module(name), None if whatever else tuple(takes)[1:]  # the first is the problem
     for kind in CATALOGUE:
         if kind.__name__.lower() == name.lower():
-            made = {*_arguments(kind.for_problem), *_arguments(kind.__init__), *NAMES}
-            known = sorted(made - {"problem", "self", "domain", "horizon", "cls"})
-            return {"learner": kind.__name__}, tuple(known)
+            taken = {*keywords_of(kind, *kind._makers), *NAMES}
+            return {"learner": kind.__name__}, tuple(sorted(taken))
     known_names = [kind.__name__ for kind in CATALOGUE]
     raise InvalidInput(
         f"{where}: there is no learner {name!r}{nearest(name, known_names)}; there are "

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import marshal
+import os
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from coldq.tasks.library import LETTERS
 
 FORMAT = 1  # of the tables that tasks give
 INSTALLED = ("site-packages", "dist-packages")  # the folders that all packages share
+HEADER = 16  # bytes of a file of bytecode before the code
 NOTED = "_source_for_coldq"  # where an imported module's spec keeps the digest of its source
 
 
@@ -39,8 +43,8 @@ def digest(value: Any) -> str:
 def module_digest(name: str) -> str:
     """A digest of the sources of a user's module and of all that it imports from beside it.
 
-    Raise where one of them was changed since this process, as far as it was asked, imported it:
-    the old code would run under the new one's name.
+    Raise where one of them was changed since this process imported it: the old code would run under
+    the new one's name.
     """
     import_module(name)
     spec = find_spec(name)
@@ -59,7 +63,7 @@ def module_digest(name: str) -> str:
             continue
         source = path.read_bytes()
         seen[place.as_posix()] = hashlib.sha256(source).hexdigest()
-        _require_as_imported(path, place, seen[place.as_posix()])
+        _require_as_imported(path, place, source, seen[place.as_posix()])
         for dots, word in _imports(source):
             if dots:
                 above = place.parts[: max(len(place.parts) - dots, 0)]
@@ -69,18 +73,36 @@ def module_digest(name: str) -> str:
     return digest(seen)
 
 
-def _require_as_imported(path: Path, place: Path, now: str) -> None:
+def _require_as_imported(path: Path, place: Path, source: bytes, now: str) -> None:
     """Raise unless the file, if it was imported, still has the source that it had then."""
     parts = place.with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     spec = getattr(sys.modules.get(name), "__spec__", None)
     if spec is None or spec.origin != str(path):
         return
-    if vars(spec).setdefault(NOTED, now) != now:  # a module that is reloaded has a new spec
+    # A module that is reloaded has a new spec.
+    if _is_newer_than_imported(spec, source) or vars(spec).setdefault(NOTED, now) != now:
         raise InvalidInput(
             f"{path} has changed since this process imported it, so that the old code would run: "
             "start a new process (in a notebook, restart the kernel)"
         )
+
+
+def _is_newer_than_imported(spec: ModuleSpec, source: bytes) -> bool:
+    """Whether a module's bytecode, which its import has left beside it, is that of another source.
+
+    Where an import leaves none, nobody knows.
+    """
+    if type(spec.loader) is not SourceFileLoader or sys.dont_write_bytecode or not spec.cached:
+        return False
+    kept = Path(spec.cached)
+    if not os.access(kept.parent, os.W_OK):  # what lies there may be older than the import
+        return False
+    try:
+        imported = marshal.loads(kept.read_bytes()[HEADER:])
+        return imported != spec.loader.source_to_code(source, str(spec.origin))
+    except (OSError, EOFError, ValueError, TypeError, SyntaxError):
+        return False
 
 
 def _files(folder: Path, name: str) -> Iterator[Path]:

@@ -117,9 +117,8 @@ def run_missing(
     store = Store(out)
     with store.mine():
         store.settle(task.key for task in plan.tasks)
-        title = plan.asked.title
         missing = missing_of(plan, store, retry_failed)
-        write_index(store, title, plan.tasks)
+        write_index(store, plan)
         if not missing:
             return
         warmup(everything=False)
@@ -138,11 +137,11 @@ def run_missing(
                 )  # fmt: skip
             done(task, came.error)
             if time.monotonic() - written > INDEXED:
-                write_index(store, title, plan.tasks)
+                write_index(store, plan)
                 written = time.monotonic()
 
         engine(answer, plan.longest_first(missing), keep)
-        write_index(store, title, plan.tasks)
+        write_index(store, plan)
         _require_kept(plan, store)
 
 

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from coldq.errors import NotReadable
 from coldq.files import read_parquet, write_parquet
 from coldq.frames import Tabular, library
-from coldq.sweeps.task import MEASURES, Task
+from coldq.sweeps.task import MEASURES
 from coldq.tasks.store import Store
+
+if TYPE_CHECKING:
+    from coldq.sweeps.plan import Plan
 
 INDEX = "index.parquet"
 DONE, FAILED, MISSING = "done", "failed", "missing"
@@ -29,7 +32,7 @@ class Sweep(Tabular):
     for those that others have; one that is called as a column is `learner.seed` and the like), the
     seed, the horizon, and of the whole run the loss, the hard and the soft violation, and the
     largest violation of a slot. `failures` says of each task that gave nothing why, `missing` how
-    many were not done yet.
+    many were not done yet, and `adaptive` which problems answer to decisions.
 
     >>> import coldq
     >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
@@ -42,6 +45,7 @@ class Sweep(Tabular):
     runs: Any
     failures: tuple[dict[str, Any], ...]
     missing: int = 0
+    adaptive: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.runs.num_rows
@@ -94,12 +98,12 @@ def _column(values: Sequence[Any]) -> np.ndarray:
     return np.array(["" if value is None else str(value) for value in values], object)
 
 
-def write_index(store: Store, title: str, tasks: Sequence[Task]) -> None:
+def write_index(store: Store, plan: Plan) -> None:
     """A row for every task: what it is, whether it is done, how long it took, where it is."""
     import pyarrow as pa
 
     seconds, rows = store.seconds(), []
-    for task in tasks:
+    for task in plan.tasks:
         path = store.path(task.key)
         done = path.exists()
         failed = not done and store.why(task.key) is not None
@@ -111,7 +115,9 @@ def write_index(store: Store, title: str, tasks: Sequence[Task]) -> None:
                 "seconds": seconds.get(task.key), "file": str(path.relative_to(store.folder)),
             }
         )  # fmt: skip
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({"title": title})
+    adaptive = [one.title for one in plan.asked.problems if one.adaptive]
+    about = {"title": plan.asked.title, "adaptive": json.dumps(adaptive)}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(about)
     write_parquet(table, store.folder / INDEX, through=store.arriving)
 
 
@@ -122,7 +128,8 @@ def read(folder: Path | str) -> Sweep:
         index = read_parquet(store.folder / INDEX)
     except (OSError, ValueError) as error:
         raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
-    title = (index.schema.metadata or {}).get(b"title", b"").decode()
+    about = index.schema.metadata or {}
+    title, adaptive = about.get(b"title", b"").decode(), json.loads(about.get(b"adaptive", b"[]"))
     keys = index["task"].to_pylist()
     done = {key: store.path(key) for key in keys if store.path(key).exists()}
     others = [store.why(key) for key in keys if key not in done]
@@ -131,7 +138,8 @@ def read(folder: Path | str) -> Sweep:
         words = f": {failures[0]['error']}" if failures else ""
         raise NotReadable(f"{folder}: no task of this sweep is done{words}")
     tables = [_result(path) for path in done.values()]
-    return Sweep(title, pa.concat_tables(tables), failures, len(others) - len(failures))
+    missing = len(others) - len(failures)
+    return Sweep(title, pa.concat_tables(tables), failures, missing, tuple(adaptive))
 
 
 def _result(path: Path) -> Any:

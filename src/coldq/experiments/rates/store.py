@@ -13,7 +13,7 @@ import numpy as np
 
 import coldq
 from coldq._values import Array
-from coldq.errors import IgnoredFile, warn
+from coldq.errors import IgnoredFile, NotWritten, warn
 from coldq.experiments.rates.settings import QUEUE_LEARNERS, Column, Interrupted, Row, columns
 from coldq.files import whole_file
 from coldq.metrics import accumulated_loss, hard_violation
@@ -146,3 +146,10 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
         here(run_task, missing, keep)
     else:
         share(run_task, missing, processes, keep)
+    lost = [task for task in missing if stored(out, task) is None]
+    if lost:
+        raise NotWritten(
+            f"{len(lost):,} of {len(missing):,} runs are done, but {out / 'runs'} has no such run "
+            f"of this coldq, the first of them {lost[0].file}: something removed them meanwhile, "
+            "or changed coldq's own files. The same command runs them again"
+        )
