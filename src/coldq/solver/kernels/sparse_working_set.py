@@ -14,12 +14,11 @@ from coldq.solver.kernels.piece import (
     CHOSEN, FIRST_LINES, HI, LO, MU, NORM, SCALE, SIDE, SOFT, G, scratch_size,
 )  # fmt: skip
 from coldq.solver.kernels.working_set import (
-    FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
+    ALL, FIRST, ITS_B, ITS_D, ITS_HI, ITS_LO, ITS_ROWS, ITS_SOFT, LOOK, MOST, NUMBERS, ROUNDS,
     WORK, change, choose, clash, violated,
 )  # fmt: skip
 
 ITS_Y, ITS_GRADIENT, ITS_LOWER, ITS_UPPER, ITS_X, ITS_COLUMNS = range(6)
-ALL = 12  # violated rows: no more than these are all taken, twice as many as of dense ones
 LEAST = 20_000  # numbers that a round's step may have in any case
 ALONE = 2  # entries of a column: with fewer on average, rows hardly touch each other
 HEAD = CALL + NUMBERS + ITS_ROWS * MOST

@@ -20,7 +20,8 @@ from coldq.solver.kernels.piece import (
 )  # fmt: skip
 
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
-ALL = 6  # violated rows: no more than these are all taken
+ALL = 12  # violated rows: no more than these are all taken
+FEWER = 6  # the same where it may turn out that they clash in few coordinates
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
 SYSTEMS = 8  # that a round solves, about
@@ -149,7 +150,7 @@ def go_downhill(rows, n, p, first, wrong):
         full = full or (rows[LO, k] < rows[HI, k] and rows[MU, k] >= rows[HI, k])
     if p > FEW_COORDINATES:
         return fit_downhill(p) and n > p and many_matter(n, first, wrong)
-    return full or wrong > max(2, n // 16)
+    return full or wrong > max(p // 4, n // 16)
 
 
 @inlined
@@ -275,6 +276,7 @@ def working_set_step(sizes, at):
     off = math.nan
     spent = 0
     first = 0
+    most_wrong = FEWER if fit_downhill(p) else ALL
     soft = False
     for k in range(n):
         soft = soft or rows[SOFT, k] > 0.0
@@ -294,7 +296,7 @@ def working_set_step(sizes, at):
                 break
             if clash(n, p, first, wrong, count):
                 return told(at[15], math.nan)
-        m = choose(rows, n, p, 0 if wrong == 0 else (ALL if wrong <= ALL else FIRST))
+        m = choose(rows, n, p, 0 if wrong == 0 else (most_wrong if wrong <= most_wrong else FIRST))
         if m < 0:
             return told(at[15], math.nan)
         if m == 0:
