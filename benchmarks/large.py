@@ -45,13 +45,13 @@ def budgets(kind: str, N: int, p: int, count: int, seed: int = 0) -> list[Slot]:
     return slots
 
 
-def clashing(N: int, p: int, count: int, seed: int = 0) -> list[Slot]:
+def clashing(N: int, p: int, count: int, weight: float = 25.0, seed: int = 0) -> list[Slot]:
     """Steps with N rows that point anywhere and cannot all be met: more pull than p at the end."""
     rng = np.random.default_rng(seed)
     domain, slots = coldq.Box(0.0, 5.0, dim=p), []
     for _ in range(count):
         g = coldq.Affine(rng.normal(size=(N, p)), rng.uniform(-0.5, 1.0, N))
-        prices, weights = rng.normal(size=p), np.full(N, 25.0)
+        prices, weights = rng.normal(size=p), np.full(N, float(weight))
         slots.append(Slot(domain.start(), prices, np.array(1.0), weights, g, domain))
     return slots
 

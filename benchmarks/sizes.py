@@ -277,6 +277,11 @@ def sweeps() -> list[Sweep]:
                   lambda N, k, p=p: of_slots(clashing(N, p, k)))
             for p in (10, 100)
         ),
+        *(
+            Sweep(f"of {N} rows that clash, p = {p}", "weights", 1, 1e8,
+                  lambda w, k, N=N, p=p: of_slots(clashing(N, p, k, w)))
+            for N, p in ((30, 10), (100, 10), (60, 30))
+        ),
         Sweep("p, 100 rows of 10 entries", thin, 10, 1e6, lambda p, k: sparse_rows(100, p, 10, k)),
         Sweep("N, of 10 entries, p = 1,000", thin, 1, 1e4,
               lambda N, k: sparse_rows(N, 1000, 10, k)),
