@@ -8,8 +8,8 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
+from coldq.solver.constants import TOLERANCE
 
-TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 CURVED_TOLERANCE = 1e-8  # the same of curved rows
 GAP_TOLERANCE = 1e-6  # the gap, relative to the value, of rows without hessians
 ACCEPTED = 1e-6  # and that above which none passes at all

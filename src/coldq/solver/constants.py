@@ -1,5 +1,6 @@
 """Numbers that several solvers share, compiled ones and others."""
 
+TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
 X_FLOOR = 1e-3  # of the largest coordinate, or of 1: as what a coordinate counts in a row's terms
 ROW_TOLERANCE = 1e-13  # of a row's scale |b| + |a|'max(|x|, X_FLOOR): a few hundred roundings
 REGULARISATION = 1e-11  # of a row's squared norm: the piece has one maximiser, duplicates included

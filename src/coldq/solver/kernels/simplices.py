@@ -11,7 +11,9 @@ import math
 
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
 from coldq.compiled.calls import words
-from coldq.solver.constants import LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, X_FLOOR
+from coldq.solver.constants import (
+    LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, TOLERANCE, X_FLOOR,
+)  # fmt: skip
 from coldq.solver.kernels.block_pieces import (
     FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, near_lines, pivot, set_values,
     turn,
@@ -35,7 +37,6 @@ HURRIED = 30  # steps: of no more, half must bring the worst row halfway, and fe
 SHORT = 0.1  # of the way that the piece says: where steps are shorter, its neighbours are many
 FEW_SHORT = 3
 FEW_SUMS, FEW_NUMBERS = 8, 60_000  # blocks, and numbers of dense rows, with which faces are small
-ENOUGH = 1e-9  # the residual of an answer
 MANY = 64  # rows that move at once in any case
 SINGLE = 8  # rows that move at once even if they depend on each other
 HALVINGS = 30
@@ -452,13 +453,13 @@ def solve_instance(
                 steps = 0.0  # the end is not near, and others are waiting
         iteration += 1
     kept = settled or started
-    if (downhill or kept) and fit_downhill(n, p, k, q > 0) and not (judged <= ENOUGH):
+    if (downhill or kept) and fit_downhill(n, p, k, q > 0) and not (judged <= TOLERANCE):
         found = descend(
             matrix(data_, n, p), b, center, gradient, alpha, floor, weights, rows[LO], rows[HI],
             columns[Y], lower, upper, blocks[FIRST], total, kind, x, rows[MU], kept, multipliers,
             aside,
         )  # fmt: skip
-        if found <= ENOUGH:
+        if found <= TOLERANCE:
             return found
         place(columns, blocks, lower, upper, total, kind, 0.0, x)
     give_multipliers(alpha, floor, weights, rows, multipliers)

@@ -10,7 +10,9 @@ for the change of the multipliers.
 import math
 
 from coldq.compiled import batch_kernel, compiled, inlined, matrix, vector
-from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TOLERANCE, X_FLOOR
+from coldq.solver.constants import (
+    FEW_COORDINATES, MORE_ROWS, MUCH_DATA, ROW_TOLERANCE, TOLERANCE, X_FLOOR,
+)  # fmt: skip
 from coldq.solver.kernels.affine import REFRESH_ABOVE, UNSETTLED
 from coldq.solver.kernels.by_address import CALL, run_affine
 from coldq.solver.kernels.downhill import FEW_FOR_FACES, descend, downhill_size
@@ -30,7 +32,6 @@ LOOK = 2  # rounds, after which few rows are wrong that can all be met
 SOON, SOME = 1, 8  # the same, and how many are no longer few, where all may be taken at once
 MANY = 600  # rows where others take all at once in few coordinates, too
 MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
-ENOUGH = 1e-9  # the residual of an answer
 NUMBERS = 2  # alpha, and rounds
 ITS_Y, ITS_GRADIENT, ITS_COLUMNS = range(3)
 ITS_B, ITS_LO, ITS_HI, ITS_SOFT, ITS_D, ITS_ROWS = range(6)
@@ -318,13 +319,13 @@ def working_set_step(sizes, at):
     else:
         return told(at[15], math.nan)
     off = judged(off, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
-    if fit_downhill(p) and not soft and not (off <= ENOUGH):
+    if fit_downhill(p) and not soft and not (off <= TOLERANCE):
         none = vector(half_at, 0)
         found = descend(
             A, b, center, gradient, alpha, floor, weights, rows[LO], rows[HI], columns[Y], lower,
             upper, none, none, none, x, rows[MU], off < math.inf, multipliers, its_rows_at,
         )  # fmt: skip
-        if found <= ENOUGH:
+        if found <= TOLERANCE:
             return told(at[15], found)
         for i in range(p):
             x[i] = min(max(columns[Z, i], lower[i]), upper[i])
