@@ -147,7 +147,6 @@ def list_free(first, lower, upper, x, n, order, m, free):
         if lower[i] < x[i] and x[i] < upper[i]:
             free[f] = i
             f += 1
-    own = f
     for a in range(m):
         j, some = order[a] - n, -1
         if j < 0:
@@ -158,9 +157,9 @@ def list_free(first, lower, upper, x, n, order, m, free):
                 break
             some = i if lower[i] < upper[i] else some
         if some >= 0:
-            free[own] = some
-            own += 1
-    return own
+            free[f] = some
+            f += 1
+    return f
 
 
 @compiled

@@ -395,6 +395,7 @@ def solve_instance(
     short = 0
     stuck = False
     downhill = not started and go_downhill(n, p, kind, q > 0)
+    patience = 1 if downhill else FEW_SHORT
     while True:
         place(columns, blocks, lower, upper, total, kind, t, x)
         set_values(data, indices, indptr, b, x, rows)
@@ -448,9 +449,8 @@ def solve_instance(
             return math.inf
         stuck = t == 0.0
         short += 1 if t < SHORT and iteration > 0 else 0
-        if downhill or (steps <= HURRIED and not started):
-            if short == (1 if downhill else FEW_SHORT):
-                steps = 0.0  # the end is not near, and others are waiting
+        if short == patience and (downhill or steps <= HURRIED) and not started:
+            steps = 0.0  # the end is not near, and others are waiting
         iteration += 1
     kept = settled or started
     if (downhill or kept) and fit_downhill(n, p, k, q > 0) and not (judged <= TOLERANCE):
