@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from coldq.compiled import machine
 from tests.compiled import small
@@ -70,3 +71,20 @@ def test_numbers_in_threes_are_taken_apart_and_put_together() -> None:
     first, second, third = numbers.reshape(-1, 3).T
     np.testing.assert_array_equal(lanes, np.stack([2.0 * first, third, second], axis=1).ravel())
     np.testing.assert_array_equal(alone, lanes)
+
+
+@pytest.mark.parametrize(
+    ("processor", "numbers"),
+    [
+        (("x86_64-unknown-linux-gnu", "generic", ""), 32),
+        (("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma"), 64),
+        (("x86_64-unknown-linux-gnu", "icelake-server", "+avx,+avx512f,+avx512vl"), 128),
+        (("x86_64-unknown-linux-gnu", "arrowlake", "+avx,-avx512f,-avx512vl"), 64),
+        (("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon"), 64),
+        (("arm64-apple-darwin", "apple-m1", ""), 64),
+    ],
+)
+def test_what_registers_hold_is_known_of_every_processor(processor, numbers, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "processor", lambda: processor)
+    monkeypatch.setattr(machine, "is_arm", machine.is_arm.__wrapped__)
+    assert machine.room.__wrapped__() == numbers

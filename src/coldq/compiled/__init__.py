@@ -48,6 +48,7 @@ from coldq.compiled.kernel import (
     parts_from,
     put_lane,
     put_thirds,
+    room,
     scattered,
     scattered_2,
     scattered_4,

@@ -109,6 +109,7 @@ fourfold: Any = Special("fourfold")  # the sum of four lanes, (0 + 2) + (1 + 3),
 parts_from: Any = Special("parts_from")  # parts_from(first): what the first part begins with
 turned: Any = Special("turned")  # turned(parts, a, b): a b in the next part, fused
 joined: Any = Special("joined")  # joined(parts): (0 + 2) + (1 + 3), after 4, 8, ... turns
+room: Any = Special("room")  # room(): how many numbers the processor's registers hold at once
 # hidden(n): a whole number that the compiler does not know, so that it unrolls no loop of n rounds.
 hidden: Any = Special("hidden")
 

@@ -415,6 +415,11 @@ def width(context, builder, sig, args):
     return ir.IntType(64)(kind.count if isinstance(kind, Lanes) else 1)
 
 
+@lowered(lambda: types.intp)
+def room(context, builder, sig, args):
+    return WORD(machine.room())
+
+
 @lowered(lambda number: types.intp)
 def hidden(context, builder, sig, args):
     kind = ir.FunctionType(args[0].type, [args[0].type])
@@ -451,4 +456,5 @@ SPECIALS = {
     "joined": joined,
     "hidden": hidden,
     "width": width,
+    "room": room,
 }

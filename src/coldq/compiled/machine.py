@@ -73,6 +73,17 @@ def fuses() -> bool:
 
 
 @cache
+def room() -> int:
+    """How many numbers the processor's registers for several hold at once."""
+    features = processor()[2].split(",")
+    if "+avx512vl" in features:
+        return 32 * 4  # at least: LLVM fills half of each where that is faster
+    if is_arm():
+        return 32 * 2
+    return 16 * 4 if "+avx" in features else 16 * 2
+
+
+@cache
 def target() -> Any:
     """What emits machine code; the options are those that code loaded anywhere in memory needs."""
     triple, name, features = processor()

@@ -8,7 +8,7 @@ import math
 
 from coldq.compiled import (
     address_of, compiled, eight, fourfold, fused, gathered, hidden, inlined, lane_at, larger,
-    length, put_lane,
+    length, put_lane, room,
 )  # fmt: skip
 from coldq.compiled.calls import LOW_32, words
 from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
@@ -25,6 +25,7 @@ SURE = 2  # systems: nor where pivoting takes more
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 FEW = 8  # entries of a block that are listed, and the rows that go side by side
+FOUR_ROWS = 104  # numbers that the sums of four rows and their terms take
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 
 
@@ -88,7 +89,11 @@ def set_values(data, indices, indptr, b, x, rows):
             address_of(data, first * p), address_of(data, second * p), address_of(data, third * p),
             address_of(data, fourth * p),
         )  # fmt: skip
-        g1, g2, g3, g4, s1, s2, s3, s4 = row_sums(at, address_of(x, 0), 0, p // 8, eight())
+        if room() >= FOUR_ROWS:
+            g1, g2, g3, g4, s1, s2, s3, s4 = row_sums(at, address_of(x, 0), 0, p // 8, eight())
+        else:
+            g1, g2, s1, s2 = two_sums(at[0], at[1], address_of(x, 0), p // 8, eight())
+            g3, g4, s3, s4 = two_sums(at[2], at[3], address_of(x, 0), p // 8, eight())
         h1, h2, h3, h4, t1, t2, t3, t4 = row_sums(at, address_of(x, 0), p // 8 * 8, p, 0.0)
         put_row(rows, first, fourfold(g1) + h1, fourfold(s1) + t1, b)
         put_row(rows, second, fourfold(g2) + h2, fourfold(s2) + t2, b)
@@ -110,6 +115,19 @@ def row_sums(at, x, begin, end, like):
         s1, s2 = fused(length(one), size, s1), fused(length(two), size, s2)
         s3, s4 = fused(length(three), size, s3), fused(length(last_one), size, s4)
     return g1, g2, g3, g4, s1, s2, s3, s4
+
+
+@inlined
+def two_sums(first, second, x, end, like):
+    """The same of two rows."""
+    g1 = g2 = s1 = s2 = like
+    for r in range(end):
+        own = lane_at(x, r, like)
+        size = larger(length(own), X_FLOOR)
+        one, two = lane_at(first, r, like), lane_at(second, r, like)
+        g1, g2 = fused(one, own, g1), fused(two, own, g2)
+        s1, s2 = fused(length(one), size, s1), fused(length(two), size, s2)
+    return g1, g2, s1, s2
 
 
 @inlined

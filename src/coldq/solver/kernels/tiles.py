@@ -8,10 +8,11 @@ addresses; their lines are `padded` to whole tiles, and so is how many lines the
 import math
 
 from coldq.compiled import (
-    compiled, eight, four, fourfold, fused, hidden, inlined, lane_at, put_lane, without,
+    compiled, eight, four, fourfold, fused, hidden, inlined, lane_at, put_lane, room, without,
 )  # fmt: skip
 
 LEAST_PIVOT = 1e-14  # of the diagonal entry
+TWO_TILES = 80  # numbers that two tiles and what is multiplied into them take
 NEAR = 48  # lines that are read again and again before the next ones, from the nearest cache
 
 
@@ -76,13 +77,17 @@ def add_two_tiles(to, h, left, right, count, back):
 
 @inlined
 def add_tiles(to, h, left, right, count, tiles, back):
-    """The same of so many tiles side by side."""
-    for _ in range(tiles // 2):
-        add_two_tiles(to, h, left, right, count, back)
-        to += 128
-        right += 128
-    if tiles % 2 == 1:
+    """The same of so many tiles side by side, two at a time where registers hold them."""
+    if room() >= TWO_TILES:
+        for _ in range(tiles // 2):
+            add_two_tiles(to, h, left, right, count, back)
+            to += 128
+            right += 128
+        tiles %= 2
+    for _ in range(tiles):
         add_tile(to, h, left, right, count, back)
+        to += 64
+        right += 64
 
 
 @compiled
