@@ -244,7 +244,8 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         if indptr.size == 0:
             row = part(data, r * p, p)
             for i in range(p):
-                norm += row[i] * row[i] if lower[i] < upper[i] else 0.0
+                entry, least, most = row[i], lower[i], upper[i]  # all at once: no branch
+                norm += entry * entry if least < most else 0.0
         else:
             for e in range(indptr[r], indptr[r + 1]):
                 i = indices[e]

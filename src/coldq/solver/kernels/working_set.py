@@ -24,6 +24,7 @@ from coldq.solver.kernels.piece import (
 FIRST = 4  # rows of the first set; later ones add as many as are between their bounds, if more
 ALL = 12  # violated rows: no more than these are all taken
 FEWER = 6  # the same where it may turn out that they clash in few coordinates
+AT_FIRST = 32  # rows: no more are all taken at first where they point anywhere
 MOST = 64  # rows of a set: with more, passes on BLAS are faster
 ROUNDS, CHEAP = 40, 1_000_000  # rounds at most, more of them where a pass costs little
 SYSTEMS = 8  # that a round solves, about
@@ -165,6 +166,14 @@ def clash(n, p, first, wrong, count):
     return some and wrong > max(p // 4, ALL) and 4 * wrong > n
 
 
+@inlined
+def scattered(n, p, wrong):
+    """Whether few rows seem to point anywhere, with more coordinates than they need: then those
+    that x violates will hold it back, and others in their turn. Rows that ask for much the same
+    are violated all at once, and few of them hold x back."""
+    return n <= AT_FIRST and 3 * n <= 2 * p and wrong > FEWER and 3 * wrong <= 2 * n
+
+
 @compiled
 def choose(rows, n, p, room):
     """List the next working set in rows[CHOSEN]; how many, -1 if too many.
@@ -269,6 +278,12 @@ def working_set_step(sizes, at):
     )  # fmt: skip
     if not (begun == 0.0):
         return told(at[15], begun)
+    if scattered(n, p, violated(rows, n)):
+        found = run_affine(
+            at[11], memory, p, n, at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8],
+            at[9], at[10], its_rows_at, at[13], at[14], 0, 0,
+        )  # fmt: skip
+        return told(at[15], found)
     numbers = vector(half_at, NUMBERS)
     numbers[0] = 0.5
     for i in range(p):
