@@ -188,6 +188,29 @@ def test_many_simplices_with_sparse_rows_need_no_dense_array() -> None:
     assert not {"hard", "rows"} & X.__dict__.keys()
 
 
+@pytest.mark.parametrize(("total", "cap"), [(1.0, INF), (3.0, 0.25)])
+def test_dense_rows_on_a_simplex_where_most_of_x_is_zero(total: float, cap: float) -> None:
+    p, N, rng = 600, 12, np.random.default_rng(5)
+    X, A = coldq.Simplex(p, total=total, cap=min(cap, total)), rng.random((4, N, p))
+    b = 0.8 * total * A.mean(axis=2)
+    center, gradient = X.project(rng.standard_normal((4, p))), rng.normal(0.0, 2.0, (4, p))
+    steps = coldq.penalised_step(center, gradient, 1.0, 2500.0, coldq.Affine(A, b), X)
+    for k in range(4):
+        x, multipliers, over = steps.x[k], steps.multipliers[k], A[k] @ steps.x[k] - b[k]
+        assert 0 < np.count_nonzero(x) < p / 8
+        assert (over <= 1e-9).all()
+        assert ((multipliers == 0.0) | (np.abs(over) <= 1e-9)).all()
+        assert multipliers.any()
+        aim = center[k] - 0.5 * (gradient[k] + multipliers @ A[k])
+        if cap == INF:
+            np.testing.assert_allclose(x, nearest(aim, total), atol=1e-11)
+        given = center[k], gradient[k], 1.0, np.full(N, 2500.0)
+        alone = coldq.penalised_step(*given, coldq.Affine(A[k], b[k]), X)
+        assert judged(*given, np.zeros(N), A[k], b[k], X)(alone) <= TOLERANCE
+        assert alone.x.tobytes() == x.tobytes()
+        assert alone.multipliers.tobytes() == multipliers.tobytes()
+
+
 def test_hard_rows_that_clash_are_told_and_those_that_meet_are_not() -> None:
     X = coldq.Product(coldq.Simplex(3), coldq.Simplex(3))
     at_most = coldq.Affine([[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]], [1.0])  # met with equality everywhere

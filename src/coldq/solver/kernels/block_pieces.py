@@ -25,6 +25,8 @@ SURE = 2  # systems: nor where pivoting takes more
 REFINEMENTS = 3
 ROUNDS = 6  # of pivoting, most of which end after two
 FEW = 8  # entries of a block that are listed, and the rows that go side by side
+SELDOM = 8  # times the coordinates that are not zero: with more there are, only those are read
+LEAST = SLOPE  # of dense rows: the size of a row's terms where x is zero
 FOUR_ROWS = 104  # numbers that the sums of four rows and their terms take
 SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
 
@@ -68,7 +70,7 @@ def add_rows(data, indices, indptr, rows, line, by, out, sizes, sized):
 
 
 @compiled
-def set_values(data, indices, indptr, b, x, rows):
+def set_values(data, indices, indptr, b, x, rows, used):
     """The dual's gradient, and the size of the terms that each of its entries is the sum of."""
     n, p = b.size, x.size
     if indptr.size > 0:
@@ -81,6 +83,12 @@ def set_values(data, indices, indptr, b, x, rows):
                 size += abs(data[e]) * max(abs(own), X_FLOOR)
             rows[G, k] = value - b[k]
             rows[SCALE, k] = size + abs(b[k])
+        return
+    nonzero = 0.0
+    for i in range(p):
+        nonzero += 1.0 if x[i] != 0.0 else 0.0
+    if SELDOM * nonzero < p:
+        set_from_few(data, b, x, rows, used)
         return
     for k in range(0, n, 4):  # four at a time, with the last ones again at the end
         first = max(min(k, n - 4), 0)
@@ -99,6 +107,22 @@ def set_values(data, indices, indptr, b, x, rows):
         put_row(rows, second, fourfold(g2) + h2, fourfold(s2) + t2, b)
         put_row(rows, third, fourfold(g3) + h3, fourfold(s3) + t3, b)
         put_row(rows, fourth, fourfold(g4) + h4, fourfold(s4) + t4, b)
+
+
+@compiled
+def set_from_few(data, b, x, rows, used):
+    """The same of dense rows and an x that is mostly zero."""
+    n, p, count = b.size, x.size, 0
+    for i in range(p):
+        used[count] = i
+        count += 1 if x[i] != 0.0 else 0
+    for k in range(n):
+        row, value, size = part(data, k * p, p), 0.0, rows[LEAST, k]
+        for c in range(count):
+            i = hidden(used[c])
+            value += row[i] * x[i]
+            size += abs(row[i]) * max(abs(x[i]) - X_FLOOR, 0.0)
+        put_row(rows, k, value, size, b)
 
 
 @inlined

@@ -15,8 +15,8 @@ from coldq.solver.constants import (
     LEAST_SIZE, NOISE, REGULARISATION, ROW_TOLERANCE, TINY, TOLERANCE, X_FLOOR,
 )  # fmt: skip
 from coldq.solver.kernels.block_pieces import (
-    FEW, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, near_lines, pivot, set_values,
-    turn,
+    FEW, LEAST, ROUNDS, add_rows, curvature_of_dense, curvature_of_sparse, near_lines, pivot,
+    set_values, turn,
 )  # fmt: skip
 from coldq.solver.kernels.downhill import FEW_FOR_FACES, descend, downhill_size
 from coldq.solver.kernels.piece import (
@@ -242,10 +242,12 @@ def begin(center, gradient, half, floor, weights, start, data, indices, indptr, 
         rows[HI, r] = weights[r] * half
         norm = 0.0
         if indptr.size == 0:
-            row = part(data, r * p, p)
+            row, size = part(data, r * p, p), 0.0
             for i in range(p):
                 entry, least, most = row[i], lower[i], upper[i]  # all at once: no branch
                 norm += entry * entry if least < most else 0.0
+                size += abs(entry)
+            rows[LEAST, r] = X_FLOOR * size
         else:
             for e in range(indptr[r], indptr[r + 1]):
                 i = indices[e]
@@ -399,7 +401,7 @@ def solve_instance(
     patience = 1 if downhill else FEW_SHORT
     while True:
         place(columns, blocks, lower, upper, total, kind, t, x)
-        set_values(data, indices, indptr, b, x, rows)
+        set_values(data, indices, indptr, b, x, rows, free)
         if iteration < 1 and not set_constants(rows, n):
             return math.inf
         count, settled = list_moving(rows, n)

@@ -26,6 +26,38 @@ def part(array, first, count):
     return vector(address_of(array, first), count)
 
 
+@inlined
+def sum_of_plain(z, w, t, total, s):
+    """Of a plain simplex what its sum is over the total at s, the size of the terms of that, and
+    how many coordinates fall or rise there."""
+    over = -total
+    falls = 0.0
+    rises = 0.0
+    for i in range(z.size):
+        v = z[i] - t * w[i] - s
+        over += max(v, 0.0)
+        falls += 1.0 if v > 0.0 else 0.0
+        rises += 1.0 if v >= 0.0 else 0.0
+    return over, over + 2.0 * total, falls, rises
+
+
+@inlined
+def sum_of_any(z, w, lower, upper, t, total, s):
+    """The same of any block."""
+    over = -total
+    size = abs(total)
+    falls = 0.0
+    rises = 0.0
+    for i in range(z.size):
+        v = z[i] - t * w[i] - s
+        inside = min(max(v, lower[i]), upper[i])
+        over += inside
+        size += abs(inside)
+        falls += 1.0 if lower[i] < v and v <= upper[i] else 0.0
+        rises += 1.0 if lower[i] <= v and v < upper[i] else 0.0
+    return over, size, falls, rises
+
+
 @compiled
 def threshold(z, w, lower, upper, roof, t, total, least, s):
     """The shift s, at least `least`, at which ``sum of clip(z - t w - s)`` is the total.
@@ -39,18 +71,10 @@ def threshold(z, w, lower, upper, roof, t, total, least, s):
     right = math.inf
     s = max(s, least)
     for _ in range(200):
-        over = -total
-        size = abs(total)
-        falls = 0.0
-        rises = 0.0
-        for i in range(z.size):
-            v = z[i] - t * w[i] - s
-            high = max(upper[i], roof)
-            inside = min(max(v, lower[i]), high)
-            over += inside
-            size += abs(inside)
-            falls += 1.0 if lower[i] < v and v <= high else 0.0
-            rises += 1.0 if lower[i] <= v and v < high else 0.0
+        if roof == math.inf:
+            over, size, falls, rises = sum_of_plain(z, w, t, total, s)
+        else:
+            over, size, falls, rises = sum_of_any(z, w, lower, upper, t, total, s)
         moving = falls if over > 0.0 else rises
         new = max(s + over / max(moving, 1.0), least)
         met = abs(over) <= EXACT * (size + moving * abs(s)) or (over <= 0.0 and s <= least)
