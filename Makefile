@@ -9,7 +9,7 @@ SETUP := $(VENV)/.ready
 # Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce rates test lint types unit test-cpus test-arm cold-starts stress adversary fuzz growth \
+.PHONY: reproduce rates test lint types unit test-cpus test-arm test-x86 cold-starts stress adversary fuzz growth \
 	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
@@ -39,10 +39,13 @@ unit: $(SETUP)
 test-cpus: $(SETUP)
 	$(BIN)/python -m tests.cpus $(CPUS)
 
-# The same on 64-bit ARM, emulated: needs root, debootstrap and qemu-user-static.
+# The same on 64-bit ARM or x86, emulated on the other: needs root, debootstrap and qemu-user-static.
 # `make test-arm TESTS='tests/rules tests/solver'` takes these.
 test-arm: $(SETUP)
-	tests/arm.sh $(TESTS)
+	tests/elsewhere.sh arm64 $(TESTS)
+
+test-x86: $(SETUP)
+	tests/elsewhere.sh amd64 $(TESTS)
 
 # 50 rounds of eight processes that start at once on an empty kernel cache, some of them killed, and 3
 # with the kernels of the step.

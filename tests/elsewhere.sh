@@ -1,25 +1,35 @@
 #!/usr/bin/env bash
-# Tests on 64-bit ARM, emulated, in a folder with a Debian of its own: the kernels' share of them, or
-# those that are named. Needs root, debootstrap, qemu-user-static and a kernel that knows binfmt_misc;
-# half an hour the first time.
+# Tests on another kind of processor, arm64 or amd64, emulated, in a folder with a Debian of its own:
+# the kernels' share of them, or those that are named. Needs root, debootstrap, qemu-user-static and a
+# kernel that knows binfmt_misc; half an hour the first time. A machine of that kind runs them itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD/build/arm
+kind=$1
+shift
+case $kind in
+    arm64) machine=aarch64 number='\xb7' ;;
+    amd64) machine=x86_64 number='\x3e' ;;
+    *) echo "there is no kind of processor $kind: arm64 or amd64" >&2; exit 1 ;;
+esac
+root=$PWD/build/$kind
 site=$root/coldq/site
 tests=("$@")
 if [ $# -eq 0 ]; then
     tests=(tests/compiled/test_calls.py tests/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
 fi
+if [ "$(uname -m)" = $machine ]; then
+    exec .venv/bin/python -m pytest "${tests[@]}"
+fi
 
-for tool in debootstrap qemu-aarch64-static unshare; do
-    command -v $tool >/dev/null || { echo "test-arm needs $tool, which is not installed" >&2; exit 1; }
+for tool in debootstrap qemu-$machine-static unshare; do
+    command -v $tool >/dev/null || { echo "tests on $kind need $tool, which is not installed" >&2; exit 1; }
 done
 formats=/proc/sys/fs/binfmt_misc
 [ -e $formats/register ] || mount -t binfmt_misc none $formats
-if ! grep -qs enabled $formats/qemu-aarch64; then
-    head='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+if ! grep -qs enabled $formats/qemu-$machine; then
+    head='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00'$number'\x00'
     mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
-    printf '%s' ":qemu-aarch64:M::$head:$mask:$(command -v qemu-aarch64-static):OCF" >$formats/register
+    printf '%s' ":qemu-$machine:M::$head:$mask:$(command -v qemu-$machine-static):OCF" >$formats/register
 fi
 
 inside() {  # what it is given, as root of the folder
@@ -27,13 +37,14 @@ inside() {  # what it is given, as root of the folder
         mount -t proc proc "$0/proc"
         mount --rbind /dev "$0/dev"
         mount -t tmpfs none "$0/dev/shm"
-        chroot "$0" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -ec "$1"
+        chroot "$0" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+            QEMU_CPU=max bash -ec "$1"
     ' "$root" "$1"
 }
 
 if [ ! -e "$root/ready" ]; then
     rm -rf "$root"
-    debootstrap --arch=arm64 --variant=minbase --include=python3 bookworm "$root"
+    debootstrap --arch=$kind --variant=minbase --include=python3 bookworm "$root"
     touch "$root/ready"
 fi
 rm -rf "$root/coldq"
@@ -50,5 +61,5 @@ needed = project["dependencies"] + [one for name in names for one in extras[name
 print(*(one for one in needed if not one.startswith(("coldq", "pyright", "ruff"))), sep="\n")
 P
 .venv/bin/python -m pip install --quiet --target "$site" --python-version 3.11 --only-binary=:all: \
-    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --requirement "$root/coldq/needed.txt"
+    --platform manylinux2014_$machine --platform manylinux_2_28_$machine --requirement "$root/coldq/needed.txt"
 inside "cd /coldq; PYTHONPATH=src:site COLDQ_CACHE_DIR=/coldq/cache python3 -m pytest ${tests[*]}"
