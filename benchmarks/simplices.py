@@ -67,7 +67,7 @@ def draw(size: Size, count: int, seed: int = 0) -> list[Slot]:
             shape.data = rng.random(shape.nnz)
             A, use = shape, np.asarray(shape.sum(axis=1)).ravel() / q
         b = use * rng.uniform(0.8, 1.1, N)
-        large = density < 1.0 and N * p > 100_000
+        large = density < 1.0 and N * p > 50_000
         g = (
             coldq.SparseAffine(A, b)
             if large

@@ -8,7 +8,7 @@ import math
 
 from coldq.compiled import (
     address_of, compiled, eight, fourfold, fused, gathered, hidden, inlined, lane_at, larger,
-    length, put_lane, room,
+    length, put_lane, room, vector,
 )  # fmt: skip
 from coldq.compiled.calls import LOW_32, words
 from coldq.solver.constants import ROW_TOLERANCE, TINY, X_FLOOR
@@ -17,7 +17,7 @@ from coldq.solver.kernels.piece import (
 )  # fmt: skip
 from coldq.solver.kernels.thresholds import FIRST, OLD, OWN, THETA, Z, part
 from coldq.solver.kernels.tiles import (
-    NEAR, add_squares, clear, combine, mirror, solve_again, solve_tiles,
+    NEAR, add_squares, clear, combine, mirror, solve_again, solve_tiles, take_squares,
 )  # fmt: skip
 
 NEARBY = 0.2  # of the terms of a row: no farther away is a step likely to be the last
@@ -28,7 +28,7 @@ FEW = 8  # entries of a block that are listed, and the rows that go side by side
 SELDOM = 8  # times the coordinates that are not zero: with more there are, only those are read
 LEAST = SLOPE  # of dense rows: the size of a row's terms where x is zero
 FOUR_ROWS = 104  # numbers that the sums of four rows and their terms take
-SMALL = 8  # coordinates up to which a block's columns are centred before they are multiplied
+SOME = 3  # times the rows that a block is in: where these are not more, tiles are for their mean
 
 
 @compiled
@@ -247,10 +247,11 @@ def curvature_of_dense(data, lower, upper, columns, blocks, kind, rows, m, free,
 
 @compiled
 def curvature_of_sparse(
-    data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m, table, H
+    data, index, pointer, lower, upper, columns, blocks, kind, rows, n, m, table, B, H
 ):  # fmt: skip
-    """The same of a matrix by columns."""
+    """The same of a matrix by columns; B has room for as many lines as H."""
     z, free, place = columns[Z], columns[OLD], words(address_of(rows[STEP], 0), n)
+    to_H, h = address_of(H[0], 0), H.shape[1]
     for i in range(lower.size):
         free[i] = 1.0 if lower[i] < z[i] and z[i] < upper[i] else 0.0
     for k in range(n):
@@ -259,9 +260,8 @@ def curvature_of_sparse(
         place[int(rows[CHOSEN, a])] = a
         rows[SIDE, a] = 0.0
         rows[RHS, a] = 0.0
-        line = H[a]
-        for c in range(m):
-            line[c] = 0.0
+    clear(to_H, h, m)
+    width = 0
     for j in range(kind.size):
         held = kind[j] < 0.0 or (kind[j] == 0.0 and blocks[THETA, j] > 0.0)
         first = int(blocks[FIRST, j])
@@ -275,10 +275,25 @@ def curvature_of_sparse(
             count += its_free[i]
         if count < (2.0 if held else 1.0):
             continue
-        if end - begin > FEW or not add_few(
+        if end - begin <= FEW and add_few(
             data, index, place, free, begin, end, 1.0 / count if held else 0.0, table, H
         ):
-            add_block(data, index, pointer, first, size, its_free, count, held, place, rows, H)
+            continue
+        listed = add_block(data, index, pointer, first, size, its_free, place, rows, m, H)
+        if held and SOME * listed > m:
+            put_mean(rows, m, count, h, B + 8 * h * width)
+            width += 1
+            if width == min(NEAR, h):
+                take_squares(B, to_H, h, width, m)
+                width = 0
+        elif held:
+            take_mean(rows, listed, count, H)
+        for u in range(listed):
+            a = int(rows[OPEN, u])
+            rows[SIDE, a] = 0.0
+            rows[RHS, a] = 0.0
+    take_squares(B, to_H, h, width, m)
+    mirror(to_H, h, m)
 
 
 @inlined
@@ -306,57 +321,57 @@ def add_few(data, index, place, free, begin, end, share, table, H):
         entry, column, line = data[table[FEW + u]], index[table[FEW + u]] >> 32, H[table[u]]
         for v in range(few):
             same = 1.0 if index[table[FEW + v]] >> 32 == column else 0.0
-            line[table[v]] += entry * data[table[FEW + v]] * (same - share)
+            if table[v] >= table[u]:
+                line[table[v]] += entry * data[table[FEW + v]] * (same - share)
     return True
 
 
 @compiled
-def add_block(data, index, pointer, first, size, free, count, held, place, rows, H):
-    """Add to H what any block has: OPEN has a list of places, RHS sums over the block, SLOPE a
-    centred column."""
-    listed = 0
+def add_block(data, index, pointer, first, size, free, place, rows, m, H):
+    """Add to the upper half of H what the columns of any block have, and list in OPEN the rows that
+    they are in: how many. RHS has their sums."""
+    listed, column = 0, words(address_of(rows[SLOPE], 0), m)
     for i in range(size):
-        if free[i] > 0.0:
-            for e in range(pointer[first + i], pointer[first + i + 1]):
-                a = place[index[e] & LOW_32]
-                if a >= 0:
-                    if rows[SIDE, a] == 0.0:
-                        rows[SIDE, a] = 1.0
-                        rows[OPEN, listed] = a
-                        listed += 1
-                    rows[RHS, a] += data[e]
-    centred = held and count <= SMALL
-    for i in range(size if listed > 0 else 0):
         if not (free[i] > 0.0):
             continue
-        if centred:
-            for u in range(listed):
-                rows[SLOPE, u] = -rows[RHS, int(rows[OPEN, u])] / count
-            for e in range(pointer[first + i], pointer[first + i + 1]):
-                for u in range(listed):
-                    if int(rows[OPEN, u]) == place[index[e] & LOW_32]:
-                        rows[SLOPE, u] += data[e]
-            for u in range(listed):
-                for v in range(listed):
-                    H[int(rows[OPEN, u]), int(rows[OPEN, v])] += rows[SLOPE, u] * rows[SLOPE, v]
-        else:
-            for e in range(pointer[first + i], pointer[first + i + 1]):
-                a = place[index[e] & LOW_32]
-                if a >= 0:
-                    for h in range(pointer[first + i], pointer[first + i + 1]):
-                        c = place[index[h] & LOW_32]
-                        if c >= 0:
-                            H[a, c] += data[e] * data[h]
-    if held and not centred:
-        for u in range(listed):
-            a = int(rows[OPEN, u])
-            for v in range(listed):
-                c = int(rows[OPEN, v])
-                H[a, c] -= rows[RHS, a] * rows[RHS, c] / count
+        count = 0
+        for e in range(pointer[first + i], pointer[first + i + 1]):
+            a = place[index[e] & LOW_32]
+            if a >= 0:
+                column[count] = e
+                count += 1
+                if rows[SIDE, a] == 0.0:
+                    rows[SIDE, a] = 1.0
+                    rows[OPEN, listed] = a
+                    listed += 1
+                rows[RHS, a] += data[e]
+        for u in range(count):  # in the order of rows, and so of places
+            line, entry = H[place[index[column[u]] & LOW_32]], data[column[u]]
+            for v in range(u, count):
+                line[place[index[column[v]] & LOW_32]] += entry * data[column[v]]
+    return listed
+
+
+@compiled
+def take_mean(rows, listed, count, H):
+    """Take from it what the mean of the block's columns has."""
     for u in range(listed):
         a = int(rows[OPEN, u])
-        rows[SIDE, a] = 0.0
-        rows[RHS, a] = 0.0
+        line, share = H[a], rows[RHS, a] / count
+        for v in range(listed):
+            c = int(rows[OPEN, v])
+            if c >= a:
+                line[c] -= share * rows[RHS, c]
+
+
+@compiled
+def put_mean(rows, m, count, h, to):
+    """Put down a line whose squares are the same."""
+    root, line = 1.0 / math.sqrt(count), vector(to, h)
+    for a in range(m):
+        line[a] = root * rows[RHS, a]
+    for a in range(m, h):
+        line[a] = 0.0
 
 
 @compiled

@@ -436,7 +436,7 @@ def solve_instance(
             else:
                 curvature_of_sparse(
                     turned, index, pointer, lower, upper, columns, blocks, kind, rows, n, count,
-                    table, H,
+                    table, factor, H,
                 )  # fmt: skip
             count, off = choose(rows, H, iteration, count)
             first = off if iteration <= 1 else first
