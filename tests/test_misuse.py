@@ -548,6 +548,9 @@ def test_a_keyword_that_a_learner_does_not_take_is_named_beside_those_it_takes(k
     words = rf"{kind.__name__}\.for_problem does not take 'alpah'; it takes \w+"
     with pytest.raises(coldq.InvalidInput, match=words):
         kind.for_problem(problem, **ASKED.get(kind.__name__, {}), alpah=1.0)
+    for name, given in {"horizon": 50, "domain": problem.domain}.items():
+        with pytest.raises(coldq.InvalidInput, match=f"takes the problem's {name}, which is"):
+            kind.for_problem(problem, **ASKED.get(kind.__name__, {}), **{name: given})
 
 
 @pytest.mark.parametrize("kind", [coldq.OGD, coldq.CLASP, coldq.NestedProjections])

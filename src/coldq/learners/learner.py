@@ -108,6 +108,12 @@ class Learner(Value):
     def _of(cls, problem: Problem, maker: str = "__init__", /, **parameters: Any) -> Self:
         """One for a problem's domain, and for its horizon if what makes it takes one."""
         require_problem(problem)
+        for name in ("domain", "horizon"):
+            if name in parameters:
+                raise InvalidInput(
+                    f"{cls.__name__}.for_problem takes the problem's {name}, which is "
+                    f"{getattr(problem, name)}; for another one make it by {cls.__name__}(...)"
+                )
         takes = signature(getattr(cls, maker)).parameters
         if not any(one.kind is Parameter.VAR_KEYWORD for one in takes.values()):
             for name in parameters:
