@@ -19,11 +19,10 @@ import math
 
 from coldq.compiled import compiled, inlined, matrix
 from coldq.compiled.calls import words
-from coldq.solver.constants import TINY
 from coldq.solver.kernels.held_rows import (
     ABOVE, ALONG, BELOW, COLUMNS, FACE, FREE, HELD, HELD_BY, HI, LO, MU, PULL, REST, ROWS, SIZE,
-    STATE, STEP, TIME, UPPER, G, add_row, drop, fix_one, free_one, gather, hold, put_right,
-    set_step, set_values,
+    STATE, STEP, TIME, UPPER, G, add_line, add_lines, add_row, drop, fix_one, form, free_one,
+    gather, hold, put_right, set_step, set_values,
 )  # fmt: skip
 from coldq.solver.kernels.sharpened import (
     PRICE, PRICE_LOW, judged_face, keep_within, set_pull, sharpen,
@@ -38,6 +37,7 @@ FEW_FOR_FACES = 48  # coordinates, in which faces are small whatever the rows
 MOST_HELD = 64  # rows that a face may hold: with more, others do better
 STEPS = 12  # of an interior-point method: as much work as these would be is spent here
 LEAST_WORK = 20_000
+LONG = 24  # changes of the face, after which its system is formed afresh
 NEAR = 8  # times less is spent where the rows held are known
 
 
@@ -190,29 +190,34 @@ def to_release(A, first, rows, columns, lower, x, order, free, m, f, face):
     return found
 
 
+@inlined
+def kink_of(rows, r):
+    """How far row r is from its kink, and how fast it comes nearer along the step."""
+    return max(rows[STATE, r] * rows[G, r], 0.0), -rows[STATE, r] * rows[ALONG, r]
+
+
 @compiled
 def set_times(rows, columns, turned, lower, x, free, f, moves):
-    """Set how fast all rows change along the step, and when each is at its kink. The square of the
-    step, when it meets a bound, and the place of that coordinate."""
+    """Set how fast all rows change along the step, and a number that is below 0 for those that are
+    at their kinks before its end. The square of the step, when it meets a bound, and the place of
+    that coordinate."""
     along, step, square = rows[ALONG], moves[STEP], 0.0
     soon, which = math.inf, -1
     for r in range(along.size):
         along[r] = 0.0
+    add_lines(turned, free, f, step, along)
     for c in range(f):
         i, d = free[c], step[c]
-        line = turned[i]
-        for r in range(along.size):
-            along[r] += d * line[r]
         square += d * d
         room = columns[UPPER, i] - x[i] if d > 0.0 else lower[i] - x[i]
         if d != 0.0 and room < soon * abs(d) and -room < soon * abs(d):
             soon, which = abs(room / d), c
-    way = math.sqrt(square)
+    beside, end = BESIDE * math.sqrt(square), min(1.0, soon)
     for r in range(along.size):
-        toward = -rows[STATE, r] * along[r]
-        near = max(rows[STATE, r] * rows[G, r], 0.0)
-        comes = toward > BESIDE * way * rows[SIZE, r] and rows[LO, r] < rows[HI, r]
-        rows[TIME, r] = near / max(toward, TINY) if comes else math.inf
+        near, toward = kink_of(rows, r)
+        size, least, most = rows[SIZE, r], rows[LO, r], rows[HI, r]  # all at once: no branch
+        comes = toward > beside * size and least < most
+        rows[TIME, r] = near - end * toward if comes else math.inf
     return square, soon, which
 
 
@@ -238,7 +243,10 @@ def search(A, first, rows, columns, square, bound, listed):
     times = rows[TIME]
     for r in range(times.size):
         listed[count] = r
-        count += 1 if times[r] < min(1.0, bound) else 0
+        count += 1 if times[r] < 0.0 else 0
+    for e in range(count):
+        near, toward = kink_of(rows, listed[e])
+        times[listed[e]] = near / toward
     while count > SHORT_LIST:
         # Half of them at a time: either all before the middle are crossed, or none after it.
         middle, there, kept = times[listed[count // 2]], slope, 0
@@ -321,12 +329,17 @@ def descend(A, b, center, gradient, alpha, floor, weights, lo, hi, y, lower, upp
             return math.inf
         set_values(A, b, first, total, x, rows)
     spent, sure = 0, False
+    known = 0  # for how many changes of the face the system has been known
     work = downhill_work(n, p) // (NEAR if kept else 1)
     while spent < work:
+        if known == 0:
+            form(B, H, m, f)
+            spent += m * m * (f // 2)
+        known = known + 1 if known < LONG else 0
         length = set_step(columns, free, B, H, L, plain, m, f, face, moves, False)
         if not (length >= 0.0):
             return math.inf
-        spent += m * m * (m // 6 + f // 2)
+        spent += m * m * (m // 6)
         if length > LEVEL:
             square, bound, c = set_times(rows, columns, turned, lower, x, free, f, moves)
             t, r = search(A, first, rows, columns, square, bound, listed)
@@ -341,13 +354,13 @@ def descend(A, b, center, gradient, alpha, floor, weights, lo, hi, y, lower, upp
                     return math.inf
                 add_row(A, first, r, rows[MU, r], columns[REST])
                 rows[STATE, r], rows[G, r] = HELD, 0.0
-                hold(turned, order, free, m, f, B, r)
+                hold(turned, order, free, m, f, B, H, r, face, moves)
                 m += 1
                 continue
             if t == bound:
                 i = free[c]
                 x[i] = lower[i] if moves[STEP, c] < 0.0 else columns[UPPER, i]
-                fix_one(free, f, B, c)
+                known = known if fix_one(free, m, f, B, H, c) else 0
                 f -= 1
                 continue
             if t < 1.0:
@@ -365,10 +378,11 @@ def descend(A, b, center, gradient, alpha, floor, weights, lo, hi, y, lower, upp
                 return math.inf
         elif found < -1:
             free_one(turned, order, free, m, f, B, -2 - found)
+            add_line(B, H, m, f)
             f += 1
         else:
             release(A, first, rows, columns, order, found, face[HELD_BY, found])
-            drop(order, m, f, B, found)
+            drop(order, m, f, B, H, found)
             m -= 1
     else:
         return math.inf

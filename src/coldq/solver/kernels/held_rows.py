@@ -1,19 +1,23 @@
 """A face of rows that clash: the rows that it holds at their kinks, over the coordinates free.
 
 B has a line for each free coordinate, with what the rows held have there. Rows and coordinates come
-and go one at a time; the system ``B'B`` is so small that it is formed and factored every time. A
-block's sum is a row like others, after those of A.
+and go one at a time, and with them the system ``H = B'B``, of which there is what is from the
+diagonal on; it is so small that it is factored every time. A block's sum is a row like others,
+after those of A.
 """
 
 from coldq.compiled import address_of, compiled, eight, fourfold, inlined
 from coldq.solver.constants import TINY
-from coldq.solver.kernels.tiles import combine, multiply, products, solve_again, solve_tiles
+from coldq.solver.kernels.tiles import (
+    add_squares, combine, multiply, products, solve_again, solve_tiles, take_squares,
+)  # fmt: skip
 
 LO, HI, MU, G, ALONG, TIME, STATE, SIZE, ROWS = range(9)  # of rows, then of the blocks' sums
 REST, PULL, PULL_LOW, UPPER, COLUMNS = range(5)
 HELD_BY, RIGHT, FACE = range(3)  # of the rows held: their multipliers
 STEP, BY_ROWS, FREE = range(3)  # of the free coordinates
 ABOVE, HELD, BELOW = 1.0, 0.0, -1.0  # a row and its kink
+SOUND = 1e-3  # of what is taken from a diagonal entry: what must be left of it
 LEAST_PIVOT = 1e-13  # of a diagonal entry: below it, the rows held depend on each other
 
 
@@ -28,6 +32,20 @@ def add_row(A, first, r, by, line):
     else:
         for i in range(int(first[r - n]), int(first[r - n + 1])):
             line[i] += by
+
+
+@compiled
+def add_lines(A, order, count, share, out):
+    """Add to a vector the lines of A in `order`, each times its share: four of them for each time
+    that it is written."""
+    for a in range(0, count, 4):
+        second, third, last = min(a + 1, count - 1), min(a + 2, count - 1), min(a + 3, count - 1)
+        s1, s2 = share[a], share[second] if a + 1 < count else 0.0
+        s3 = share[third] if a + 2 < count else 0.0
+        s4 = share[last] if a + 3 < count else 0.0
+        one, two, three, four = A[order[a]], A[order[second]], A[order[third]], A[order[last]]
+        for i in range(out.size):
+            out[i] += (s1 * one[i] + s2 * two[i]) + (s3 * three[i] + s4 * four[i])
 
 
 @inlined
@@ -74,38 +92,65 @@ def free_one(turned, order, free, m, f, B, i):
 
 
 @compiled
-def fix_one(free, f, B, c):
-    """Take a coordinate from the free ones; the last takes its place."""
+def form(B, H, m, f):
+    """Set the system afresh."""
+    multiply(address_of(B[0], 0), address_of(H[0], 0), B.shape[1], f, m)
+
+
+@compiled
+def add_line(B, H, m, c):
+    """Add to the system what one more line has."""
+    add_squares(address_of(B[0], 0), address_of(H[0], 0), B.shape[1], c, c + 1, m)
+
+
+@compiled
+def fix_one(free, m, f, B, H, c):
+    """Take a coordinate from the free ones; the last takes its place. Whether the system has kept
+    its digits."""
+    line, last, sound = B[c], B[f - 1], True
+    take_squares(address_of(line, 0), address_of(H[0], 0), B.shape[1], 1, m)
+    for a in range(m):
+        sound = sound and H[a, a] > SOUND * line[a] * line[a]
     free[c] = free[f - 1]
-    line, last = B[c], B[f - 1]
     for a in range(line.size):
         line[a] = last[a]
+    return sound
 
 
 @compiled
-def hold(turned, order, free, m, f, B, r):
+def hold(turned, order, free, m, f, B, H, r, face, moves):
     """Add a row to those held."""
+    column, beside = moves[BY_ROWS], face[RIGHT]
     order[m] = r
     for c in range(f):
-        B[c, m] = turned[free[c], r]
+        column[c] = turned[free[c], r]
+        B[c, m] = column[c]
+    lines = address_of(B[0], 0)
+    combine(lines, B.shape[1], m + 1, f, address_of(column, 0), address_of(beside, 0))
+    for a in range(m + 1):
+        H[a, m] = beside[a]
 
 
 @compiled
-def drop(order, m, f, B, place):
+def drop(order, m, f, B, H, place):
     """Take a row from those held; the last takes its place."""
-    order[place] = order[m - 1]
+    last = m - 1
+    order[place] = order[last]
     for c in range(f):
-        B[c, place] = B[c, m - 1]
-        B[c, m - 1] = 0.0
+        B[c, place] = B[c, last]
+        B[c, last] = 0.0
+    for a in range(place):
+        H[a, place] = H[a, last]
+    for a in range(place + 1, last):
+        H[place, a] = H[a, last]
+    H[place, place] = H[last, last]
 
 
 @compiled
-def solve(B, H, L, plain, m, f, face):
+def solve(B, H, L, plain, m, face):
     """Set the multipliers of the rows held that belong to the right side, and L to the factor for
     others; whether the rows are independent."""
-    h, lines = B.shape[1], address_of(B[0], 0)
-    system, factor = address_of(H[0], 0), address_of(L[0], 0)
-    multiply(lines, system, h, f, m)
+    h, system, factor = B.shape[1], address_of(H[0], 0), address_of(L[0], 0)
     solve_tiles(system, factor, h, plain, m, m, face[RIGHT], address_of(face[HELD_BY], 0))
     independent = True
     for a in range(m):
@@ -144,7 +189,7 @@ def set_step(columns, free, B, H, L, plain, m, f, face, moves, again):
         combine(lines, h, m, f, address_of(step, 0), right)
         if again:
             solve_again(address_of(L[0], 0), h, m, right, held)
-        elif not solve(B, H, L, plain, m, f, face):
+        elif not solve(B, H, L, plain, m, face):
             return -1.0
         set_by_rows(B, m, f, face, moves)
         for c in range(f):
@@ -161,7 +206,8 @@ def put_right(rows, columns, x, order, free, B, H, L, plain, m, f, face, moves):
         return True
     for a in range(m):
         face[RIGHT, a] = rows[G, order[a]]
-    if m > f or not solve(B, H, L, plain, m, f, face):
+    form(B, H, m, f)
+    if m > f or not solve(B, H, L, plain, m, face):
         return False
     set_by_rows(B, m, f, face, moves)
     for c in range(f):
