@@ -78,6 +78,7 @@ below: Any = Special("below")
 # flags.
 four: Any = Special("four")  # four(): zeros in four lanes
 eight: Any = Special("eight")
+abreast: Any = Special("abreast")  # as many as suit the processor, at most eight
 width: Any = Special("width")  # width(like): how many lanes it has
 spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
 lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`

@@ -73,6 +73,17 @@ def fuses() -> bool:
 
 
 @cache
+def abreast() -> int:
+    """How many instances a kernel solves side by side: as many as a register holds.
+
+    Those beside each other go on until the last of them ends, and where each number takes several
+    registers there are soon too few of these.
+    """
+    features = processor()[2].split(",")
+    return 8 if "+avx512f" in features else 4 if "+avx" in features else 2
+
+
+@cache
 def target() -> Any:
     """What emits machine code; the options are those that code loaded anywhere in memory needs."""
     triple, name, features = processor()
