@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coldq
+from coldq.compiled import Kernel, compiler, lanes, machine
+from coldq.solver import cascade
 from coldq.solver.cascade import PATIENT, SIDE_BY_SIDE, run_affine
 from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.side_by_side import WIDE
+from coldq.solver.kernels.side_by_side import MOST_WIDE, affine_steps
 from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
 from coldq.solver.problem import AffineProblem, zeros_of
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
@@ -81,10 +83,25 @@ def test_a_batch_of_one_kind(category: str) -> None:
     require_same_bits(stacked(parts))
 
 
+@pytest.mark.parametrize("wide", sorted({2, 4, 8} - {machine.abreast()}))
+def test_as_many_beside_each_other_as_suit_another_processor(
+    wide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(compiler.SPECIALS, "abreast", lanes._zeros(wide))
+    monkeypatch.setattr(compiler, "_shared", {})
+    other = Kernel(affine_steps.function, layout=affine_steps.layout)
+    other._address = machine.load(other.name, compiler.object_code(other))
+    monkeypatch.setattr(cascade, "affine_steps", other)
+    rng = np.random.default_rng(wide)
+    for n, p in ((1, 1), (1, 6), (2, 3), (2, 10), (2, 15)):
+        parts = [make_instance(rng, HINGES[k % len(HINGES)], n, p) for k in range(99)]
+        require_same_bits(stacked(parts))
+
+
 def test_answers_hold_by_a_residual_that_shares_no_code() -> None:
     rng = np.random.default_rng(3)
     for n, p in ((1, 1), (1, 7), (2, 3), (2, 10), (2, 15)):
-        parts = [make_instance(rng, "regular", n, p) for _ in range(5 * WIDE + 3)]
+        parts = [make_instance(rng, "regular", n, p) for _ in range(5 * MOST_WIDE + 3)]
         found = run_affine(stacked(parts))
         for k, part in enumerate(parts):
             assert residual_of(part, found.x[k], found.multipliers[k]) <= 1e-9

@@ -19,6 +19,7 @@ until one is first called and no object code of it is found in the cache.
 
 from coldq.compiled.kernel import (
     Kernel,
+    abreast,
     address_of,
     anywhere,
     batch_kernel,

@@ -78,6 +78,7 @@ below: Any = Special("below")
 # flags.
 four: Any = Special("four")  # four(): zeros in four lanes
 eight: Any = Special("eight")
+abreast: Any = Special("abreast")  # as many as suit the processor, at most eight
 width: Any = Special("width")  # width(like): how many lanes it has
 spread: Any = Special("spread")  # spread(number, like): the number in each lane that `like` has
 lane_at: Any = Special("lane_at")  # lane_at(address, i, like): the i-th there, as wide as `like`
@@ -98,7 +99,8 @@ thirds: Any = Special("thirds")  # thirds(address, like): three of them, as wide
 put_thirds: Any = Special("put_thirds")  # put_thirds(address, first, second, third)
 fused: Any = Special("fused")  # fused(a, b, c): a b + c, rounded once where the processor does so
 without: Any = Special("without")  # without(a, b, c): c - a b, likewise
-larger: Any = Special("larger")  # larger(a, b): b if b > a else a
+# larger(a, b): b if b > a else a; either of them if b is NaN or both are 0.
+larger: Any = Special("larger")
 smaller: Any = Special("smaller")
 length: Any = Special("length")  # length(a): |a|
 chosen: Any = Special("chosen")  # chosen(flags, a, b): a where a flag is set, b elsewhere

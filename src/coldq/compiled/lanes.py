@@ -170,8 +170,14 @@ def _without(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.fsub(c, builder.fmul(a, b))
 
 
-def _beyond(sign: str) -> Any:
-    """The second of two values where it is beyond the first, which stays elsewhere."""
+def _beyond(sign: str, name: str) -> Any:
+    """The second of two values where it is beyond the first, which stays elsewhere.
+
+    That is one instruction on x86 and two on ARM, which has one for LLVM's function of that `name`.
+    The two differ where the second is NaN, or both are 0; on neither may a kernel rely.
+    """
+    if machine.is_arm():
+        return lambda builder, a, b: _call(builder, name, a, b)
     return lambda builder, a, b: builder.select(builder.fcmp_ordered(sign, b, a), b, a)
 
 
@@ -324,9 +330,30 @@ def _copied(builder: Any, source: Any, into: Any, m: int) -> None:
         builder.store(part, builder.bitcast(place, kind), align=8)
 
 
+def _turn_in(builder: Any, own: list[Any], lanes: list[Any]) -> None:
+    """Put as many numbers of each lane as there are places for lanes there."""
+    m = len(lanes)
+    short = ir.VectorType(NUMBER, m).as_pointer()
+    lines = [builder.load(builder.bitcast(place, short), align=8) for place in own]
+    lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
+    for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
+        builder.store(line, place, align=8)
+
+
+def _turn_out(builder: Any, lanes: list[Any], own: list[Any]) -> None:
+    """The way back."""
+    m = len(lanes)
+    short = ir.VectorType(NUMBER, m).as_pointer()
+    lines = _transposed(builder, [builder.load(place, align=8) for place in lanes], m)
+    for lane, place in enumerate(own):
+        line, begin = lines[lane % m], lane - lane % m
+        part = _shuffled(builder, line, line, list(range(begin, begin + m)))
+        builder.store(part, builder.bitcast(place, short), align=8)
+
+
 def _tile(m: int, *, out: bool) -> Any:
     """Of each lane m numbers from a place on behind its address, into lanes one after another; or
-    the way back."""
+    the way back. With fewer lanes than m, by as many numbers at a time."""
 
     @lowered(lambda table, index, address, like: types.void)
     def tile(context, builder, sig, args):
@@ -336,20 +363,14 @@ def _tile(m: int, *, out: bool) -> Any:
             lanes = builder.inttoptr(args[2], numbers)
             _copied(builder, *((lanes, places[0]) if out else (places[0], lanes)), m)
             return context.get_dummy_value()
-        lanes = [_place(builder, kind, args[2], WORD(r)) for r in range(m)]
-        short = ir.VectorType(NUMBER, m).as_pointer()
-        if out:
-            lines = [builder.load(place, align=8) for place in lanes]
-            lines = _transposed(builder, lines, m)
-            for lane, place in enumerate(places):
-                own = list(range(lane - lane % m, lane - lane % m + m))
-                part = _shuffled(builder, lines[lane % m], lines[lane % m], own)
-                builder.store(part, builder.bitcast(place, short), align=8)
-        else:
-            lines = [builder.load(builder.bitcast(place, short), align=8) for place in places]
-            lines = [_joined_ends(builder, lines[r::m]) for r in range(m)]
-            for line, place in zip(_transposed(builder, lines, m), lanes, strict=True):
-                builder.store(line, place, align=8)
+        side = min(m, kind.count)
+        for first in range(0, m, side):
+            own = [builder.gep(place, [WORD(first)]) for place in places]
+            lanes = [_place(builder, kind, args[2], WORD(first + r)) for r in range(side)]
+            if out:
+                _turn_out(builder, lanes, own)
+            else:
+                _turn_in(builder, own, lanes)
         return context.get_dummy_value()
 
     return tile
@@ -442,10 +463,11 @@ SPECIALS = {
     "spread": spread,
     "four": _zeros(4),
     "eight": _zeros(8),
+    "abreast": _zeros(machine.abreast()),
     "fused": _pointwise(3, _fused),
     "without": _pointwise(3, _without),
-    "larger": _pointwise(2, _beyond(">")),
-    "smaller": _pointwise(2, _beyond("<")),
+    "larger": _pointwise(2, _beyond(">", "maximum")),
+    "smaller": _pointwise(2, _beyond("<", "minimum")),
     "length": _pointwise(1, lambda builder, a: _call(builder, "fabs", a)),
     "chosen": chosen,
     "anywhere": anywhere,

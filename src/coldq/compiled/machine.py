@@ -73,14 +73,29 @@ def fuses() -> bool:
 
 
 @cache
-def room() -> int:
-    """How many numbers the processor's registers for several hold at once."""
+def registers() -> tuple[int, int]:
+    """How many registers the processor has for several numbers, and how many each of them holds."""
     features = processor()[2].split(",")
-    if "+avx512vl" in features:
-        return 32 * 4  # at least: LLVM fills half of each where that is faster
+    if "+avx512f" in features:
+        return 32, 8
     if is_arm():
-        return 32 * 2
-    return 16 * 4 if "+avx" in features else 16 * 2
+        return 32, 2
+    return 16, 4 if "+avx" in features else 2
+
+
+def room() -> int:
+    """How many numbers all of these registers hold at once."""
+    count, each = registers()
+    return count * each
+
+
+def abreast() -> int:
+    """How many instances a kernel solves side by side: as many as a register holds.
+
+    Those beside each other go on until the last of them ends, and where each number takes several
+    registers there are soon too few of these.
+    """
+    return registers()[1]
 
 
 @cache

@@ -1,13 +1,14 @@
-"""Many instances of few affine rows on boxes, eight of them side by side in the processor's lanes.
+"""Many instances of few affine rows on boxes, several side by side in the processor's lanes.
 
 A block of instances is looked at first: those that need no multipliers are answered there. Of the
-others eight at a time are solved by the lines of :mod:`~coldq.solver.kernels.small`; one that is
-out of the ordinary is solved by the general kernel, whose code is called by its address.
+others as many at a time as suit the processor are solved by the lines of
+:mod:`~coldq.solver.kernels.small`; one that is out of the ordinary is solved by the general kernel,
+whose code is called by its address.
 """
 
 import math
 
-from coldq.compiled import address_of, batch_kernel, eight, exact, lane_at, put_lane
+from coldq.compiled import abreast, address_of, batch_kernel, exact, lane_at, put_lane, width
 from coldq.compiled.calls import words
 from coldq.solver.kernels.by_address import CALL, run_affine
 from coldq.solver.kernels.piece import scratch_size
@@ -17,7 +18,7 @@ from coldq.solver.kernels.small import (
     solve_lanes,
 )  # fmt: skip
 
-WIDE = 8  # instances side by side
+MOST_WIDE = 8  # instances side by side, on any processor
 BLOCK = 256  # instances looked at before those that need multipliers are solved
 LINE = 64  # bytes of the processor's memory that come together: no lanes should lie in two
 ALL_SIZES = 15  # words for whoever calls the kernel below by its address
@@ -27,24 +28,25 @@ INPUTS = 8  # of the kernel below: arrays to read; with those to be written ther
 @exact
 def solve_alone(code, lane, p, n, table, its, rest):
     """Run the general kernel on the instance in a lane."""
+    wide = width(abreast())
     zeros = its + 8 * CALL
     for k in range(n):
         put_lane(zeros, k, 0.0)
     put_lane(zeros, n, math.inf)
     return run_affine(
-        code, its, p, n, table[CENTER_AT * WIDE + lane], table[GRADIENT_AT * WIDE + lane],
-        table[ALPHA_AT * WIDE + lane], zeros, table[WEIGHTS_AT * WIDE + lane], zeros,
-        table[A_AT * WIDE + lane], table[B_AT * WIDE + lane], table[LOWER_AT * WIDE + lane],
-        table[UPPER_AT * WIDE + lane], zeros + 8 * n, rest, table[X_AT * WIDE + lane],
-        table[MULTIPLIERS_AT * WIDE + lane], table[RESIDUAL_AT * WIDE + lane], 0,
+        code, its, p, n, table[CENTER_AT * wide + lane], table[GRADIENT_AT * wide + lane],
+        table[ALPHA_AT * wide + lane], zeros, table[WEIGHTS_AT * wide + lane], zeros,
+        table[A_AT * wide + lane], table[B_AT * wide + lane], table[LOWER_AT * wide + lane],
+        table[UPPER_AT * wide + lane], zeros + 8 * n, rest, table[X_AT * wide + lane],
+        table[MULTIPLIERS_AT * wide + lane], table[RESIDUAL_AT * wide + lane], 0,
     )  # fmt: skip
 
 
 def together_size(n: int, p: int) -> int:
     """How many numbers a thread needs to work in."""
-    lanes = WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
+    lanes = MOST_WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES + TABLE)
     alone = CALL + n + 1 + scratch_size(n, p)
-    return LINE // 8 + lanes + BLOCK + WIDE + alone
+    return LINE // 8 + lanes + BLOCK + MOST_WIDE + alone
 
 
 @exact
@@ -72,16 +74,17 @@ def find_loud(
 @exact
 def solve_all(loud, live, p, n, at, steps, table, memory, bounds, its, rest):
     """Solve the first `live` of those listed; the largest residual."""
-    for lane in range(live, WIDE):  # the other lanes repeat the first
+    wide = width(abreast())
+    for lane in range(live, wide):  # the other lanes repeat the first
         loud[lane] = loud[0]
     for line in range(TABLE):
         first, step = at[line if line < INPUTS else line + 2], 8 * steps[line]
-        for lane in range(WIDE):
-            table[line * WIDE + lane] = first + step * loud[lane]
-    solve_lanes(eight(), n, p, address_of(table, 0), memory, bounds)
+        for lane in range(wide):
+            table[line * wide + lane] = first + step * loud[lane]
+    solve_lanes(abreast(), n, p, address_of(table, 0), memory, bounds)
     worst = 0.0
     for lane in range(live):
-        found = lane_at(table[RESIDUAL_AT * WIDE + lane], 0, 0.0)
+        found = lane_at(table[RESIDUAL_AT * wide + lane], 0, 0.0)
         if found < 0.0:
             found = solve_alone(at[INPUTS], lane, p, n, table, its, rest)
         if worst == worst and not (found <= worst):
@@ -94,17 +97,17 @@ def affine_steps(sizes, at):
     """Hinges of few affine rows on boxes of few coordinates, b instances: center, gradient, alpha,
     weights, A, b, lower, upper, the address of the general kernel's code, memory; x, multipliers,
     residual. The largest residual is returned."""
-    count, p, n = sizes[0], sizes[1], sizes[2]
+    count, p, n, wide = sizes[0], sizes[1], sizes[2], width(abreast())
     steps = words(address_of(sizes, 4), TABLE)
     memory = (at[INPUTS + 1] + LINE - 1) & -LINE
-    table_at = memory + 8 * WIDE * ((MATRIX + n) * p + ROWS * n + SINGLES)
-    loud_at = table_at + 8 * TABLE * WIDE
-    its = loud_at + 8 * (BLOCK + WIDE)
+    table_at = memory + 8 * wide * ((MATRIX + n) * p + ROWS * n + SINGLES)
+    loud_at = table_at + 8 * TABLE * wide
+    its = loud_at + 8 * (BLOCK + wide)
     rest = its + 8 * (CALL + n + 1)
     end = rest + 8 * scratch_size(n, p)
     if 8 * sizes[3] < end - at[INPUTS + 1] or not (0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS):
         return math.nan
-    table, listed = words(table_at, TABLE * WIDE), words(loud_at, BLOCK + WIDE)
+    table, listed = words(table_at, TABLE * wide), words(loud_at, BLOCK + wide)
     worst = 0.0
     found = 0
     bounds = True
@@ -116,12 +119,12 @@ def affine_steps(sizes, at):
             steps[4], steps[5], steps[6], steps[7], steps[8], steps[9], steps[10], listed, found,
         )  # fmt: skip
         done = 0
-        while found - done >= WIDE or (last and done < found):
-            loud, live = words(loud_at + 8 * done, WIDE), min(found - done, WIDE)
+        while found - done >= wide or (last and done < found):
+            loud, live = words(loud_at + 8 * done, wide), min(found - done, wide)
             most = solve_all(loud, live, p, n, at, steps, table, memory, bounds, its, rest)
             if worst == worst and not (most <= worst):
                 worst = most
-            done += WIDE
+            done += wide
             bounds = steps[6] != 0 or steps[7] != 0  # one box for all stays where it is
         for f in range(done, found):
             listed[f - done] = listed[f]

@@ -6,6 +6,9 @@ lanes, and nothing in it may be reordered: a sum of p terms has four partial sum
 term, that are joined as (0 + 2) + (1 + 3), and the last p mod 4 terms one after another; a product
 is fused with a sum where that is written. So an instance's bits do not depend on those beside it,
 nor on the compiler. An instance out of the ordinary is left to the general kernel, from its start.
+
+Loops go four terms a round, in which each partial sum stays in its register: a term a round, all of
+them would change places after it, which took more instructions than the sums.
 """
 
 import math
@@ -146,12 +149,13 @@ def set_values(like, n, p, columns, A, rows):
     whole, last = p - p % 4, (n - 1) * p  # of one or two rows
     zero = spread(0.0, like)
     v0, s0, v1, s1 = parts_from(zero), parts_from(zero), parts_from(zero), parts_from(zero)
-    for i in range(whole):
-        x = lane_at(columns, X * p + i, like)
-        own = larger(length(x), X_FLOOR)
-        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
-        v0, s0 = turned(v0, one, x), turned(s0, length(one), own)
-        v1, s1 = turned(v1, other, x), turned(s1, length(other), own)
+    for quad in range(0, whole, 4):
+        for i in range(quad, quad + 4):
+            x = lane_at(columns, X * p + i, like)
+            own = larger(length(x), X_FLOOR)
+            one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+            v0, s0 = turned(v0, one, x), turned(s0, length(one), own)
+            v1, s1 = turned(v1, other, x), turned(s1, length(other), own)
     value, size, value1, size1 = joined(v0), joined(s0), joined(v1), joined(s1)
     for i in range(whole, p):
         x = lane_at(columns, X * p + i, like)
@@ -188,9 +192,10 @@ def begin(like, wide, n, p, columns, A, rows, singles):
         put_lane(rows, HI * n + k, weight * half)
         state = chosen((weight >= 0.0) & (weight < math.inf), state, LEFT)
         parts = parts_from(zero)
-        for i in range(whole):
-            free, a = entry_on_box(like, n, p, columns, A, k, i)
-            parts = turned(parts, free, a)
+        for quad in range(0, whole, 4):
+            for i in range(quad, quad + 4):
+                free, a = entry_on_box(like, n, p, columns, A, k, i)
+                parts = turned(parts, free, a)
         norm = joined(parts)
         for i in range(whole, p):
             free, a = entry_on_box(like, n, p, columns, A, k, i)
@@ -224,13 +229,14 @@ def set_piece(like, n, p, columns, A, rows, singles):
     whole, last = p - p % 4, (n - 1) * p
     zero = spread(0.0, like)
     firsts, lasts, beside = parts_from(zero), parts_from(zero), parts_from(zero)
-    for i in range(whole):
-        free = is_free(like, p, columns, i)
-        one, other = lane_at(A, i, like), lane_at(A, last + i, like)
-        moved = chosen(free, other, zero)
-        firsts = turned(firsts, chosen(free, one, zero), one)
-        lasts = turned(lasts, moved, other)
-        beside = turned(beside, moved, one)
+    for quad in range(0, whole, 4):
+        for i in range(quad, quad + 4):
+            free = is_free(like, p, columns, i)
+            one, other = lane_at(A, i, like), lane_at(A, last + i, like)
+            moved = chosen(free, other, zero)
+            firsts = turned(firsts, chosen(free, one, zero), one)
+            lasts = turned(lasts, moved, other)
+            beside = turned(beside, moved, one)
     first, final, both = joined(firsts), joined(lasts), joined(beside)
     for i in range(whole, p):
         free = is_free(like, p, columns, i)
@@ -364,10 +370,11 @@ def slope_at(like, p, columns, t):
     whole = p - p % 4
     zero = spread(0.0, like)
     slopes, curvatures = parts_from(zero), parts_from(zero)
-    for i in range(whole):
-        w, x, free = inside_at(like, p, columns, t, i)
-        slopes = turned(slopes, w, x)
-        curvatures = turned(curvatures, free, w)
+    for quad in range(0, whole, 4):
+        for i in range(quad, quad + 4):
+            w, x, free = inside_at(like, p, columns, t, i)
+            slopes = turned(slopes, w, x)
+            curvatures = turned(curvatures, free, w)
     slope, curvature = joined(slopes), joined(curvatures)
     for i in range(whole, p):
         w, x, free = inside_at(like, p, columns, t, i)
@@ -473,9 +480,10 @@ def judge(like, n, p, columns, A, rows, singles):
         b, hi = length(lane_at(rows, B * n + k, like)), lane_at(rows, HI * n + k, like)
         least = LEAST_SIZE * chosen(b > 0.0, largest, larger(largest, reach))
         sizes = parts_from(b)
-        for i in range(whole):
-            x = larger(length(lane_at(columns, X * p + i, like)), least)
-            sizes = turned(sizes, length(lane_at(A, k * p + i, like)), x)
+        for quad in range(0, whole, 4):
+            for i in range(quad, quad + 4):
+                x = larger(length(lane_at(columns, X * p + i, like)), least)
+                sizes = turned(sizes, length(lane_at(A, k * p + i, like)), x)
         size = joined(sizes)
         for i in range(whole, p):
             x = larger(length(lane_at(columns, X * p + i, like)), least)
