@@ -94,7 +94,9 @@ def test_a_product_is_that_of_the_columns(m: int) -> None:
     np.testing.assert_allclose(H[:m, :m], B[:, :m].T @ B[:, :m], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (3, 2), (4, 4), (7, 7), (8, 5), (19, 19), (40, 33)])
+@pytest.mark.parametrize(
+    ("m", "k"), [(1, 1), (3, 2), (4, 4), (7, 7), (8, 5), (19, 19), (40, 33), (110, 110)]
+)
 def test_systems_over_some_rows_are_solved_and_so_is_another_right_side(m: int, k: int) -> None:
     h = padded(m)
     H, F = np.full((h, h), np.nan), RNG.normal(size=(m, m + 2))  # beyond the rows is anything
@@ -109,8 +111,11 @@ def test_systems_over_some_rows_are_solved_and_so_is_another_right_side(m: int, 
     np.testing.assert_allclose(part @ second[:k], other, rtol=1e-8, atol=1e-8)
 
 
+LINES = [(1, 1), (7, 7), (8, 8), (13, 13), (16, 9), (24, 24), (24, 5), (261, 261), (280, 270)]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 9])
-@pytest.mark.parametrize(("h", "m"), [(1, 1), (7, 7), (8, 8), (13, 13), (16, 9), (24, 24), (24, 5)])
+@pytest.mark.parametrize(("h", "m"), LINES)
 def test_lines_are_added_up_and_multiplied_as_a_matrix(n: int, h: int, m: int) -> None:
     A, share, given = RNG.normal(size=(n, h)), RNG.normal(size=n), RNG.normal(size=h)
     added, products = np.full(h, np.nan), np.full(n, np.nan)

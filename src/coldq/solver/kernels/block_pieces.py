@@ -28,7 +28,7 @@ FEW = 8  # entries of a block that are listed, and the rows that go side by side
 SELDOM = 8  # times the coordinates that are not zero: with more there are, only those are read
 LEAST = SLOPE  # of dense rows: the size of a row's terms where x is zero
 FOUR_ROWS = 104  # numbers that the sums of four rows and their terms take
-SOME = 3  # times the rows that a block is in: where these are not more, tiles are for their mean
+SOME = 3  # a block that is in one of so many of the moving rows has its mean taken by tiles
 
 
 @compiled

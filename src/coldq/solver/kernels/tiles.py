@@ -13,6 +13,7 @@ from coldq.compiled import (
 
 LEAST_PIVOT = 1e-14  # of the diagonal entry
 TWO_TILES = 80  # numbers that two tiles and what is multiplied into them take
+LONG = 256  # numbers of a line: longer ones are added up as they lie in memory
 NEAR = 48  # lines that are read again and again before the next ones, from the nearest cache
 
 
@@ -168,6 +169,14 @@ def pivot_at(s, H, h, order, c, count):
 
 
 @compiled
+def take_columns(L, h, first, some, c, count):
+    """Take from the four columns at c what some of those before them have."""
+    r = c // 8 * 8
+    to, before, tiles = L + 8 * (c * h + r), L + 8 * first * h, (count - r + 8) // 8
+    add_tiles(to, h, before + 8 * c, before + 8 * r, some, tiles, True)
+
+
+@compiled
 def solve_tiles(H, L, h, order, count, m, right, d):
     """Solve ``H d = right`` over the rows in `order`, by Cholesky's method, four columns at a time.
 
@@ -178,8 +187,11 @@ def solve_tiles(H, L, h, order, count, m, right, d):
     begin_factor(H, L, h, order, count, m, right)
     for c in range(0, count, 4):
         at = L + 8 * (c * h + c)
-        r = c // 8 * 8
-        add_tiles(L + 8 * (c * h + r), h, L + 8 * c, L + 8 * r, c, (count - r + 8) // 8, True)
+        if c % NEAR == 0:
+            for first in range(0, c, NEAR):
+                for near in range(c, min(c + NEAR, count), 4):
+                    take_columns(L, h, first, NEAR, near, count)
+        take_columns(L, h, c // NEAR * NEAR, c % NEAR, c, count)
         # The four on the diagonal, by numbers: LDL', whose roots nothing waits for.
         w10, w20, w30 = lane_at(at, 1, 0.0), lane_at(at, 2, 0.0), lane_at(at, 3, 0.0)
         w21, w31 = lane_at(at + 8 * h, 2, 0.0), lane_at(at + 8 * h, 3, 0.0)
@@ -264,11 +276,32 @@ def solve_again(L, h, count, right, d):
 
 
 @compiled
+def combine_long(lines, h, whole, count, share, out):
+    """The sum of so many lines, each times its share, in whole tiles: line by line, as they lie in
+    memory."""
+    for c in range(whole):
+        put_lane(out, c, eight())
+    for i in range(0, count, 4):
+        some, one = min(count - i, 4), lines + 8 * h * i
+        two, three = one + 8 * h * min(1, some - 1), one + 8 * h * min(2, some - 1)
+        last = one + 8 * h * (some - 1)
+        s1, s2 = lane_at(share, i, 0.0), lane_at(share, i + 1, 0.0) if some > 1 else 0.0
+        s3 = lane_at(share, i + 2, 0.0) if some > 2 else 0.0
+        s4 = lane_at(share, i + 3, 0.0) if some > 3 else 0.0
+        for c in range(whole):
+            s = lane_at(out, c, eight())
+            s = fused(s2, lane_at(two, c, s), fused(s1, lane_at(one, c, s), s))
+            put_lane(out, c, fused(s4, lane_at(last, c, s), fused(s3, lane_at(three, c, s), s)))
+
+
+@compiled
 def combine(lines, h, m, count, share, out):
     """The sum of so many lines of length h, each times its share: of their first m numbers, and of
     those after them that fill up a tile."""
     whole = min((m + 7) // 8, h // 8)
-    for c in range(whole):
+    if m > LONG:
+        combine_long(lines, h, whole, count, share, out)
+    for c in range(whole if m <= LONG else 0):
         s = t = u = v = eight()
         at = lines
         for i in range(0, count - 3, 4):
