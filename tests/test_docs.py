@@ -31,7 +31,7 @@ ELSEWHERE = {
 }  # pages whose commands have a test of their own
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MADE = {"changelog.md", "contributing.md", "gallery.md"}  # while the site is built
-TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def name(path: Path) -> str:
