@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests on another kind of processor, arm64 or amd64, emulated, in a folder with a Debian of its own:
 # the kernels' share of them, or those that are named. Needs root, debootstrap, qemu-user-static and a
-# kernel that knows binfmt_misc; half an hour the first time. A machine of that kind runs them itself.
+# kernel that knows binfmt_misc; half an hour the first time, and over an hour where x86 is emulated. A
+# machine of that kind runs them itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=$1
