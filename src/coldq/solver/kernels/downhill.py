@@ -360,7 +360,7 @@ def descend(A, b, center, gradient, alpha, floor, weights, lo, hi, y, lower, upp
             if t == bound:
                 i = free[c]
                 x[i] = lower[i] if moves[STEP, c] < 0.0 else columns[UPPER, i]
-                known = known if fix_one(free, m, f, B, H, c) else 0
+                known = known if fix_one(rows, order, free, m, f, B, H, c) else 0
                 f -= 1
                 continue
             if t < 1.0:

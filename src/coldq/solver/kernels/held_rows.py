@@ -17,7 +17,7 @@ REST, PULL, PULL_LOW, UPPER, COLUMNS = range(5)
 HELD_BY, RIGHT, FACE = range(3)  # of the rows held: their multipliers
 STEP, BY_ROWS, FREE = range(3)  # of the free coordinates
 ABOVE, HELD, BELOW = 1.0, 0.0, -1.0  # a row and its kink
-SOUND = 1e-3  # of what is taken from a diagonal entry: what must be left of it
+SOUND = 1e-4  # of a row's squared length: with less of it free, rounding of the rest would count
 LEAST_PIVOT = 1e-13  # of a diagonal entry: below it, the rows held depend on each other
 
 
@@ -104,13 +104,14 @@ def add_line(B, H, m, c):
 
 
 @compiled
-def fix_one(free, m, f, B, H, c):
+def fix_one(rows, order, free, m, f, B, H, c):
     """Take a coordinate from the free ones; the last takes its place. Whether the system has kept
     its digits."""
     line, last, sound = B[c], B[f - 1], True
     take_squares(address_of(line, 0), address_of(H[0], 0), B.shape[1], 1, m)
     for a in range(m):
-        sound = sound and H[a, a] > SOUND * line[a] * line[a]
+        size = rows[SIZE, order[a]]
+        sound = sound and H[a, a] > SOUND * size * size
     free[c] = free[f - 1]
     for a in range(line.size):
         line[a] = last[a]
