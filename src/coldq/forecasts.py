@@ -162,6 +162,32 @@ def data_of(g: Any) -> Array:
     return np.zeros(0)
 
 
+def limits_of(g: Any) -> Array:
+    """Each row's limit, of shape ``(..., N)``: what is taken from the rest of ``g^n(x)``.
+
+    That of affine rows is b, of a quadratic r, of a capacity minus its demand. Rows of other kinds
+    have none that is known, and 0 stands for it.
+
+    >>> import coldq
+    >>> from coldq.forecasts import limits_of
+    >>> limits_of(coldq.Affine([[1.0, 2.0]], [3.0])), limits_of(coldq.LogCapacity(5.0, [1.0], [1.0]))
+    (array([3.]), array([-5.]))
+    """
+    if isinstance(g, Stacked):
+        parts = [limits_of(part) for part in g.parts]
+        batch = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in parts], axis=-1)
+    if isinstance(g, Affine | SparseAffine):
+        return g.b
+    if isinstance(g, BallRows):
+        return g.limit
+    if isinstance(g, QuadraticConstraint):
+        return g.r
+    if isinstance(g, LogCapacity):
+        return -g.demand[..., None]
+    return np.zeros(g.n_constraints)
+
+
 def with_data(g: Any, data: Array) -> Any:
     """A constraint as g, with other data, whose leading axes broadcast with its own.
 
