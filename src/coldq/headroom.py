@@ -10,7 +10,8 @@ import numpy as np
 from coldq._values import Array, real_array
 from coldq.errors import InvalidInput
 from coldq.learners.best_response import BestResponse
-from coldq.learners.foresight import rate_of, slack_at
+from coldq.learners.foresight import rate_of
+from coldq.learners.kept_rows import slack_at
 from coldq.protocols import Constraint, Domain, Problem, require_problem
 from coldq.simulate import replay, seed_tuple
 

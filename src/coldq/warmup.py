@@ -42,8 +42,7 @@ def is_kept(kernel: Kernel) -> bool:
 
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
-    from coldq import _contraction_kernels, _tuning_kernels
-    from coldq.learners import _pool_kernels
+    from coldq import _contraction_kernels
     from coldq.solver import kernels as solver
 
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
@@ -52,6 +51,6 @@ def kernels(everything: bool = True) -> list[Kernel]:
     found += [step["affine"].affine_step, step["side_by_side"].affine_steps]
     found += [step["queued"].queued_step, step["capacity"].capacity_step]
     if everything:
-        modules = (*step.values(), _tuning_kernels, _pool_kernels)
+        modules = step.values()
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
     return list(dict.fromkeys(found))

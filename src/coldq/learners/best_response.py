@@ -20,8 +20,10 @@ from coldq.constraints import (
     Stacked,
     Unconstrained,
 )
+from coldq.contractions import dot
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
+from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
 from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
@@ -107,7 +109,10 @@ class BestResponse(Learner):
     def update(self, state: Any, feedback: Feedback, played: Place = None) -> Any:
         """The state of the next slot."""
         self.observe(state, feedback, "rows", played)
-        tight = (self.tighten or tightened_by)(feedback.constraint, self.headroom)
+        g: Any = feedback.constraint
+        if isinstance(g, Anticipated):  # what a learner around this one expects
+            g = g.for_step
+        tight = (self.tighten or tightened_by)(g, self.headroom)
         lead, dim = state.x.shape[:-1], state.x.shape[-1]
         near = state.x if lead else state.x[None]
         best, exists = nearest_minimiser(Feedback(feedback.loss, tight), self.domain, near)
@@ -141,16 +146,24 @@ def tightened_by(g: Any, headroom: Array) -> Any:
     return g.tightened(headroom[..., None] * np.abs(limits))
 
 
-def least_violation(g: Any, domain: Domain, near: Array) -> Array:
-    """A decision of least ``sum_n [g^n(x)]_+``: proximal steps, each from the one before."""
+def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = False) -> Array:
+    """A decision of least ``sum_n [g^n(x)]_+``: proximal steps, each from the one before.
+
+    `by_slope` divides every row by its slope, so that rows of unlike units count alike.
+    """
     n, x = g.n_constraints, np.ascontiguousarray(near)
-    J = np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1]))
-    slope = np.sqrt(np.square(J).sum(axis=-1)).max(axis=-1, initial=0.0)
+    J = np.ascontiguousarray(np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1])))
+    slopes = np.sqrt(dot(J, J))
+    weights = np.ones(n)
+    if by_slope:
+        weights = 1.0 / np.where(slopes > 0.0, slopes, 1.0)
+        slopes = slopes * weights
+    slope = slopes.max(axis=-1, initial=0.0)
     width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)
     alpha = NEAR * np.where(slope > 0.0, slope, 1.0) / width
-    zero, ones, moving = np.zeros(x.shape), np.ones(n), np.ones(x.shape[:-1], bool)
+    zero, moving = np.zeros(x.shape), np.ones(x.shape[:-1], bool)
     for _ in range(ROUNDS):
-        step = solve(x, zero, alpha, ones, g, domain).x
+        step = solve(x, zero, alpha, weights, g, domain).x
         # Each instance ends by itself, so that its bits do not depend on those beside it.
         still = np.abs(step - x).max(axis=-1) <= 1e-12 * width
         x = np.where(moving[..., None], step, x)

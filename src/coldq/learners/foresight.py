@@ -1,17 +1,22 @@
 """What learners share that look ahead: forecasts of the next constraint, and margins around them.
 
 At the end of slot t, with g_t revealed, forecasts made a slot before are judged at x_t. The
-surprise of row n is ``s^n = |g_t^n(x_t) - forecast^n(x_t)|``; sigma^n is its moving average, in
-which a surprise counts up to four times the average, unless that is no violation (a row may have
-stood still). The forecast of least error, in units of the
-last constraint's surprises, is taken, and changed for a gain of 2% or more.
+surprise of row n is ``s^n = g_t^n(x_t) - forecast^n(x_t)``; sigma^n is the moving average of |s^n|,
+in which a surprise counts up to four times the average, unless that is no violation (a row may
+have stood still). The forecast of least error, in units of the last constraint's surprises, is
+taken, and changed for a gain of 2% or more.
 
-The margin of row n is ``lambda sigma^n``, and zero for an affine row that is expected without a
-slope, because no decision makes room for one. The factor is the same for all rows, by adaptive
-conformal inference on the event that a row is violated: ``e = 1 - q`` if one is, ``-q`` if none is,
-0 if one is though the step before was saturated, so that no margin would have helped;
+The ordinary margin of row n is ``lambda sigma^n``, and zero for an affine row that is expected
+without a slope, because no decision makes room for one. The factor is the same for all rows, by
+adaptive conformal inference on the event that a row would have been violated with that margin:
+``e = 1 - q`` if one would, else ``-q max(1, q gap / 5)``, where gap counts the slots since one
+would have last; 0 if one was though the decision was reduced, so that no margin would have helped;
 
-    V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),  lambda = max(0, lambda + eta e).
+    V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),
+    lambda = max(0, lambda + eta e max(1, 0.4 lambda)).
+
+In V e is without the gap. The error budget (:mod:`coldq.learners.error_budget`) widens the margin
+when more slots were violated than the rate allows.
 """
 
 from __future__ import annotations
@@ -22,31 +27,29 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._tuning_kernels import (
-    CHOSEN,
-    COUNTED,
-    EXCLUDED,
-    FACTOR,
-    FIRST_STEP,
-    JUDGED,
-    KIND,
-    LAST_STEP,
-    SATURATED,
-    SPREAD,
-    TALLY,
-    UNSEEN,
-    judge_values,
-    remember_data,
-)
 from coldq._values import Array, Value, one_real
 from coldq.constraints import Convex
-from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
+from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
+from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
+from coldq.learners.forecaster import Forecaster, Kept
+from coldq.learners.kept_rows import has_common_point, members_of, slack_at
+from coldq.learners.recent import Recent
 from coldq.learners.state import MORE, State, axes
 
-TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
+SPREAD = 0.03  # the weight of a surprise in its moving average
+CLIP, CLIP_FROM = 4.0, 10  # surprises count up to 4 times their average, once there are 10
+FORGET = 0.02  # the least weight of a slot in a forecast's error
+GAIN = 0.98  # another forecast is taken if its error is below this share
+LEAST_STEP = 0.1  # of the factor
+RELATIVE_STEP = 0.4  # of the factor, where it is above 1 / 0.4
+PATIENCE = 5.0  # usual gaps between violations, after which the factor falls faster
+
+# The entries of a tally.
+(FACTOR, EFFORT, GAP, OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH, SLOTS, VIOLATED, REDUCED,
+ REDUCED_SLOTS, REDUCED_VIOLATED, INFEASIBLE, CHOSEN, KIND, SINCE) = range(16)  # fmt: skip
+TALLY = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,26 +57,54 @@ class ForesightState(State):
     """t, x_t, and what is remembered of constraints, forecasts and violations.
 
     `tally` holds the numbers that the properties below name. `margin` (N) is what the rows were
-    tightened by; `predicted` (J, N) is what each of J forecasts expects at x_t, `moments` (J, N)
-    and `errors` (J) are averages of their surprises and errors, `past` is the data they keep.
+    tightened by, `ordinary` what they would have been without the error budget, whose rows are
+    `largest`, `record`, `entry` (M and P) and `highest`. `predicted` (J, N) is what each of J
+    forecasts expects at x_t, `moments` (J, N) and `errors` (J) are averages of their surprises and
+    errors. `past`, `levels`, `terms`, `coefficients`, `covariance` and `recent` are what
+    forecasts keep, see :mod:`coldq.learners.forecaster`.
     """
 
     tally: Array = field(metadata=axes("count"))
     margin: Array
+    ordinary: Array
+    largest: Array
+    record: Array
+    entry: Array = field(metadata=axes("count", "N"))
+    highest: Array
     predicted: Array = field(metadata=axes("forecast", "N"))
     moments: Array = field(metadata=axes("forecast", "N"))
     errors: Array = field(metadata=axes("forecast"))
     past: Array = field(metadata=axes("row", MORE))
+    levels: Array = field(metadata=axes("level", "N"))
+    terms: Array = field(metadata=axes("N", "term"))
+    coefficients: Array = field(metadata=axes("N", "term"))
+    covariance: Array = field(metadata=axes("N", "term", "term"))
+    recent: Any = field(metadata=axes("N", "slot"))
+
+    def __post_init__(self) -> None:
+        """Limits that were restored as one array are parted into blocks again."""
+        State.__post_init__(self)
+        object.__setattr__(self, "recent", Recent.of(self.recent))
 
     @property
     def factor(self) -> Array:
-        """lambda, how many times its usual surprise a row is tightened by."""
+        """lambda, how many times its usual surprise a row is tightened by ordinarily."""
         return self.tally[..., FACTOR]
 
     @property
-    def saturated(self) -> np.ndarray:
-        """Whether the step to x_t was saturated: a row could not be held at its price."""
-        return self.tally[..., SATURATED] > 0.0
+    def reduced(self) -> np.ndarray:
+        """Whether x_t keeps less than the whole margin, because no decision keeps all of it."""
+        return self.tally[..., REDUCED] > 0.0
+
+    @property
+    def overdraft(self) -> Array:
+        """D, how many violated slots there were beyond what the rate allows."""
+        return self.tally[..., OVERDRAFT]
+
+    @property
+    def safe(self) -> np.ndarray:
+        """Whether the error budget is spent, so that rows are tightened by the largest surprise."""
+        return self.tally[..., STRETCH] > 0.0
 
     @property
     def forecast(self) -> np.ndarray:
@@ -81,19 +112,29 @@ class ForesightState(State):
         return self.tally[..., CHOSEN].astype(np.int64)
 
     @property
-    def judged(self) -> np.ndarray:
-        """In how many slots a violation was looked for: all but the first."""
-        return self.tally[..., JUDGED].astype(np.int64)
+    def slots(self) -> np.ndarray:
+        """How many slots were booked: all but the infeasible ones."""
+        return self.tally[..., SLOTS].astype(np.int64)
 
     @property
     def violated(self) -> np.ndarray:
-        """How many of these were violated, those after a saturated step not counted."""
-        return self.tally[..., COUNTED].astype(np.int64)
+        """How many of these were violated."""
+        return self.tally[..., VIOLATED].astype(np.int64)
 
     @property
-    def excluded(self) -> np.ndarray:
-        """How many were violated after a saturated step."""
-        return self.tally[..., EXCLUDED].astype(np.int64)
+    def reduced_slots(self) -> np.ndarray:
+        """How many of these had a reduced decision."""
+        return self.tally[..., REDUCED_SLOTS].astype(np.int64)
+
+    @property
+    def reduced_violated(self) -> np.ndarray:
+        """How many had a reduced decision and were violated."""
+        return self.tally[..., REDUCED_VIOLATED].astype(np.int64)
+
+    @property
+    def infeasible(self) -> np.ndarray:
+        """In how many slots no decision kept the rows that were revealed."""
+        return self.tally[..., INFEASIBLE].astype(np.int64)
 
 
 def first_factor(rate: float | None) -> float:
@@ -113,35 +154,24 @@ def rate_of(violation_rate: Any) -> float | None:
     return rate
 
 
-def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
-    """Above what each row counts as violated at x, given its values and slopes there.
-
-    It is the `tolerance` times the size of the row's terms, ``sum_i |J_i x_i| + |J x - g|``, which
-    is R |J| at most and a millionth of that at least. So a bound that is meant as no limit, or
-    coordinates in other units, do not hide what is violated in the row's own. Of an unbounded
-    domain, R is the decision's own size.
-    """
-    width = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
-    widest = width[..., None] * np.sqrt(dot(J, J))
-    terms = matvec(np.abs(J), np.abs(x)) + np.abs(matvec(J, x) - g)
-    return tolerance * np.minimum(np.maximum(terms, UNSEEN * widest), widest)
-
-
 class Outlook(NamedTuple):
     """A slot that was looked at: a state's new arrays, and the next constraint as it is expected.
 
-    Beside it the slot's own, the user's forecast, and the data that every forecast expects.
+    Beside it the slot's own, the user's forecast, and what every forecast expects.
     """
 
     tally: Array
     margin: Array
+    ordinary: Array
+    budget: Budget
     moments: Array
     errors: Array
-    past: Array
+    kept: Kept
     expected: Any
     constraint: Any
     given: Any
-    ahead: Array
+    data: Array
+    limits: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -161,30 +191,24 @@ class Foresight(Value):
             violation_rate=rate_of(violation_rate),
             tolerance=tolerance,
         )
-        table, rows = table_of(self.forecasts)
-        self._set(table=table, rows=rows, rate=np.array(self.violation_rate or 0.0))
+        self._set(forecaster=Forecaster(self.forecasts), rate=self.violation_rate or 0.0)
 
-    table: ClassVar[Any]
-    rows: ClassVar[Any]
-    rate: ClassVar[Any]
+    forecaster: ClassVar[Forecaster]  # set for each
+    rate: ClassVar[float]
 
     @property
     def count(self) -> int:
         """J, the user's own forecast included."""
         return len(self.forecasts) + 1
 
-    def first(self, batch: tuple[int, ...], n: int) -> tuple[Array, ...]:
-        """The arrays of a first state, from `tally` to `past`."""
+    def first(self, batch: tuple[int, ...], n: int) -> tuple[Any, ...]:
+        """The arrays of a first state, from `tally` to `recent`."""
         tally, J = np.zeros((*batch, TALLY)), self.count
         tally[..., FACTOR] = first_factor(self.violation_rate)
-        sizes = (n,), (J, n), (J, n), (J,), (self.rows, 0)
-        return tally, *(np.zeros((*batch, *size)) for size in sizes)
-
-    def past_of(self, state: Any, d: int) -> Array:
-        """The state's past, if it is one of as many numbers, or room for it."""
-        if state.past.shape[-1] == d:
-            return state.past
-        return np.zeros((*state.batch, self.rows, d))
+        rows = [
+            np.zeros((*batch, *size)) for size in ((n,),) * 4 + ((2, n), (n,), (J, n), (J, n), (J,))
+        ]
+        return tally, *rows, *self.forecaster.first(batch, n)
 
     def look(self, learner: Any, state: Any, feedback: Feedback, played: Any) -> Outlook:
         """Judge slot t, and say what is expected of the next.
@@ -192,59 +216,177 @@ class Foresight(Value):
         A slot is violated where it was played, and forecasts were made for x_t. If these differ,
         surprises are those of the whole constraint, or of its linear model, at x_t.
         """
-        batch, t, n = state.batch, state.t.astype(np.float64), state.margin.shape[-1]
+        t, n = state.t.astype(np.float64), state.margin.shape[-1]
         seen = learner.values_of(state, feedback, state.margin.shape, played)
         slopes = learner.jacobian_of(state, feedback, n, played)
         place = learner._place(state, played)
-        constraint = whole(feedback.constraint, n)
-        given = feedback.forecast and feedback.forecast.constraint
-        given = None if given is None else whole(given, n)
+        constraint, given = whole(feedback.constraint, n), given_constraint(feedback, n)
 
-        g, data = seen, data_of(constraint)
         slack = slack_at(place, seen, slopes, learner._R, self.tolerance)
+        g = seen
         if place is not state.x:
-            g = np.array(np.broadcast_to(with_data(constraint, data).value(state.x), g.shape))
-        empty = np.empty
-        tally, margin = empty(state.tally.shape), empty(g.shape)
-        moments, errors = empty(state.moments.shape), empty(state.errors.shape)
-        judge_values()(
-            t, g, seen, slack, self.rate, state.tally, state.predicted, state.moments,
-            state.errors, tally, moments, errors, margin,
-        )  # fmt: skip
-        d = data.shape[-1]
-        data = np.ascontiguousarray(np.broadcast_to(data, (*batch, d)))
-        kind = kind_of(constraint)
-        age = np.where(state.tally[..., KIND] == kind, t, 1.0)
-        tally[..., KIND] = kind
-        past = empty((*batch, self.rows, d))
-        ahead = empty((*batch, self.count, d))
-        remember_data()(t, age, data, self.past_of(state, d), self.table, state.errors, past, ahead)
+            there = with_data(constraint, data_of(constraint)).value(state.x)
+            g = np.array(np.broadcast_to(there, seen.shape))
+        tally = np.array(state.tally)
+        surprise = g - _chosen(state.predicted, tally[..., CHOSEN])
+        surprise = np.where((t > 1.0)[..., None], surprise, 0.0)
+        violated = seen > slack
+
+        reduced, infeasible = state.reduced, np.zeros(t.shape, bool)
+        bad = violated.any(axis=-1)
+        if bad.any():
+            some = np.nonzero(bad) if bad.ndim else ()
+            model = with_data(constraint, data_of(constraint))  # of what was measured, its own
+            rows = members_of(model, some, t.shape)
+            meets = has_common_point(rows, learner.domain, place[some], self.tolerance)
+            infeasible[some] = ~meets
+        self._count(tally, bad, reduced, infeasible)
+        budget = _budget_of(state)
+        if self.violation_rate is not None:
+            would = (seen + (state.margin - state.ordinary) > slack).any(axis=-1)
+            self._adapt(tally, t, would, helpless=bad & (reduced | infeasible))
+            budget = book(
+                budget, self.rate, t, violated, surprise, slack, infeasible=infeasible,
+                reduced=reduced,
+            )  # fmt: skip
+            tally[..., OVERDRAFT], tally[..., STRETCH] = budget.overdraft, budget.stretch
+            tally[..., IN_STRETCH] = budget.violations
+            tally[..., REDUCED_IN_STRETCH] = budget.reduced
+        moments, errors = self._judge(state, tally, t, g, slack)
+        ordinary = tally[..., FACTOR, None] * _unbiased(t) * _chosen(moments, tally[..., CHOSEN])
+        return self._expect(
+            state, t, tally, ordinary, budget, moments, errors, constraint, given, seen.shape
+        )
+
+    @staticmethod
+    def _count(tally: Array, bad: Array, reduced: Array, infeasible: Array) -> None:
+        """The slots that were booked, violated, reduced and infeasible."""
+        booked = ~infeasible
+        tally[..., SLOTS] += booked
+        tally[..., VIOLATED] += bad & booked
+        tally[..., REDUCED_SLOTS] += reduced & booked
+        tally[..., REDUCED_VIOLATED] += bad & reduced & booked
+        tally[..., INFEASIBLE] += infeasible
+
+    def _adapt(self, tally: Array, t: Array, would: Array, helpless: Array) -> None:
+        """The factor's step after slot t, in which a row `would` have been violated or not."""
+        q, judged = self.rate, (t > 1.0) & ~helpless
+        gap = np.where(would, 0.0, tally[..., GAP] + 1.0)
+        fall = -q * np.maximum(1.0, q * gap / PATIENCE)
+        effort = tally[..., EFFORT] + np.where(would, (1.0 - q) * (1.0 - q), q * q)
+        eta = np.maximum(LEAST_STEP, 1.0 / np.sqrt(1.0 + effort))
+        factor = tally[..., FACTOR]
+        step = eta * np.where(would, 1.0 - q, fall) * np.maximum(1.0, RELATIVE_STEP * factor)
+        tally[..., FACTOR] = np.where(judged, np.maximum(0.0, factor + step), factor)
+        tally[..., EFFORT] = np.where(judged, effort, tally[..., EFFORT])
+        tally[..., GAP] = np.where(judged, gap, tally[..., GAP])
+
+    def _judge(
+        self, state: Any, tally: Array, t: Array, g: Array, slack: Array
+    ) -> tuple[Array, Array]:
+        """The moments and errors of forecasts after slot t, and the one to be used from now on."""
+        judged = t > 1.0
+        moments, errors, n = state.moments, state.errors, g.shape[-1]
+        surprise = np.abs(g[..., None, :] - state.predicted)
+        most = CLIP * _unbiased(t - 1.0)[..., None] * moments
+        # What nobody would call a violation is no measure: a row may have stood still.
+        clips = ((t - 2.0 >= CLIP_FROM)[..., None, None]) & (most > slack[..., None, :])
+        counted = np.where(clips, np.minimum(surprise, most), surprise)
+        new = moments + SPREAD * (counted - moments)
+        if n:
+            # Where the last constraint is never wrong, any surprise counts as a usual one.
+            usual = _unbiased(t)[..., None] * new[..., :1, :]
+            known = usual > 0.0
+            units = np.where(known, surprise / np.where(known, usual, 1.0), surprise > 0.0)
+            error = np.add.accumulate(units, axis=-1)[..., -1] / n
+            forget = np.maximum(FORGET, 1.0 / np.maximum(t - 1.0, 1.0))[..., None]
+            errors = np.where(judged[..., None], errors + forget * (error - errors), errors)
+        best, chosen = errors.argmin(axis=-1), tally[..., CHOSEN].astype(np.intp)
+        least, own = (np.take_along_axis(errors, k[..., None], -1)[..., 0] for k in (best, chosen))
+        tally[..., CHOSEN] = np.where(judged & (least < GAIN * own), best, chosen)
+        return np.where(judged[..., None, None], new, moments), np.array(errors)
+
+    def _expect(
+        self, state: Any, t: Array, tally: Array, ordinary: Array, budget: Budget, moments: Array,
+        errors: Array, constraint: Any, given: Any, shape: tuple[int, ...],
+    ) -> Outlook:  # fmt: skip
+        """The next constraint as it is expected, and the rows' margins."""
+        batch = shape[:-1]
+        data, limits = data_of(constraint), limits_of(constraint)
+        data = np.ascontiguousarray(np.broadcast_to(data, (*batch, data.shape[-1])))
+        limits = np.ascontiguousarray(np.broadcast_to(limits, shape))
+        kind, d = kind_of(constraint), data.shape[-1]
+        since = np.where((tally[..., KIND] == kind) & (t > 1.0), tally[..., SINCE], t)
+        tally[..., KIND], tally[..., SINCE] = kind, since
+
+        kept = Kept(*(getattr(state, name) for name in Kept._fields))
+        if kept.past.shape[-1] != d:
+            kept = kept._replace(past=np.zeros((*batch, kept.past.shape[-2], d)))
+        usual = np.where(
+            (t - 2.0 >= CLIP_FROM)[..., None, None], _unbiased(t)[..., None] * moments, 0.0
+        )
+        kept = self.forecaster.remember(kept, t, since, data, limits, usual)
+        ahead, expected_limits = (
+            self.forecaster.data(kept),
+            self.forecaster.limits(kept, t, since, limits),
+        )
+        chosen = tally[..., CHOSEN]
         if given is not None:
             self._require_alike(given, constraint)
-            ahead[..., -1, :] = data_of(given)
             if d == 0:  # nothing to choose by: the user's own is all there is beside the last
-                tally[..., CHOSEN] = self.count - 1.0
-                margin = _margins(tally, moments, t)
-        expected = given or constraint
-        if d > 0:
-            chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
-            taken = np.take_along_axis(ahead, chosen, axis=-2)[..., 0, :]
-            expected = with_data(constraint, taken)
-        margin = np.where(_standing(expected, state.x), 0.0, margin)
-        return Outlook(tally, margin, moments, errors, past, expected, constraint, given, ahead)
+                chosen = np.full(t.shape, self.count - 1.0)
+                tally[..., CHOSEN] = chosen
+                ordinary = tally[..., FACTOR, None] * _unbiased(t) * _chosen(moments, chosen)
+        expected = self._expected(constraint, given, ahead, expected_limits, chosen, shape)
+        margin = ordinary
+        if self.violation_rate is not None:
+            margin = tighten(budget, self.rate, t, ordinary)
+        standing = _standing(expected, state.x)
+        margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
+        return Outlook(
+            tally, margin, ordinary, budget, moments, errors, kept, expected, constraint, given,
+            ahead, expected_limits,
+        )  # fmt: skip
+
+    def _expected(
+        self, constraint: Any, given: Any, data: Array, limits: Array, chosen: Array,
+        shape: tuple[int, ...],
+    ) -> Any:  # fmt: skip
+        """The constraint that the chosen forecast expects; of the user's own, that one."""
+        own = chosen >= len(self.forecasts)
+        if own.all() and own.size and given is not None:
+            return given
+        place = np.where(own, 0, chosen).astype(np.intp)
+        moved = limits[..., 0, :] - _chosen(limits, place)
+        if not data.shape[-1]:
+            return constraint.tightened(moved) if moved.any() else constraint
+        row = self.forecaster.data_row[place][..., None, None]
+        taken = np.take_along_axis(data, row, axis=-2)[..., 0, :]
+        if own.any() and given is not None:
+            theirs = np.broadcast_to(data_of(given), taken.shape)
+            taken = np.where(own[..., None], theirs, taken)
+        expected = with_data(constraint, taken)
+        return expected.tightened(moved) if moved.any() else expected
 
     def predict(self, x: Array, outlook: Outlook) -> Array:
         """What every forecast expects at the next decision, (..., J, N)."""
-        *_, constraint, given, ahead = outlook
-        predicted = np.empty((*x.shape[:-1], self.count, outlook.margin.shape[-1]))
-        if ahead.shape[-1] == 0:
-            predicted[...] = constraint.value(x)[..., None, :]
-            if given is not None:
-                predicted[..., -1, :] = given.value(x)
-            return predicted
-        for j in range(self.count):
-            predicted[..., j, :] = with_data(constraint, ahead[..., j, :]).value(x)
-        return predicted
+        constraint, given = outlook.constraint, outlook.given
+        found = self.forecaster.values(constraint, outlook.data, outlook.limits, x)
+        own = found[..., :1, :] if given is None else np.asarray(given.value(x))[..., None, :]
+        own = np.broadcast_to(own, (*found.shape[:-2], 1, found.shape[-1]))
+        return np.concatenate([found, own], axis=-2)
+
+    def arrays(self, x: Array, outlook: Outlook, reduced: Any) -> tuple[Any, ...]:
+        """The arrays of the next state, from `tally` to `recent`, with x its decision."""
+        tally, budget = outlook.tally, outlook.budget
+        tally[..., REDUCED] = reduced
+        entry = np.stack([budget.entry_largest, budget.entry_record], axis=-2)
+        return (
+            tally, outlook.margin, outlook.ordinary, np.array(budget.largest),
+            np.array(budget.record), entry, np.array(budget.highest),
+            self.predict(x, outlook), outlook.moments, outlook.errors,
+            *outlook.kept,
+        )  # fmt: skip
 
     @staticmethod
     def _require_alike(given: Any, constraint: Any) -> None:
@@ -257,19 +399,72 @@ class Foresight(Value):
                 f"but is a {type(given).__name__} beside a {type(constraint).__name__}"
             )
 
+    def certificate(self, state: Any, delay: int = 0) -> dict[str, Any]:
+        """What was booked so far, and the overdraft beside the most that it can be."""
+        if self.violation_rate is None:
+            bound = np.full(state.t.shape, np.nan)
+        else:
+            slots = np.maximum(state.t - 1.0, 0.0)
+            bound = overdraft_bound(_budget_of(state), self.rate, slots, delay)
+        return {
+            "slots": state.slots, "violated": state.violated, "reduced": state.reduced_slots,
+            "reduced_violated": state.reduced_violated, "infeasible": state.infeasible,
+            "overdraft": state.overdraft, "overdraft_bound": bound,
+        }  # fmt: skip
+
     def require_sound(self, state: Any) -> None:
         """What a restored state must keep beside its shapes."""
         n, J = state.margin.shape[-1], self.count
+        first = self.forecaster.first((), n)
         expected = {
-            "tally": (TALLY,), "predicted": (J, n), "moments": (J, n), "errors": (J,),
-            "past": (self.rows, state.past.shape[-1]),
-        }  # fmt: skip
+            "tally": (TALLY,), "entry": (2, n), "predicted": (J, n), "moments": (J, n),
+            "errors": (J,), "past": (self.forecaster.rows, state.past.shape[-1]),
+        } | {name: getattr(first, name).shape for name in Kept._fields[1:]}  # fmt: skip
+        expected |= dict.fromkeys(("ordinary", "largest", "record", "highest"), (n,))
         require_cores(state, expected)
         chosen, tally = state.tally[..., CHOSEN], state.tally
         if not ((chosen >= 0.0) & (chosen < J) & (chosen == np.floor(chosen))).all():
             raise InvalidInput(f"tally must name one of {J} forecasts, but has {chosen}")
-        if (tally[..., :KIND] < 0.0).any() or (state.moments < 0.0).any():
-            raise InvalidInput("tally and moments must not be negative")
+        amounts = tally, state.moments, state.largest, state.record, state.entry, state.highest
+        if any((a < 0.0).any() for a in amounts):
+            raise InvalidInput(
+                "tally, moments and what the error budget keeps must not be negative"
+            )
+
+
+def given_constraint(feedback: Feedback, n: int) -> Any:
+    """The user's own forecast of the next constraint, if there is one."""
+    forecast = feedback.forecast
+    if forecast is None:
+        return None
+    if forecast.loss is not None:
+        raise InvalidInput(
+            "a learner that looks ahead uses forecasts of the constraint, but this Forecast "
+            "has a loss: leave it out"
+        )
+    return whole(forecast.constraint, n)
+
+
+def _budget_of(state: Any) -> Budget:
+    """The error budget of a state."""
+    places = OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH
+    return Budget(
+        *(state.tally[..., k] for k in places), state.largest, state.record,
+        state.entry[..., 0, :], state.entry[..., 1, :], state.highest,
+    )  # fmt: skip
+
+
+def _unbiased(t: Array) -> Array:
+    """What corrects the bias of a moving average of the surprises of slots 2 to t, (..., 1)."""
+    some = t >= 2.0
+    bias = 1.0 - np.exp(np.where(some, t - 1.0, 1.0) * np.log(1.0 - SPREAD))
+    return np.where(some, 1.0 / bias, 0.0)[..., None]
+
+
+def _chosen(rows: Array, chosen: Array) -> Array:
+    """The row of (J, N) that is chosen."""
+    at = np.asarray(chosen).astype(np.intp)[..., None, None]
+    return np.take_along_axis(rows, at, axis=-2)[..., 0, :]
 
 
 def require_cores(state: Any, expected: Mapping[str, tuple[int, ...]]) -> None:
@@ -294,32 +489,3 @@ def _standing(g: Any, x: Array) -> Any:
     """Which rows no decision moves, so that none makes room for a margin: ``0'x <= b``."""
     affine = getattr(g, "is_affine", False)
     return affine & ~np.any(g.jacobian(x), axis=-1) if np.any(affine) else False
-
-
-def _margins(tally: Array, moments: Array, t: Array) -> Array:
-    """lambda sigma of the chosen forecast."""
-    chosen = tally[..., CHOSEN].astype(np.intp)[..., None, None]
-    moment = np.take_along_axis(moments, chosen, axis=-2)[..., 0, :]
-    unbiased = 1.0 - np.exp(np.maximum(t - 1.0, 1.0) * np.log(1.0 - SPREAD))
-    return tally[..., FACTOR, None] * moment / np.asarray(unbiased)[..., None]
-
-
-def certificate_of(state: Any, rate: float | None) -> dict[str, Any]:
-    """The counted violations of a run so far beside the most that there can have been."""
-    bound = np.nan if rate is None else pathwise_bound(state, rate)
-    return {
-        "judged": state.judged, "violated": state.violated, "excluded": state.excluded,
-        "bound": bound,
-    }  # fmt: skip
-
-
-def pathwise_bound(state: Any, rate: float) -> Array:
-    """The most violations that can have been counted: see docs/keep-a-violation-rate.md.
-
-    ``q (n - excluded) + lambda / eta - lambda_1 / eta_1`` over the n slots that were judged.
-    """
-    tally = state.tally
-    judged, none = tally[..., JUDGED], tally[..., JUDGED] == 0.0
-    first, last = (np.where(none, 1.0, tally[..., k]) for k in (FIRST_STEP, LAST_STEP))
-    drift = tally[..., FACTOR] / last - first_factor(rate) / first
-    return np.where(none, 0.0, rate * (judged - tally[..., EXCLUDED]) + drift)

@@ -8,33 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._tuning_kernels import SATURATED
+from coldq._values import Array
 from coldq.domains import scale_of
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
+from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import TOLERANCE, Foresight, ForesightState, certificate_of
+from coldq.learners.foresight import Foresight, ForesightState
+from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
 LAST = (Last(),)
-FULL = 1.0 - 1e-9  # of its cap, from which a multiplier counts as being at it
 BIBTEX = reference("gibbs2021adaptive")
-
-
-@dataclass(frozen=True)
-class Anticipated:
-    """A constraint whose values are those of slot t, and which steps as the next is expected."""
-
-    now: Any
-    for_step: Any
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "now":
-            raise AttributeError(name)
-        return getattr(self.now, name)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -94,9 +82,8 @@ class Forecasting(Learner):
                 f"{type(self).__name__} needs a learner with a step on the whole constraint, such "
                 f"as COLDQ or RECOO, but got {learner!r:.200}"
             )
-        if isinstance(learner, Forecasting) or not issubclass(
-            getattr(learner, "state_type", object), State
-        ):
+        state_type = getattr(learner, "state_type", object)
+        if issubclass(state_type, ForesightState) or not issubclass(state_type, State):
             raise InvalidInput(
                 f"{type(self).__name__} takes a learner that does not look ahead itself and whose "
                 f"states are coldq's, but got {learner!r:.200}"
@@ -128,23 +115,32 @@ class Forecasting(Learner):
             self._require_slot(feedback.slot, state.t)
         seen = self._ahead.look(self, state, feedback, played)
         both: Any = Anticipated(feedback.constraint, seen.expected.tightened(seen.margin))
-        elsewhere = {} if played is None else {"played": played}
+        place = self._place(state, played)
+        elsewhere = {} if np.array_equal(place, state.inner.x) else {"played": place}
         anticipated = Feedback(feedback.loss, both, feedback.slot)
         inner = self.learner.update(state.inner, anticipated, **elsewhere)
-        seen.tally[..., SATURATED] = self._saturated(state.inner, inner)
-        x = np.array(inner.x)
-        return self.new_state(
-            state.t + 1, x, seen.tally, seen.margin, self._ahead.predict(x, seen), seen.moments,
-            seen.errors, seen.past, inner,
-        )  # fmt: skip
+        x, share = np.array(inner.x), np.ones(state.t.shape)
+        safe = seen.budget.stretch > 0.0
+        if safe.any():
+            x, share = self._projected(seen, x, safe)
+            reduced = share[..., None] < 1.0
+            seen = seen._replace(
+                margin=np.where(reduced, share[..., None] * seen.margin, seen.margin)
+            )
+        return self.new_state(state.t + 1, x, *self._ahead.arrays(x, seen, share < 1.0), inner)
 
-    def _saturated(self, before: Any, after: Any) -> Any:
-        """Whether a multiplier is at a cap that is not zero; none of a learner without caps is."""
-        caps = getattr(self.learner, "_caps", lambda before, after: None)(before, after)
-        if caps is None:
-            return 0.0
-        at_cap = (caps > 0.0) & (after.multipliers >= FULL * caps)
-        return at_cap.any(axis=-1).astype(np.float64)
+    def _projected(self, seen: Any, x: Array, safe: np.ndarray) -> tuple[Array, Array]:
+        """Decisions on the tightened rows, where the error budget is spent."""
+        tight = seen.expected.tightened(seen.margin)
+        broken = safe & ~keeps(tight, x, self._R, self._ahead.tolerance)
+        if not broken.any():
+            return x, np.ones(broken.shape)
+        one = x[..., None, :]
+        found, share = enforced(
+            seen.expected, seen.margin, one, np.zeros(one.shape), np.ones(one.shape[:-1]), broken,
+            self.domain, x, self._ahead.tolerance,
+        )  # fmt: skip
+        return np.where(broken[..., None], found[..., 0, :], x), np.where(broken, share, 1.0)
 
     def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()
@@ -159,8 +155,8 @@ class Forecasting(Learner):
             )
         inner = self.learner._restore(inside)
         found = self._checked(ForesightState, mine)
-        if inner.batch != found["x"].shape[:-1] or not np.array_equal(inner.x, found["x"]):
-            raise InvalidInput("x and that of the learner inside must be the same")
+        if inner.batch != found["x"].shape[:-1]:
+            raise InvalidInput("the learner inside must have the batch of the state around it")
         state = self.new_state(*found.values(), inner)
         self._ahead.require_sound(state)
         return state
@@ -212,6 +208,6 @@ class SafetyMargin(Forecasting):
         self._set_inside(learner, ahead)
         self._set(violation_rate=ahead.violation_rate, tolerance=ahead.tolerance)
 
-    def certificate(self, state: AheadState) -> dict[str, Any]:
+    def certificate(self, state: AheadState, delay: int = 0) -> dict[str, Any]:
         """As :meth:`coldq.SelfTuning.certificate`."""
-        return certificate_of(state, self.violation_rate)
+        return self._ahead.certificate(state, delay)

@@ -3,60 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy import empty
 from numpy.typing import ArrayLike
 
-from coldq._tuning_kernels import (
+from coldq._values import Array, least_zero, real_array
+from coldq.contractions import dot
+from coldq.domains import diameter_of, require_single
+from coldq.errors import InvalidInput, UnlikelyUnits, warn
+from coldq.feedback import Feedback, Forecast
+from coldq.forecasts import DEFAULT, Last
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
+from coldq.learners.foresight import (
+    Foresight,
+    ForesightState,
+    given_constraint,
+    require_cores,
+    whole,
+)
+from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
+from coldq.learners.learner import Algorithm, Place, Shape
+from coldq.learners.pool import (
     ALIKE,
     HEAVIEST,
     HEDGE,
     SQUARES,
     STEEPEST,
-    WEIGHT,
-    after_rows,
-    before_rows,
-    play_pool,
-    pool_steps,
+    play,
+    weigh,
 )
-from coldq._values import Array, least_zero, make_quickly, real_array
-from coldq.compiled.calls import STACK
-from coldq.constraints import Affine
-from coldq.contractions import dot
-from coldq.domains import Box, diameter_of, require_single
-from coldq.errors import InvalidInput, UnlikelyUnits, warn
-from coldq.feedback import Feedback, Forecast
-from coldq.forecasts import DEFAULT, Last
-from coldq.learners._pool_kernels import pool_size, pool_slot
-from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.foresight import (
-    TOLERANCE,
-    Foresight,
-    ForesightState,
-    certificate_of,
-    require_cores,
-    whole,
-)
-from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.state import axes
 from coldq.learners.units import box_in, rows_in, units_of
 from coldq.losses import Linear
 from coldq.protocols import Domain
-from coldq.solver.answer import TOLERANCE as ACCURATE
-from coldq.solver.cascade import FEW_ROWS
-from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.threads import LEAST_WORK, fill_batch, scratch
 from coldq.step import solve
-from coldq.step.residuals import listening, tell
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
-BEFORE = (0, 2, 1, 1, 1, 0, 0, 0, 1, 2, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1)  # core axes of inputs
-AFTER = (0, 1, 2, 2, 1, 2, 2, 1)
+WEIGHT = 100.0  # the price of a row of slope 1 against a loss whose step has a slope below 1
 DOUBTFUL = 1e4  # times as wide as another: the narrow coordinate hardly counts in a step
 FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
 
@@ -141,8 +125,8 @@ class SelfTuning(Algorithm):
     >>> revealed = coldq.Feedback(coldq.Linear([-1.0, -2.0]), coldq.Affine([[1.0, 1.0]], [1.0]))
     >>> for _ in range(20):
     ...     state = learner.update(state, revealed)
-    >>> state.x.round(6), state.margin, bool(state.saturated)
-    (array([0., 1.]), array([0.]), False)
+    >>> state.x.round(6), float(state.overdraft), bool(state.safe)
+    (array([0., 1.]), 0.0, False)
     """
 
     card: ClassVar[Card] = Card(
@@ -167,7 +151,6 @@ class SelfTuning(Algorithm):
     horizon: int | None
     _ahead: ClassVar[Foresight]  # set for each
     _R: ClassVar[Array]
-    _tolerance: ClassVar[Array]
     _units: ClassVar[Array | None]
     _inside: ClassVar[Any]
 
@@ -204,7 +187,6 @@ class SelfTuning(Algorithm):
             tolerance=ahead.tolerance,
             _ahead=ahead,
             _R=np.array(R),
-            _tolerance=np.array(ahead.tolerance),
             _units=units,
             _inside=inside,
         )
@@ -227,26 +209,44 @@ class SelfTuning(Algorithm):
     ) -> SelfTuningState:
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
-        g: Any = feedback.constraint
         if self._units is not None:
             return self._update_in_units(self._units, state, gradient, feedback, played)
-        plain = type(g) is Affine and g.measured is None and g.b.shape[-1] <= STACK
-        if plain and feedback.forecast is None:
-            return self._update_rows(state, gradient, feedback, g, played)
-        return self._update_any(state, gradient, feedback, played)
+        seen = self._ahead.look(self, state, feedback, played)
+        pool = weigh(gradient, state, self.pool, self._R)
+        points, slopes = self._step(state, pool, seen)
+        x = play(pool.weights, points)
+        margin, share = seen.margin, np.ones(state.t.shape)
+        broken = ~keeps(seen.expected.tightened(margin), x, self._R, self.tolerance)
+        if broken.any():
+            again, share = enforced(
+                seen.expected, margin, state.points, pool.directions, pool.alphas, broken,
+                self.domain, x, self.tolerance,
+            )  # fmt: skip
+            points = np.where(broken[..., None, None], again, points)
+            x = np.where(broken[..., None], play(pool.weights, points), x)
+            seen = seen._replace(
+                margin=np.where(share[..., None] < 1.0, share[..., None] * margin, margin)
+            )
+        return self.new_state(
+            state.t + 1, x, *self._ahead.arrays(x, seen, share < 1.0), slopes, points, pool.hedge,
+            pool.losses, pool.weights,
+        )  # fmt: skip
 
     def _update_in_units(
         self, units: Array, state: SelfTuningState, gradient: Array, feedback: Feedback,
         played: Place,
     ) -> SelfTuningState:  # fmt: skip
         """The same in units in which all coordinates are about as wide."""
+        n = state.margin.shape[-1]
         self.values_of(state, feedback, state.margin.shape, played)  # says what is wrong
-        given = feedback.forecast and feedback.forecast.constraint
+        given = given_constraint(feedback, n)
         found = self._inside.update(
-            replace(state, x=state.x / units, points=state.points / units),
+            replace(
+                state, x=state.x / units, points=state.points / units, made_by=self._inside._maker
+            ),
             Feedback(
                 Linear(gradient * units),
-                rows_in(units, whole(feedback.constraint, state.margin.shape[-1])),
+                rows_in(units, whole(feedback.constraint, n)),
                 feedback.slot,
                 None if given is None else Forecast(constraint=rows_in(units, given)),
             ),
@@ -255,118 +255,17 @@ class SelfTuning(Algorithm):
         x, points = found.x * units, found.points * units
         return replace(found, x=x, points=points, made_by=self._maker)
 
-    def _update_rows(
-        self,
-        state: SelfTuningState,
-        gradient: Array,
-        feedback: Feedback,
-        g: Affine,
-        played: Place,
-    ) -> SelfTuningState:
-        """The rule for affine rows: two kernels, and the step between them."""
-        self._require_rows(feedback, state.margin.shape)
-        ahead, t, x = self._ahead, state.t + 0.0, state.x
-        lead, (n, p) = x.shape[:-1], g.A.shape[-2:]
-        if p != x.shape[-1]:
-            self.values_of(state, feedback, state.margin.shape)  # says what is wrong
-        past, place = ahead.past_of(state, n * (p + 1)), self._place(state, played)
-        if not lead and (done := self._update_at_once(state, gradient, g, past, place)):
-            return done
-        tally, moments, errors, hedge, losses, weights, directions, alphas = [
-            empty(a.shape)
-            for a in (
-                state.tally, state.moments, state.errors, state.hedge, state.losses,
-                state.weights, state.points, state.losses,
-            )
-        ]  # fmt: skip
-        margin, limits = empty((*lead, n)), empty((*lead, n))
-        new, rows = empty(past.shape), empty((*lead, n, p))
-        given = (
-            t, g.A, g.b, x, gradient, self._R, ahead.rate, self._tolerance, state.tally,
-            state.predicted, state.moments, state.errors, past, ahead.table, state.points,
-            self.pool, state.hedge, state.losses, state.weights, place,
-        )  # fmt: skip
-        found = (
-            tally, moments, errors, margin, new, rows, limits, hedge, losses, weights, directions,
-            alphas,
-        )  # fmt: skip
-        fill_batch(before_rows(), given, BEFORE, found, lead, past.shape[-1] * past.shape[-2])
-        step = solve(
-            state.points, directions, alphas, _weights(n),
-            Affine.unchecked(rows[..., None, :, :], limits[..., None, :]), self.domain,
-        )  # fmt: skip
-        x_new, marked, predicted = empty(x.shape), empty(tally.shape), empty(state.predicted.shape)
-        multipliers = np.ascontiguousarray(step.multipliers)
-        given = t, weights, step.x, multipliers, tally, new, ahead.table, errors
-        found = x_new, marked, predicted
-        fill_batch(after_rows(), given, AFTER, found, lead, past.shape[-1] * past.shape[-2])
-        return self.new_state(
-            state.t + 1, x_new, marked, margin, predicted, moments, errors, new,
-            state.slopes.copy(), step.x, hedge, losses, weights,
-        )  # fmt: skip
-
-    def _update_at_once(
-        self, state: SelfTuningState, gradient: Array, g: Affine, past: Array, place: Array
-    ) -> SelfTuningState | None:
-        """The same of one decision in a box in a single call; None if the plain path is better."""
-        box: Any = self.domain
-        prepared = _one_call(self.pool.size, *g.A.shape) if type(box) is Box else None
-        if prepared is None:
-            return None
-        kernel, code, size = prepared
-        found = [
-            empty(a.shape)
-            for a in (
-                state.tally, state.moments, state.errors, state.margin, past, state.hedge,
-                state.losses, state.weights, state.points, state.x, state.predicted,
-            )
-        ]  # fmt: skip
-        residual = kernel(
-            state.t + 0.0, g.A, g.b, state.x, gradient, self._R, self._ahead.rate, self._tolerance,
-            state.tally, state.predicted, state.moments, state.errors, past, self._ahead.table,
-            state.points, self.pool, state.hedge, state.losses, state.weights, place, box.lower,
-            box.upper, code, scratch(size), *found,
-        )  # fmt: skip
-        if not residual <= ACCURATE:
-            return None
-        if listening:
-            tell(residual)
-        tally, moments, errors, margin, new, hedge, losses, weights, points, x, predicted = found
-        return self.new_state(
-            state.t + 1, x, tally, margin, predicted, moments, errors, new, state.slopes.copy(),
-            points, hedge, losses, weights,
-        )  # fmt: skip
-
-    def _update_any(
-        self, state: SelfTuningState, gradient: Array, feedback: Feedback, played: Place
-    ) -> SelfTuningState:
-        """The rule for any constraint, with a forecast of the user's own, or late."""
-        seen = self._ahead.look(self, state, feedback, played)
-
-        hedge, losses, weights = (empty(a.shape) for a in (state.hedge, state.losses, state.losses))
-        directions, alphas = empty(state.points.shape), empty(state.losses.shape)
-        pool_steps()(
-            gradient, state.x, state.points, self.pool, self._R, state.hedge, state.losses,
-            state.weights, hedge, losses, weights, directions, alphas,
-        )  # fmt: skip
-
+    def _step(self, state: SelfTuningState, pool: Any, seen: Any) -> tuple[Array, Array]:
+        """Every member's step with rows at a price, and the steepest that rows have been."""
         rho, slopes = self._slopes(state, seen.expected)
         # The pool is the leading axis here, so that the constraint's own axes are those of a batch.
-        center, direction = (np.moveaxis(a, -2, 0) for a in (state.points, directions))
-        step = solve(
-            np.ascontiguousarray(center), np.ascontiguousarray(direction),
-            np.ascontiguousarray(np.moveaxis(alphas, -1, 0)), WEIGHT / rho,
-            seen.expected.tightened(seen.margin), self.domain,
-        )  # fmt: skip
-        points = np.ascontiguousarray(np.moveaxis(step.x, 0, -2))
-        prices = np.ascontiguousarray(np.moveaxis(step.multipliers * rho, 0, -2))
-
-        x, marked = empty(state.x.shape), empty(seen.tally.shape)
-        play_pool()(weights, points, prices, seen.tally, x, marked)
-        return self.new_state(
-            state.t + 1, x, marked, seen.margin, self._ahead.predict(x, seen), seen.moments,
-            seen.errors, seen.past, slopes, points, hedge, losses, weights,
-        )  # fmt: skip
+        center, direction = (
+            np.ascontiguousarray(np.moveaxis(a, -2, 0)) for a in (state.points, pool.directions)
+        )
+        alpha = np.ascontiguousarray(np.moveaxis(pool.alphas, -1, 0))
+        tight = seen.expected.tightened(seen.margin)
+        step = solve(center, direction, alpha, WEIGHT / rho, tight, self.domain)
+        return np.ascontiguousarray(np.moveaxis(step.x, 0, -2)), slopes
 
     def _slopes(self, state: SelfTuningState, expected: Any) -> tuple[Array, Array]:
         """rho^n, how steep the expected rows are at x_t, and the steepest that they have been."""
@@ -380,15 +279,16 @@ class SelfTuning(Algorithm):
             rho = np.where(rho > 0.0, rho, np.where(height > 0.0, height, 1.0))
         return rho, steepest
 
-    def certificate(self, state: SelfTuningState) -> dict[str, Any]:
-        """The counted violations of a run so far beside the most that there can have been.
+    def certificate(self, state: SelfTuningState, delay: int = 0) -> dict[str, Any]:
+        """What was booked so far, and the overdraft beside the most that it can be.
 
         >>> import coldq
         >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), violation_rate=0.1)
-        >>> sorted(learner.certificate(learner.init(1)))
-        ['bound', 'excluded', 'judged', 'violated']
+        >>> found = learner.certificate(learner.init(1))
+        >>> float(found["overdraft"]), float(found["overdraft_bound"])
+        (0.0, 5.0)
         """
-        return certificate_of(state, self.violation_rate)
+        return self._ahead.certificate(state, delay)
 
     def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
         """The most that the losses so far can be above those of decisions with such a path.
@@ -429,27 +329,6 @@ class SelfTuning(Algorithm):
             raise InvalidInput("points must lie in the domain")
         if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():
             raise InvalidInput("weights, hedge and losses must not be negative")
-
-
-@cache
-def _one_call(k: int, n: int, p: int) -> tuple[Any, Any, int] | None:
-    """What a slot of a pool of k takes in one call: the kernel, the step's code, and memory.
-
-    None where the steps are better taken otherwise: by a few of many rows, or by threads.
-    """
-    if n > FEW_ROWS or k * scratch_size(n, p) >= 2 * LEAST_WORK:
-        return None
-    make_quickly()  # the feedbacks to come
-    size = max(pool_size(k, n, p), STACK + 1)  # the kernel takes none from its stack
-    return pool_slot(), code_of(affine_step), size
-
-
-@cache
-def _weights(n: int) -> Array:
-    """What n rows weigh in the step."""
-    weights = np.full(n, WEIGHT)
-    weights.flags.writeable = False
-    return weights
 
 
 def _doubt_widths(domain: Domain) -> None:

@@ -1,0 +1,143 @@
+"""An error budget: when more slots were violated than a rate allows, decisions play safe.
+
+Let s_t^n be the surprise of row n, its value minus the forecast that the decision was made with,
+v_t = 1 if a row was violated in slot t, and q the rate. The overdraft is ``D_0 = 0``,
+
+    D_t = max(0, D_{t-1} + v_t - q).
+
+A *stretch* begins when ``D_t > slack_t`` and ends when ``D_t <= slack_t``, where
+``slack_t = min(20, 5 + 2 sqrt(q t))``. M^n is the largest surprise of row n, forgotten slowly
+outside of stretches, and P^n the record, which is not forgotten. In a stretch rows are tightened by
+M^n at least. At its j-th violation every row gets
+
+    M^n = max(M^n, min(P^n, exp(2^(j-1)) M^n)),  with P as it was when the stretch began,
+
+and a violated row whose surprise was above that record, or whose margin already was,
+``max(e max(M^n, P^n), 1.05 s^n)``. docs/keep-a-violation-rate.md has the theorem: however the
+surprises were chosen, the violations of slots a to b are at most
+
+    q (b - a + 1) + slack_b - D_{a-1} + [b in a stretch] (1 - q) (1 + k).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq._values import Array
+
+MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
+FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
+HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
+GROWTH = np.e  # of a margin that a surprise beyond the record has broken
+LARGEST_EXPONENT = 700.0  # of a double
+
+
+class Budget(NamedTuple):
+    """The numbers of an error budget, over the batch, and those of its rows (N).
+
+    `violations` and `reduced` count the violated slots of the latest stretch, those of decisions
+    that could not be tightened as far as M apart; `entry_largest`, `entry_record` are M and P when
+    it began, and `highest` the largest surprise in it.
+    """
+
+    overdraft: Array
+    stretch: Array
+    violations: Array
+    reduced: Array
+    largest: Array
+    record: Array
+    entry_largest: Array
+    entry_record: Array
+    highest: Array
+
+    @classmethod
+    def first(cls, batch: tuple[int, ...], rows: int) -> Budget:
+        """Before slot 1."""
+        return cls(
+            *(np.zeros(batch) for _ in range(4)), *(np.zeros((*batch, rows)) for _ in range(5))
+        )
+
+
+def slack_of(rate: Any, slots: Any) -> Array:
+    """How far the overdraft may go without a stretch after so many slots."""
+    return np.minimum(MOST_SLACK, FIRST_SLACK + SLACK_GROWTH * np.sqrt(rate * slots))
+
+
+def book(
+    budget: Budget,
+    rate: Any,
+    t: Array,
+    violated: Array,
+    surprise: Array,
+    tolerance: Array,
+    *,
+    infeasible: Any,
+    reduced: Any,
+) -> Budget:
+    """The budget after slot t, whose rows were `violated` or not, by surprises `surprise` (N).
+
+    A surprise below the `tolerance` of a row counts as that. A slot that was infeasible is not
+    booked; in one whose decision was reduced, a violation says nothing of M.
+    """
+    bad = violated.any(axis=-1)
+    D = np.maximum(budget.overdraft + bad - rate, 0.0)
+    D = np.where(infeasible, budget.overdraft, D)
+
+    on = budget.stretch > 0.0
+    counts = on & bad & ~infeasible & ~reduced
+    j = budget.violations + counts
+    M, P, P0 = budget.largest, budget.record, budget.entry_record
+    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 16.0), LARGEST_EXPONENT)
+    lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
+    broken = violated & ((surprise > P0) | (M >= P0))
+    grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
+    inside = np.where(counts[..., None], np.maximum(M, grown), M)
+    outside = (1.0 - FORGET * rate) * M
+    M = np.maximum(np.maximum(np.where(on[..., None], inside, outside), surprise), tolerance)
+    P = np.maximum(np.where(surprise > P, HEAD * surprise, P), tolerance)
+
+    stretch = slack_of(rate, t) < D
+    enters = stretch & ~on
+
+    def at_entry(new: Array, old: Array) -> Array:
+        return np.where(enters[..., None], new, old)
+
+    spent = on & bad & reduced & ~infeasible
+    highest = np.maximum(budget.highest, surprise)
+    return Budget(
+        overdraft=D,
+        stretch=stretch.astype(np.float64),
+        violations=np.where(enters, 0.0, j),
+        reduced=np.where(enters, 0.0, budget.reduced + spent),
+        largest=M,
+        record=P,
+        entry_largest=at_entry(M, budget.entry_largest),
+        entry_record=at_entry(P, P0),
+        highest=np.where(enters[..., None], 0.0, np.where(on[..., None], highest, 0.0)),
+    )
+
+
+def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
+    """The margins of slot t + 1: the ordinary ones, more of M the further the overdraft has gone.
+
+    From half of the slack on margins are at least a share of M, all of it in a stretch.
+    """
+    half = 0.5 * slack_of(rate, t)
+    share = np.clip((budget.overdraft - half) / half, 0.0, 1.0)
+    share = np.where(budget.stretch > 0.0, 1.0, share)
+    return np.maximum(ordinary, share[..., None] * budget.largest)
+
+
+def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:
+    """The most that the overdraft can be after slot t, by the theorem."""
+    rows = budget.largest.shape[-1]
+    m, P, S = budget.entry_largest, budget.entry_record, budget.highest
+    known = (m > 0.0) & (P > 0.0)
+    m, P = np.where(known, m, 1.0), np.where(known, P, 1.0)
+    lifts = np.ceil(np.log2(1.0 + np.log(P / m))).max(axis=-1, initial=0.0)
+    breaks = np.ceil(np.log(np.maximum(S / P, 1.0)))
+    k = lifts + sum(breaks[..., n] for n in range(rows))
+    extra = (1.0 - rate) * (1.0 + k + budget.reduced + delay)
+    return slack_of(rate, t) + np.where(budget.stretch > 0.0, extra, 0.0)

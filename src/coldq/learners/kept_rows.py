@@ -1,0 +1,130 @@
+"""Rows that a price cannot keep: enforced where they have a common point, reduced where not.
+
+A step weighs rows by prices, and a steep or thin row may ask for more than any price. Where a
+decision breaks an expected row, the step is taken again with all rows enforced; where the margin
+leaves them no common point, with the largest share of the margin that does. Whether there is a
+common point is decided by the least violation beyond the rows' tolerance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coldq._values import Array
+from coldq.constraints.constraint import Kind
+from coldq.contractions import dot, matvec
+from coldq.errors import StepFailed
+from coldq.learners.best_response import least_violation
+from coldq.protocols import Domain
+from coldq.step import solve
+
+TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
+UNSEEN = 1e-6  # of R |grad g|: terms below that are lost among what a step rounds
+HALVINGS = 12  # of the share of a margin that leaves rows a common point
+
+
+def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
+    """Above what each row counts as violated at x, given its values and slopes there.
+
+    It is the `tolerance` times the size of the row's terms, ``sum_i |J_i x_i| + |J x - g|``, which
+    is R |J| at most and a millionth of that at least. So a bound that is meant as no limit, or
+    coordinates in other units, do not hide what is violated in the row's own. Of an unbounded
+    domain, R is the decision's own size.
+    """
+    width = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
+    widest = width[..., None] * np.sqrt(dot(J, J))
+    terms = matvec(np.abs(J), np.abs(x)) + np.abs(matvec(J, x) - g)
+    return tolerance * np.minimum(np.maximum(terms, UNSEEN * widest), widest)
+
+
+def keeps(g: Any, x: Array, R: Any, tolerance: float) -> np.ndarray:
+    """Whether x keeps all rows, up to their tolerance."""
+    value = np.broadcast_to(g.value(x), (*x.shape[:-1], g.n_constraints))
+    slopes = np.broadcast_to(g.jacobian(x), (*value.shape, x.shape[-1]))
+    slopes = np.ascontiguousarray(slopes)
+    return ~np.any(value > slack_at(x, value, slopes, R, tolerance), axis=-1)
+
+
+def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> np.ndarray:
+    """Whether some decision keeps all rows."""
+    R = domain.diameter
+    return keeps(g, least_violation(g, domain, near, by_slope=True), R, tolerance)
+
+
+def share_kept(
+    g: Any, margin: Array, domain: Domain, near: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """The largest share of a margin that leaves rows a common point, and such a point.
+
+    Where there is none without a margin, the share is 0 and the point one of least violation.
+    """
+    R = domain.diameter
+
+    def tried(share: Array) -> tuple[Array, np.ndarray]:
+        tight = g.tightened(share[..., None] * margin)
+        point = least_violation(tight, domain, near, by_slope=True)
+        return point, keeps(tight, point, R, tolerance)
+
+    share = np.ones(near.shape[:-1])
+    point, whole = tried(share)
+    if whole.all():
+        return share, point
+    least, _ = tried(np.zeros(share.shape))
+    low, high = np.where(whole, 1.0, 0.0), np.ones(share.shape)
+    point = np.where(whole[..., None], point, least)
+    for _ in range(HALVINGS):
+        middle = np.where(whole, 1.0, 0.5 * (low + high))
+        there, kept = tried(middle)
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        point = np.where(kept[..., None], there, point)
+    return low, point
+
+
+def members_of(g: Any, where: tuple[np.ndarray, ...], batch: tuple[int, ...]) -> Any:
+    """The constraint of some members of a batch, those at `where`, as a batch of their own."""
+    return g.member(where, batch) if isinstance(g, Kind) else g
+
+
+def enforced(
+    g: Any, margin: Array, points: Array, directions: Array, alphas: Array, broken: np.ndarray,
+    domain: Domain, near: Array, tolerance: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The steps of a pool (..., K, p) again, with all rows enforced, where a member is `broken`.
+
+    Returns these, and the share of the margin that they keep. Where no decision keeps the rows
+    even without a margin, all of the pool take the same point of least violation.
+    """
+    some = np.nonzero(broken) if broken.ndim else ()
+    rows = members_of(g, some, broken.shape)
+    share, point = share_kept(rows, margin[some], domain, near[some], tolerance)
+    tight = rows.tightened(share[..., None] * margin[some])
+    # The pool is the leading axis here, so that the rows' own axes are those of a batch.
+    center, direction = (
+        np.ascontiguousarray(np.moveaxis(a[some], -2, 0)) for a in (points, directions)
+    )
+    alpha = np.ascontiguousarray(np.moveaxis(alphas[some], -1, 0))
+    hard = np.full(tight.n_constraints, np.inf)
+    found, failed = _attempted(center, direction, alpha, hard, tight, domain)
+    kept = keeps(tight, found, domain.diameter, tolerance) & ~failed
+    found = np.where(kept[..., None], found, point)
+    stepped, shares = np.array(points), np.ones(broken.shape)
+    stepped[some] = np.moveaxis(found, 0, -2)
+    shares[some] = share
+    return stepped, shares
+
+
+def _attempted(
+    center: Array, direction: Array, alpha: Array, hard: Array, tight: Any, domain: Domain
+) -> tuple[Array, np.ndarray]:
+    """The steps with enforced rows, and which of them failed."""
+    failed = np.zeros(center.shape[:-1], bool)
+    try:
+        return solve(center, direction, alpha, hard, tight, domain).x, failed
+    except StepFailed as error:
+        if error.step is None:
+            return center, ~failed
+        for where in error.indices:
+            failed[where] = True
+        return np.where(np.isfinite(error.step.x), error.step.x, center), failed
