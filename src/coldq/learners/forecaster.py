@@ -105,19 +105,22 @@ class Forecaster:
 
     def remember(
         self, kept: Kept, t: Array, since: Array, data: Array, limits: Array, usual: Array
-    ) -> Kept:
+    ) -> tuple[Kept, tuple[Array, Array]]:
         """What is kept after slot t, of a constraint with this data and these limits.
 
         Constraints of the same kind were seen since slot `since`. `usual` (J, N) are the usual
-        sizes of every forecast's surprises, 0 where that is not known.
+        sizes of every forecast's surprises, 0 where that is not known. Beside it, what came next a
+        period ago, for all periods.
         """
         fresh = t == since
         recent = Recent.of(kept.recent).with_slot(t.astype(np.int64), limits)
         past = self._past(kept.past, fresh, data)
         weight = 1.0 / (t - since + 1.0)
         levels = self._levels(kept.levels, fresh, weight, limits, usual)
+        lags = self._lags(recent, t, since, limits)
         if not self.regression:
-            return Kept(past, levels, kept.terms, kept.coefficients, kept.covariance, recent)
+            same = kept.terms, kept.coefficients, kept.covariance
+            return Kept(past, levels, *same, recent), lags
         last = np.asarray(recent.at((t - 1.0).astype(np.int64)[..., None]))[..., 0]
         change = np.where(fresh[..., None], 0.0, limits - last)
         before = kept.levels[..., -1, :]
@@ -129,8 +132,8 @@ class Forecaster:
             fresh[..., None], -levels[..., -2, :], TREND * (change - levels[..., -2, :])
         )
         levels[..., -1, :] = np.where(fresh[..., None], 0.0, scale)
-        terms = self._terms(levels, limits, self._lags(recent, t, since, limits))
-        return Kept(past, levels, terms, coefficients, covariance, recent)
+        terms = self._terms(levels, limits, lags)
+        return Kept(past, levels, terms, coefficients, covariance, recent), lags
 
     def _past(self, past: Array, fresh: Array, data: Array) -> Array:
         """The last data, its averages and the averages of its increments."""
@@ -216,12 +219,14 @@ class Forecaster:
         scale = levels[..., -1, :, None]
         return np.where(scale > 0.0, terms / np.where(scale > 0.0, scale, 1.0), 0.0)
 
-    def limits(self, kept: Kept, t: Array, since: Array, limits: Array) -> Array:
+    def limits(
+        self, kept: Kept, t: Array, since: Array, limits: Array, lags: tuple[Array, Array]
+    ) -> Array:
         """The limits (J, N) that forecasts expect in slot t + 1; of those of data, the last."""
         found = np.repeat(limits[..., None, :], len(self.forecasts), axis=-2)
         found[..., self.robust_at, :] = kept.levels[..., : len(self.robust), :]
         if self.periods.size:
-            level, change = self._lags(kept.recent, t, since, limits)
+            level, change = lags
             for kind, expected in (
                 (self.seasonal, level),
                 (self.changes, limits[..., None] + change),

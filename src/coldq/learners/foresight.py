@@ -34,7 +34,7 @@ from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
 from coldq.learners.forecaster import Forecaster, Kept
-from coldq.learners.kept_rows import has_common_point, members_of, slack_at
+from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
 from coldq.learners.recent import Recent
 from coldq.learners.state import MORE, State, axes
 
@@ -232,19 +232,22 @@ class Foresight(Value):
         surprise = np.where((t > 1.0)[..., None], surprise, 0.0)
         violated = seen > slack
 
-        reduced, infeasible = state.reduced, np.zeros(t.shape, bool)
-        bad = violated.any(axis=-1)
+        infeasible, bad = np.zeros(t.shape, bool), violated.any(axis=-1)
         if bad.any():
             some = np.nonzero(bad) if bad.ndim else ()
             model = with_data(constraint, data_of(constraint))  # of what was measured, its own
             rows = members_of(model, some, t.shape)
             meets = has_common_point(rows, learner.domain, place[some], self.tolerance)
             infeasible[some] = ~meets
+        # What the row was tightened by was less than it should have been.
+        short = (violated & (state.margin < state.largest)).any(axis=-1) & state.safe
+        reduced = state.reduced | short
         self._count(tally, bad, reduced, infeasible)
         budget = _budget_of(state)
         if self.violation_rate is not None:
+            cut = (state.margin < state.ordinary).any(axis=-1)
             would = (seen + (state.margin - state.ordinary) > slack).any(axis=-1)
-            self._adapt(tally, t, would, helpless=bad & (reduced | infeasible))
+            self._adapt(tally, t, would, helpless=bad & (cut | infeasible))
             budget = book(
                 budget, self.rate, t, violated, surprise, slack, infeasible=infeasible,
                 reduced=reduced,
@@ -255,7 +258,7 @@ class Foresight(Value):
         moments, errors = self._judge(state, tally, t, g, slack)
         ordinary = tally[..., FACTOR, None] * _unbiased(t) * _chosen(moments, tally[..., CHOSEN])
         return self._expect(
-            state, t, tally, ordinary, budget, moments, errors, constraint, given, seen.shape
+            state, t, tally, ordinary, budget, moments, errors, constraint, given, learner.domain
         )
 
     @staticmethod
@@ -308,9 +311,10 @@ class Foresight(Value):
 
     def _expect(
         self, state: Any, t: Array, tally: Array, ordinary: Array, budget: Budget, moments: Array,
-        errors: Array, constraint: Any, given: Any, shape: tuple[int, ...],
+        errors: Array, constraint: Any, given: Any, domain: Any,
     ) -> Outlook:  # fmt: skip
         """The next constraint as it is expected, and the rows' margins."""
+        shape = ordinary.shape
         batch = shape[:-1]
         data, limits = data_of(constraint), limits_of(constraint)
         data = np.ascontiguousarray(np.broadcast_to(data, (*batch, data.shape[-1])))
@@ -325,10 +329,10 @@ class Foresight(Value):
         usual = np.where(
             (t - 2.0 >= CLIP_FROM)[..., None, None], _unbiased(t)[..., None] * moments, 0.0
         )
-        kept = self.forecaster.remember(kept, t, since, data, limits, usual)
+        kept, lags = self.forecaster.remember(kept, t, since, data, limits, usual)
         ahead, expected_limits = (
             self.forecaster.data(kept),
-            self.forecaster.limits(kept, t, since, limits),
+            self.forecaster.limits(kept, t, since, limits, lags),
         )
         chosen = tally[..., CHOSEN]
         if given is not None:
@@ -342,6 +346,8 @@ class Foresight(Value):
         if self.violation_rate is not None:
             margin = tighten(budget, self.rate, t, ordinary)
         standing = _standing(expected, state.x)
+        # No decision makes room for more; a row that none can keep is expected as far as one can.
+        margin = np.minimum(margin, room_of(expected, domain))
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
         return Outlook(
             tally, margin, ordinary, budget, moments, errors, kept, expected, constraint, given,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
+from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.constraints.constraint import Kind
 from coldq.contractions import dot, matvec
 from coldq.errors import StepFailed
@@ -45,6 +46,22 @@ def keeps(g: Any, x: Array, R: Any, tolerance: float) -> np.ndarray:
     slopes = np.broadcast_to(g.jacobian(x), (*value.shape, x.shape[-1]))
     slopes = np.ascontiguousarray(slopes)
     return ~np.any(value > slack_at(x, value, slopes, R, tolerance), axis=-1)
+
+
+def room_of(g: Any, domain: Any) -> Array:
+    """The largest margin that each row by itself leaves a decision: ``-min over X of g^n(x)``.
+
+    Infinity where that has no closed form. It is negative where no decision keeps the row.
+    """
+    if isinstance(g, Stacked):
+        rooms = [room_of(part, domain) for part in g.parts]
+        batch = np.broadcast_shapes(*(room.shape[:-1] for room in rooms))
+        return np.concatenate([np.broadcast_to(r, (*batch, r.shape[-1])) for r in rooms], axis=-1)
+    if isinstance(g, Affine):
+        return g.b - domain.ends(g.A)[0]
+    if isinstance(g, LogCapacity) and getattr(domain, "around", None) is domain:
+        return -g.value(domain.upper)
+    return np.full(g.n_constraints, np.inf)
 
 
 def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> np.ndarray:
