@@ -179,7 +179,7 @@ class Forecaster:
         error = (y - dot(v, h)) / (f + gain)
         new_v = v + k * error[..., None]
         new_C = (C - k[..., :, None] * k[..., None, :] / (f + gain)[..., None, None]) / f
-        trace = np.add.accumulate(np.diagonal(new_C, axis1=-2, axis2=-1), axis=-1)[..., -1]
+        trace = np.add.accumulate(new_C.diagonal(axis1=-2, axis2=-1), axis=-1)[..., -1]
         most = LARGEST_TRACE * self.n_terms
         new_C = (
             new_C
@@ -212,7 +212,7 @@ class Forecaster:
         """h: what averages, trend and seasonal forecasts expect to change, over the scale."""
         assert self.regression is not None
         at = [self.place[P] for P in self.regression.periods]
-        means = np.moveaxis(levels[..., -4:-2, :], -2, -1) - limits[..., None]
+        means = levels[..., -4:-2, :].swapaxes(-2, -1) - limits[..., None]
         trend = levels[..., -2, :, None]
         level, change = lags[0][..., at] - limits[..., None], lags[1][..., at]
         terms = np.concatenate([means, trend, level, change], axis=-1)
@@ -232,7 +232,7 @@ class Forecaster:
                 (self.changes, limits[..., None] + change),
             ):
                 places = [self.place[one.period] for _, one in kind]
-                found[..., [j for j, _ in kind], :] = np.moveaxis(expected[..., places], -1, -2)
+                found[..., [j for j, _ in kind], :] = expected[..., places].swapaxes(-1, -2)
         if self.regression:
             change = kept.levels[..., -1, :] * dot(kept.coefficients, kept.terms)
             found[..., self.at, :] = limits + np.where(np.isfinite(change), change, 0.0)

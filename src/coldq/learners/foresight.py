@@ -304,8 +304,8 @@ class Foresight(Value):
             error = np.add.accumulate(units, axis=-1)[..., -1] / n
             forget = np.maximum(FORGET, 1.0 / np.maximum(t - 1.0, 1.0))[..., None]
             errors = np.where(judged[..., None], errors + forget * (error - errors), errors)
-        best, chosen = errors.argmin(axis=-1), tally[..., CHOSEN].astype(np.intp)
-        least, own = (np.take_along_axis(errors, k[..., None], -1)[..., 0] for k in (best, chosen))
+        best, chosen = errors.argmin(axis=-1), tally[..., CHOSEN]
+        least, own = (_chosen(errors[..., None], k)[..., 0] for k in (best, chosen))
         tally[..., CHOSEN] = np.where(judged & (least < GAIN * own), best, chosen)
         return np.where(judged[..., None, None], new, moments), np.array(errors)
 
@@ -317,8 +317,7 @@ class Foresight(Value):
         shape = ordinary.shape
         batch = shape[:-1]
         data, limits = data_of(constraint), limits_of(constraint)
-        data = np.ascontiguousarray(np.broadcast_to(data, (*batch, data.shape[-1])))
-        limits = np.ascontiguousarray(np.broadcast_to(limits, shape))
+        data, limits = _whole(data, (*batch, data.shape[-1])), _whole(limits, shape)
         kind, d = kind_of(constraint), data.shape[-1]
         since = np.where((tally[..., KIND] == kind) & (t > 1.0), tally[..., SINCE], t)
         tally[..., KIND], tally[..., SINCE] = kind, since
@@ -366,8 +365,7 @@ class Foresight(Value):
         moved = limits[..., 0, :] - _chosen(limits, place)
         if not data.shape[-1]:
             return constraint.tightened(moved) if moved.any() else constraint
-        row = self.forecaster.data_row[place][..., None, None]
-        taken = np.take_along_axis(data, row, axis=-2)[..., 0, :]
+        taken = _chosen(data, self.forecaster.data_row[place])
         if own.any() and given is not None:
             theirs = np.broadcast_to(data_of(given), taken.shape)
             taken = np.where(own[..., None], theirs, taken)
@@ -467,8 +465,17 @@ def _unbiased(t: Array) -> Array:
     return np.where(some, 1.0 / bias, 0.0)[..., None]
 
 
+def _whole(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array of this shape, its axes in order."""
+    if array.shape == shape:
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(np.broadcast_to(array, shape))
+
+
 def _chosen(rows: Array, chosen: Array) -> Array:
     """The row of (J, N) that is chosen."""
+    if rows.ndim == 2:
+        return rows[int(chosen)]
     at = np.asarray(chosen).astype(np.intp)[..., None, None]
     return np.take_along_axis(rows, at, axis=-2)[..., 0, :]
 

@@ -42,8 +42,9 @@ def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE)
 
 def keeps(g: Any, x: Array, R: Any, tolerance: float) -> np.ndarray:
     """Whether x keeps all rows, up to their tolerance."""
-    value = np.broadcast_to(g.value(x), (*x.shape[:-1], g.n_constraints))
-    slopes = np.broadcast_to(g.jacobian(x), (*value.shape, x.shape[-1]))
+    value, slopes = g.value(x), g.jacobian(x)
+    if slopes.shape != (*value.shape, x.shape[-1]):
+        slopes = np.broadcast_to(slopes, (*value.shape, x.shape[-1]))
     slopes = np.ascontiguousarray(slopes)
     return ~np.any(value > slack_at(x, value, slopes, R, tolerance), axis=-1)
 

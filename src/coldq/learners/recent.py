@@ -79,10 +79,14 @@ class Recent:
 
     def at(self, t: np.ndarray) -> Array:
         """The limits of some slots, ``t`` being (..., slots asked for), as (..., N, slots)."""
-        slots = self.shape[-1]
-        place = np.asarray(t) % slots
-        flat = place.reshape(-1, place.shape[-1])
-        if flat.shape[0] and (flat == flat[0]).all():
-            found = [self.blocks[p // BLOCK][..., p % BLOCK] for p in flat[0].tolist()]
-            return np.stack(found, axis=-1) if found else np.zeros((*self.shape[:-1], 0))
-        return np.take_along_axis(np.asarray(self), place[..., None, :], axis=-1)
+        slots, count = self.shape[-1], np.shape(t)[-1]
+        found = np.empty((*self.shape[:-1], count))
+        if not count or not found.size:
+            return found
+        places = (np.asarray(t) % slots).reshape(-1, count)
+        if len(places) > 1 and (places != places[0]).any():
+            at = (np.asarray(t) % slots)[..., None, :]
+            return np.take_along_axis(np.asarray(self), at, axis=-1)
+        for k, place in enumerate(places[0].tolist()):
+            found[..., k] = self.blocks[place // BLOCK][..., place % BLOCK]
+        return found
