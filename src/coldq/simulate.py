@@ -27,7 +27,8 @@ from coldq.trace import Trace
 KEEPABLE = ("decisions", "queue", "multipliers", "margin")
 PER_AGENT = ("agent_loss", "agent_violation")
 BLOCK = 64  # slots that are revealed at once
-ALWAYS = ("network_violation", "own_violation", "saturated")  # where there is such a thing
+BUDGET = ("booked", "overdraft", "overdraft_bound")  # of a learner that keeps a violation rate
+ALWAYS = ("network_violation", "own_violation", "reduced", *BUDGET)  # where there is such a thing
 MOST_SEEDS = 10_000_000  # more of them are a slip, and fill the memory before anything is run
 LOOKS = 2  # points at which functions are compared
 OUTSIDE = 1e-6  # of the domain's size: what single precision may round a decision by
@@ -122,8 +123,9 @@ def play(
     if network:
         kept["network_violation"] = np.empty((S, T, N))
         kept["own_violation"] = np.empty((S, T, N))
-    elif hasattr(state, "saturated"):
-        kept["saturated"] = np.zeros((S, T), bool)
+    elif hasattr(state, "reduced"):
+        kept["reduced"] = np.zeros((S, T), bool)
+    budget = _budget(learner, state, (S, T))
     reveal = _reveals(problem, seeds)
     watch = _watch(problem) if delay else None
     trusted = is_ours(learner) and is_ours(getattr(learner, "learner", learner))
@@ -140,9 +142,22 @@ def play(
             array[:, t - 1] = seen[name] if name in seen else getattr(state, name)
         waiting.append(revealed)
         if len(waiting) > delay:
-            state = learner.update(state, waiting.popleft())
+            before, state = state, learner.update(state, waiting.popleft())
+            if budget:
+                found = learner.certificate(state, delay)  # type: ignore[attr-defined]
+                budget["booked"][:, t - 1 - delay] = state.violated > before.violated
+                for name in BUDGET[1:]:
+                    budget[name][:, t - 1 - delay] = found[name]
+    kept |= budget
     other = {name: kept.get(name) for name in (*ALWAYS, *KEEPABLE, *PER_AGENT)}
     return Trace(learner, problem, seeds, delay, loss, constraint, state=state, **other)
+
+
+def _budget(learner: Any, state: Any, shape: tuple[int, int]) -> dict[str, Array]:
+    """Room for what is booked of each slot, if the learner keeps an error budget."""
+    if getattr(learner, "violation_rate", None) is None or not hasattr(state, "overdraft"):
+        return {}
+    return {name: np.zeros(shape, bool if name == "booked" else float) for name in BUDGET}
 
 
 def _decision(t: int, state: Any, domain: Any, shape: tuple[int, ...]) -> Array:

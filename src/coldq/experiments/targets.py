@@ -225,7 +225,7 @@ def score(
         g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
         bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
     cost, share = trace.loss[:, begin:].mean(axis=0), bad[:, begin:].mean(axis=0)
-    full = np.nan if trace.saturated is None else float(trace.saturated[:, begin:].mean())
+    full = np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean())
     return Score(
         name,
         block_interval(cost),

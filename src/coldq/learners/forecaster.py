@@ -42,6 +42,8 @@ FAST, SLOW, TREND = 0.5, 0.12, 0.1  # the weights of the regression's own averag
 OWN_TERMS = 3  # beside those of periods
 SCALE = 0.01  # the least weight of a change in the regression's scale
 FIRST_COVARIANCE = 0.1
+LEAST_SCALE = 1e-200  # below it nothing has changed
+LARGEST_TERM = 1e6  # in units of the scale, either way
 LARGEST_TRACE = 1e4  # of a regression's covariance, for each of its terms
 
 
@@ -172,8 +174,8 @@ class Forecaster:
         """Coefficients and covariance after a slot whose limits changed by this."""
         assert self.regression is not None
         h, v, C, f = kept.terms, kept.coefficients, kept.covariance, self.regression.forgetting
-        seen = scale > 0.0
-        y = change / np.where(seen, scale, 1.0)
+        seen = scale > LEAST_SCALE
+        y = np.clip(change / np.where(seen, scale, 1.0), -LARGEST_TERM, LARGEST_TERM)
         k = matvec(C, h)
         gain = np.asarray(dot(h, k))
         error = (y - dot(v, h)) / (f + gain)
@@ -217,7 +219,9 @@ class Forecaster:
         level, change = lags[0][..., at] - limits[..., None], lags[1][..., at]
         terms = np.concatenate([means, trend, level, change], axis=-1)
         scale = levels[..., -1, :, None]
-        return np.where(scale > 0.0, terms / np.where(scale > 0.0, scale, 1.0), 0.0)
+        seen = scale > LEAST_SCALE
+        terms = np.clip(terms / np.where(seen, scale, 1.0), -LARGEST_TERM, LARGEST_TERM)
+        return np.where(seen, terms, 0.0)
 
     def limits(
         self, kept: Kept, t: Array, since: Array, limits: Array, lags: tuple[Array, Array]

@@ -262,7 +262,7 @@ class Foresight(Value):
         )
 
     @staticmethod
-    def _count(tally: Array, bad: Array, reduced: Array, infeasible: Array) -> None:
+    def _count(tally: Array, bad: Any, reduced: Any, infeasible: Any) -> None:
         """The slots that were booked, violated, reduced and infeasible."""
         booked = ~infeasible
         tally[..., SLOTS] += booked
@@ -271,7 +271,7 @@ class Foresight(Value):
         tally[..., REDUCED_VIOLATED] += bad & reduced & booked
         tally[..., INFEASIBLE] += infeasible
 
-    def _adapt(self, tally: Array, t: Array, would: Array, helpless: Array) -> None:
+    def _adapt(self, tally: Array, t: Array, would: Any, helpless: Any) -> None:
         """The factor's step after slot t, in which a row `would` have been violated or not."""
         q, judged = self.rate, (t > 1.0) & ~helpless
         gap = np.where(would, 0.0, tally[..., GAP] + 1.0)
@@ -299,7 +299,7 @@ class Foresight(Value):
         if n:
             # Where the last constraint is never wrong, any surprise counts as a usual one.
             usual = _unbiased(t)[..., None] * new[..., :1, :]
-            known = usual > 0.0
+            known = usual > slack[..., None, :]
             units = np.where(known, surprise / np.where(known, usual, 1.0), surprise > 0.0)
             error = np.add.accumulate(units, axis=-1)[..., -1] / n
             forget = np.maximum(FORGET, 1.0 / np.maximum(t - 1.0, 1.0))[..., None]
@@ -451,10 +451,13 @@ def given_constraint(feedback: Feedback, n: int) -> Any:
 
 def _budget_of(state: Any) -> Budget:
     """The error budget of a state."""
-    places = OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH
+    D, stretch, violations, reduced = (
+        state.tally[..., k] for k in (OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH)
+    )
+    entry_largest, entry_record = state.entry[..., 0, :], state.entry[..., 1, :]
     return Budget(
-        *(state.tally[..., k] for k in places), state.largest, state.record,
-        state.entry[..., 0, :], state.entry[..., 1, :], state.highest,
+        D, stretch, violations, reduced, state.largest, state.record, entry_largest, entry_record,
+        state.highest,
     )  # fmt: skip
 
 
@@ -472,7 +475,7 @@ def _whole(array: Array, shape: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(np.broadcast_to(array, shape))
 
 
-def _chosen(rows: Array, chosen: Array) -> Array:
+def _chosen(rows: Array, chosen: Any) -> Array:
     """The row of (J, N) that is chosen."""
     if rows.ndim == 2:
         return rows[int(chosen)]

@@ -100,7 +100,7 @@ def share_kept(
     return low, point
 
 
-def members_of(g: Any, where: tuple[np.ndarray, ...], batch: tuple[int, ...]) -> Any:
+def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
     """The constraint of some members of a batch, those at `where`, as a batch of their own."""
     return g.member(where, batch) if isinstance(g, Kind) else g
 

@@ -22,7 +22,7 @@ from coldq.learners.state import State, parted
 from coldq.protocols import Domain
 
 LAST = (Last(),)
-BIBTEX = reference("gibbs2021adaptive")
+BIBTEX = reference("gibbs2021adaptive", "lekeufack2023conformal")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -166,11 +166,10 @@ class Forecasting(Learner):
 class SafetyMargin(Forecasting):
     """A learner that keeps the violation rate you name: its step sees rows tightened by a margin.
 
-    The margin of row n is ``lambda sigma^n``, learned as in :class:`~coldq.SelfTuning`. The queue
-    sees the raw g_t(x_t), the step the tightened constraint. A multiplier at its cap, where that is
-    not zero by rule, says that no margin would have helped, so that a violation after it is not
-    counted; a learner without multipliers excludes nothing. The promise, for every run, is
-    SelfTuning's: see docs/keep-a-violation-rate.md.
+    The margin is :class:`~coldq.SelfTuning`'s, widened by its error budget. The queue sees the raw
+    g_t(x_t), the step the tightened constraint. Where the budget is spent, the learner's decision
+    is projected onto the tightened rows; that is what the promise, SelfTuning's, needs. See
+    docs/keep-a-violation-rate.md.
 
     Parameters
     ----------

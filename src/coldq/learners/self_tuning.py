@@ -72,17 +72,21 @@ class SelfTuning(Algorithm):
     No horizon, no bounds on gradients or constraints, no units. At the end of slot t:
 
     1. ``d = grad f_t(x_t)``, ``S = sum of |d|^2``, ``D = max |d|``.
-    2. Slot t is violated if any ``g_t^n(x_t)`` is above 1e-8 times the size of its terms.
+    2. Slot t is violated if any ``g_t^n(x_t)`` is above 1e-8 times the size of its terms. It is
+       booked against the error budget (:mod:`~coldq.learners.error_budget`), unless it was
+       infeasible: no decision kept g_t.
     3. Forecasts of g_{t+1} are judged, and the best is taken (:mod:`~coldq.learners.foresight`).
-    4. The factor lambda moves by adaptive conformal inference; the margin is ``lambda sigma^n``.
+    4. The margin is ``lambda sigma^n``, lambda by adaptive conformal inference; the largest
+       surprises M^n at least where the budget is spent.
     5. A pool of step sizes c = 4, 1, ..., 4^-6 is weighted by AdaHedge on ``<d, x^c - x_t>``.
     6. Each steps from its own x^c, with ``alpha = c sqrt(S) / R`` and ``F = D + 2 alpha R``:
 
            min over x in X of <d, x - x^c> / F + alpha |x - x^c|^2 / F
                               + 100 sum_n [forecast^n(x) + margin^n]_+ / |grad forecast^n(x_t)|
 
-       It is saturated if a multiplier is at its cap 100 in an expert of weight above 1e-3.
-    7. x_{t+1} is the weighted mean of the pool.
+    7. x_{t+1} is the weighted mean of the pool. If it breaks a row, all step again with the rows
+       enforced; where these have no common point, with the largest share of the margin that leaves
+       them one, and x_{t+1} is *reduced* (:mod:`~coldq.learners.kept_rows`).
 
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has
@@ -108,15 +112,16 @@ class SelfTuning(Algorithm):
 
     Notes
     -----
-    For every run, without assumptions, the number of counted violations is at most
-    ``q (n - excluded) + lambda / eta - lambda_1 / eta_1``, with n slots judged, all but the first.
-    Excluded are those after a saturated step, where no margin would have helped. See
-    docs/keep-a-violation-rate.md for what is proved.
+    For every run, without assumptions, and any slots a to b, at most ``q (b - a + 1)`` and a little
+    more are violated: the slack, 20 at most, and in a stretch one more for each time that the
+    record of surprises is broken by a factor e. Infeasible slots, and violated ones after a reduced
+    decision, are counted apart. See docs/keep-a-violation-rate.md for the theorem and its proof.
 
     References
     ----------
     The step is that of Wang, Yan and Liu (AAAI 2025); the factor is adaptive conformal inference of
-    Gibbs and Candes (NeurIPS 2021); the pool is that of Zhang, Lu and Zhou (NeurIPS 2018) under
+    Gibbs and Candes (NeurIPS 2021), on decisions as in Lekeufack, Angelopoulos, Bajcsy, Jordan and
+    Malik (arXiv 2310.05921); the pool is that of Zhang, Lu and Zhou (NeurIPS 2018) under
     AdaHedge of de Rooij, van Erven, Grunwald and Koolen (JMLR 2014).
 
     >>> import coldq
@@ -131,14 +136,23 @@ class SelfTuning(Algorithm):
 
     card: ClassVar[Card] = Card(
         needs=WHOLE_STEP,
-        assumes=("bounded domain", "regret: against decisions that keep the margin too"),
+        assumes=(
+            "bounded domain",
+            "regret: against decisions that keep the margin too",
+            "violation: no violation_rate, the last constraint as the only forecast, a feasible "
+            "decision in every slot",
+        ),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5), Rate(0.5, vx=0.5)),
             Claim("convex", "time-varying", Rate(vg=1), Rate(0.5), Rate(0.5, vx=0.5)),
         ),
         certainty="exact",
         bibtex=reference(
-            "wang2025coldq", "gibbs2021adaptive", "zhang2018adaptive", "derooij2014follow"
+            "wang2025coldq",
+            "gibbs2021adaptive",
+            "lekeufack2023conformal",
+            "zhang2018adaptive",
+            "derooij2014follow",
         ),
     )
 

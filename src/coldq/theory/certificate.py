@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, real_array
+from coldq._values import Array, percent, real_array
 from coldq.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
 from coldq.errors import Error, InvalidInput
 from coldq.metrics import constraint_variation, hard_violation, soft_violation
@@ -26,9 +26,10 @@ from coldq.theory.premises import (
 from coldq.theory.survey import PAIRS, SPOTS, survey
 from coldq.trace import Trace, require_known, require_trace
 
-SATURATED_SOME = "in part"  # the promise is about the other slots
+REDUCED_SOME = "in part"  # the promise is about the other slots
 REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
-NAMED = 8  # saturated slots that are named
+NAMED = 8  # reduced slots that are named
+WINDOWS = (10.0, 100.0)  # lengths of windows that are looked at, times 1 / rate
 LEAST = "the least"  # of several bounds, not the same one for all seeds
 
 
@@ -209,7 +210,8 @@ def certify(
     ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` of its own says them
     anew. One with a violation rate (``SelfTuning``,
     ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
-    and its saturated ones by number. Another gets its realised values without bounds.
+    in the whole run and in the worst window of several lengths, and its reduced ones by number.
+    Another gets its realised values without bounds.
     What the trace does not hold is worked out again: the revealed functions by replaying the
     problem, the queue from the recorded violations. A problem that reveals other functions than in
     the run is refused.
@@ -326,7 +328,7 @@ def _without_premises(
     """Realised values; count and regret of a learner with a violation rate beside its bounds."""
     learner, S = trace.learner, len(trace.seeds)
     checks = _beside((), realised, np.ones(S, bool))
-    counts, saturated = _counted(trace)
+    counts, reduced = _counted(trace)
     if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
         bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
         whole = dynamic.feasible.all(axis=1)
@@ -335,7 +337,7 @@ def _without_premises(
             void=not whole.all(),
         )  # fmt: skip
         checks = (shown, *checks[1:])
-    about = (*saturated, *regrets)
+    about = (*reduced, *regrets)
     if steps_otherwise(learner):
         words = f"{type(learner).__name__} has an update of its own, but another's premises"
         about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
@@ -343,28 +345,64 @@ def _without_premises(
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
-    """The slots that a learner with a violation rate counted beside its pathwise bound."""
+    """The violated slots of a learner with a violation rate, in all and in the worst windows."""
     rate = getattr(trace.learner, "violation_rate", None)
-    if rate is None or trace.saturated is None:
+    if rate is None or trace.booked is None:
         return (), ()
+    T, void = trace.horizon, trace.delay > 0
+    lengths = sorted({min(round(times / rate), T) for times in WINDOWS} | {T})
+    checks = []
+    for length in reversed(lengths):
+        worst, bound = _worst_window(trace, rate, length)
+        name = "violated slots" if length == T else f"of any {length:,}"
+        bound = np.full(bound.shape, np.nan) if void else bound
+        checks.append(Check(name, "error budget", worst, bound, void=void))
     found = trace.learner.certificate(trace.state)
-    bound = np.full(len(trace.seeds), np.nan) if trace.delay else found["bound"]
-    violated = found["violated"].astype(np.float64)
-    count = Check("violated slots", "pathwise", violated, bound, void=trace.delay > 0)
-    words = []
-    for seed, flags in zip(trace.seeds, trace.saturated, strict=True):
-        slots = (np.flatnonzero(flags) + 1).tolist()
-        if slots:
-            more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
-            words.append(f"{', '.join(map(str, slots[:NAMED]))}{more} of seed {seed}")
-    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
-    excluded = int(found["excluded"].sum())
-    about = Assumption(
-        "no decision came from a saturated step",
-        FAILS if trace.delay else SATURATED_SOME if words else HOLDS,
-        f"slots {listed}; {excluded} of them, violated, are not counted" if words else "none",
+    violated, infeasible = (int(found[name].sum()) for name in ("violated", "infeasible"))
+    slots = len(trace.seeds) * T
+    share = Assumption(
+        f"a rate of {percent(rate, 3)}",
+        HOLDS,
+        f"{violated} of {slots} slots violated, {percent(violated / slots, 3)}; "
+        f"{int(found['reduced_violated'].sum())} of these after a reduced decision; "
+        f"{infeasible} slots were infeasible and are not booked",
     )
-    return (count,), (about, _prompt(trace.delay)) if trace.delay else (about,)
+    words = []
+    assert trace.reduced is not None
+    for seed, flags in zip(trace.seeds, trace.reduced, strict=True):
+        reduced = (np.flatnonzero(flags) + 1).tolist()
+        if reduced:
+            more = f" and {len(reduced) - NAMED} more" if len(reduced) > NAMED else ""
+            words.append(f"{', '.join(map(str, reduced[:NAMED]))}{more} of seed {seed}")
+    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
+    about = Assumption(
+        "every decision kept its whole margin",
+        FAILS if void else REDUCED_SOME if words else HOLDS,
+        f"but those of slots {listed}" if words else "none was reduced",
+    )
+    return tuple(checks), (share, about, *((_prompt(trace.delay),) if void else ()))
+
+
+def _worst_window(trace: Trace, rate: float, length: int) -> tuple[Array, Array]:
+    """The most violated slots in any so many that follow each other, and the bound there.
+
+    Of windows that have as many the one of least bound: ``q W + bound_b - D_{a-1}``.
+    """
+    assert trace.booked is not None
+    assert trace.overdraft is not None
+    assert trace.overdraft_bound is not None
+    S, T = trace.booked.shape
+    sums = np.concatenate([np.zeros((S, 1)), np.cumsum(trace.booked, axis=1)], axis=1)
+    count = sums[:, length:] - sums[:, : T - length + 1]
+    before = np.concatenate([np.zeros((S, 1)), trace.overdraft[:, : T - length]], axis=1)
+    bound = rate * length + trace.overdraft_bound[:, length - 1 :] - before
+    # A window above its bound is the worst; else the one of most violated slots.
+    order = np.where(count > bound, count - bound + T, count - 1e-9 * bound)
+    worst = order.argmax(axis=1)[:, None]
+    return (
+        np.take_along_axis(count, worst, axis=1)[:, 0],
+        np.take_along_axis(bound, worst, axis=1)[:, 0],
+    )
 
 
 def _regret(trace: Trace, comparator: Comparator | None) -> Array:

@@ -18,7 +18,8 @@ from coldq.trace.text import Text
 DUALS = ("queue", "multipliers", "margin")
 OPTIONAL = (
     *("decisions", *DUALS),
-    *("network_violation", "own_violation", "agent_loss", "agent_violation", "saturated"),
+    *("network_violation", "own_violation", "agent_loss", "agent_violation"),
+    *("reduced", "booked", "overdraft", "overdraft_bound"),
 )
 
 
@@ -30,8 +31,10 @@ class Trace(Tabular):
     `decisions` (S, T, p) holds x_t; `queue` (S, T, N) the queue and `multipliers` (S, T, N) the
     dual variables of the step that led to x_t, `margin` (S, T, N) that of a learner that keeps a
     violation rate, at t = 1 those of the initial state. `state` is the learner's state after the
-    last slot, ready to go on. `saturated` (S, T) says of a learner that keeps a violation rate
-    whether the step to x_t was saturated.
+    last slot, ready to go on. Of a learner that keeps a violation rate, `reduced` (S, T) says
+    whether x_t keeps less than the whole margin, because no decision keeps all of it, `booked`
+    whether slot t was booked as violated, and `overdraft` how many such slots there were by then
+    beyond what the rate allows, beside the most that there can be, `overdraft_bound`.
 
     On a network of n agents every agent's decision x_i is judged by what it would mean to all of
     them, and the agents' results are averaged: `loss` is the mean over i and j of f_j(x_i),
@@ -70,9 +73,12 @@ class Trace(Tabular):
     network_violation: Array | None = None
     agent_loss: Array | None = None
     agent_violation: Array | None = None
-    saturated: np.ndarray | None = None
+    reduced: np.ndarray | None = None
     margin: Array | None = None
     own_violation: Array | None = None
+    booked: np.ndarray | None = None
+    overdraft: Array | None = None
+    overdraft_bound: Array | None = None
 
     @property
     def violation(self) -> Array:
@@ -184,8 +190,9 @@ class Trace(Tabular):
         else:
             own |= {"loss": self.agent_loss, "violation": self.agent_violation}
             columns |= _by_agent(own)
-        if self.saturated is not None:
-            columns["saturated"] = self.saturated.ravel()
+        for name in ("reduced", "booked", "overdraft"):
+            if (kept := getattr(self, name)) is not None:
+                columns[name] = kept.ravel()
         return columns
 
     def __repr__(self) -> str:
