@@ -132,7 +132,7 @@ class Regression:
     forgetting: float = 0.998
 
     def __post_init__(self) -> None:
-        given = self.periods if is_several(self.periods) else (self.periods,)
+        given: Any = self.periods if is_several(self.periods) else (self.periods,)
         periods = tuple(Seasonal(period).period for period in given)
         forgetting = one_real("forgetting", self.forgetting)
         if not 0.0 < forgetting <= 1.0:

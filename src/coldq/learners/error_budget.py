@@ -85,7 +85,7 @@ def book(
     D = np.maximum(budget.overdraft + bad - rate, 0.0)
     D = np.where(infeasible, budget.overdraft, D)
 
-    on = budget.stretch > 0.0
+    on: Any = budget.stretch > 0.0
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
     M, P, P0 = budget.largest, budget.record, budget.entry_record
