@@ -29,6 +29,8 @@ BIBTEX = reference("gibbs2021adaptive", "lekeufack2023conformal")
 class AheadState(ForesightState):
     """What looks ahead, and the state of the learner inside."""
 
+    version: ClassVar[int] = 2
+
     inner: Any
 
 

@@ -53,6 +53,8 @@ class SelfTuningState(ForesightState):
     the step size of most weight. `slopes` (N) are the steepest that rows have been.
     """
 
+    version: ClassVar[int] = 2
+
     slopes: Array
     points: Array = field(metadata=axes("step", "p"))
     hedge: Array = field(metadata=axes("count"))
