@@ -49,7 +49,10 @@ OURS = (
     forecasts.Last,
     forecasts.MovingAverage,
     forecasts.Trend,
+    forecasts.Robust,
     forecasts.Seasonal,
+    forecasts.SeasonalChange,
+    forecasts.Regression,
 )
 # Forms of quadratic rows, by what makes them.
 FORMS: dict[type, str] = {

@@ -23,7 +23,7 @@ from coldq.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
 UNSEEN = 1e-6  # of R |grad g|: terms below that are lost among what a step rounds
-HALVINGS = 12  # of the share of a margin that leaves rows a common point
+HALVINGS = 30  # of the share of a margin that leaves rows a common point
 
 
 def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
@@ -97,7 +97,10 @@ def share_kept(
         there, kept = tried(middle)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
         point = np.where(kept[..., None], there, point)
-    return low, point
+    # Just beyond that share the least violation has one place, which rounding moves little.
+    beyond, _ = tried(high)
+    kept = keeps(g.tightened(low[..., None] * margin), beyond, R, tolerance) & ~whole
+    return low, np.where(kept[..., None], beyond, point)
 
 
 def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
@@ -111,33 +114,37 @@ def enforced(
 ) -> tuple[Array, Array]:  # fmt: skip
     """The steps of a pool (..., K, p) again, with all rows enforced, where a member is `broken`.
 
-    Returns these, and the share of the margin that they keep. Where no decision keeps the rows
-    even without a margin, all of the pool take the same point of least violation.
+    Returns these, and the share of the margin that they keep. Where that is not all of it, all of
+    the pool take the same point: one of the rows so tightened, or of least violation where no
+    decision keeps the rows even without a margin.
     """
     some = np.nonzero(broken) if broken.ndim else ()
     rows = members_of(g, some, broken.shape)
     share, point = share_kept(rows, margin[some], domain, near[some], tolerance)
-    tight = rows.tightened(share[..., None] * margin[some])
-    # The pool is the leading axis here, so that the rows' own axes are those of a batch.
-    center, direction = (
-        np.ascontiguousarray(np.moveaxis(a[some], -2, 0)) for a in (points, directions)
-    )
-    alpha = np.ascontiguousarray(np.moveaxis(alphas[some], -1, 0))
-    hard = np.full(tight.n_constraints, np.inf)
-    found, failed = _attempted(center, direction, alpha, hard, tight, domain)
-    kept = keeps(tight, found, domain.diameter, tolerance) & ~failed
-    found = np.where(kept[..., None], found, point)
-    stepped, shares = np.array(points), np.ones(broken.shape)
-    stepped[some] = np.moveaxis(found, 0, -2)
-    shares[some] = share
-    return stepped, shares
+    found = np.array(np.broadcast_to(point[..., None, :], points[some].shape))
+    whole = share == 1.0
+    if whole.any():  # else the rows have next to nothing but that point in common
+        those = np.nonzero(whole) if whole.ndim else ()
+        tight = members_of(rows, those, whole.shape).tightened(margin[some][those])
+        # The pool is the leading axis here, so that the rows' own axes are those of a batch.
+        center, direction = (
+            np.ascontiguousarray(np.moveaxis(a[some][those], -2, 0)) for a in (points, directions)
+        )
+        alpha = np.ascontiguousarray(np.moveaxis(alphas[some][those], -1, 0))
+        stepped, failed = _attempted(center, direction, alpha, tight, domain)
+        kept = keeps(tight, stepped, domain.diameter, tolerance) & ~failed
+        stepped = np.where(kept[..., None], stepped, point[those])
+        found[those] = np.moveaxis(stepped, 0, -2)
+    all_points, shares = np.array(points), np.ones(broken.shape)
+    all_points[some], shares[some] = found, share
+    return all_points, shares
 
 
 def _attempted(
-    center: Array, direction: Array, alpha: Array, hard: Array, tight: Any, domain: Domain
+    center: Array, direction: Array, alpha: Array, tight: Any, domain: Domain
 ) -> tuple[Array, np.ndarray]:
     """The steps with enforced rows, and which of them failed."""
-    failed = np.zeros(center.shape[:-1], bool)
+    failed, hard = np.zeros(center.shape[:-1], bool), np.full(tight.n_constraints, np.inf)
     try:
         return solve(center, direction, alpha, hard, tight, domain).x, failed
     except StepFailed as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ class Recent:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of its numbers."""
+        return prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype:
