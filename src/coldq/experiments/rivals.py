@@ -29,7 +29,7 @@ SHARES = HEADROOMS  # of a limit, by hand
 WEIGHTS = (0.1, 0.3, 0.6)  # of exponential smoothing
 SCALE_WEIGHT = 0.05  # of the average size of errors
 STEPS = (0.005, 0.02)  # of adaptive conformal inference
-TRACKER_STEPS = (0.02, 0.1)  # of conformal PID
+TRACKER_STEPS = (0.05, 0.2)  # of conformal PID
 SHORT_LAGS = (1, 2, 3)
 BETWEEN, ROUNDS = 4, 2  # levels tried between two, and how often
 
