@@ -181,7 +181,7 @@ class AutoRegressive(LimitForecast):
 
     def _regressors(self, past: Array, unit: Array, ago: int) -> Array:
         """A one and the limits of all lags before the next slot, or before one some slots ago."""
-        lagged = past[..., [lag - 1 + ago for lag in self.lags]] / unit[..., None]
+        lagged = np.take(past, [lag - 1 + ago for lag in self.lags], axis=-1) / unit[..., None]
         return np.concatenate([np.ones((*unit.shape, 1)), lagged], axis=-1)
 
 

@@ -283,9 +283,11 @@ def quantile(errors: Array, count: np.ndarray, level: Array) -> Array:
     >>> quantile(errors, np.array(3), np.array([0.5])), quantile(errors, np.array(4), np.array([0.1]))
     (array([2.]), array([9.]))
     """
-    window = errors.shape[-1]
-    n = np.minimum(count, window)[..., None]
-    known = np.where(np.arange(window) < n[..., None], errors, np.inf)
+    n = np.minimum(count, errors.shape[-1])[..., None]
+    least, most = n.min(initial=errors.shape[-1]), max(n.max(initial=0), 1)
+    known = errors[..., :most]
+    if least < most:  # of members that are in different slots
+        known = np.where(np.arange(most) < n[..., None], known, np.inf)
     place = np.clip(np.ceil((n + 1) * (1.0 - level)), 1, np.maximum(n, 1)).astype(np.intp) - 1
     place = np.broadcast_to(place, errors.shape[:-1])[..., None]
     found = np.take_along_axis(np.sort(known, axis=-1), place, axis=-1)[..., 0]
