@@ -1,4 +1,4 @@
-"""SelfTuning beside tuned rivals on series of your own: ``python -m benchmarks.series SERIES.toml``.
+"""SelfTuning beside tuned rivals on series from files: ``python -m benchmarks.series X.toml``.
 
 Each series is a demand for the pools of ``coldq.problems.Autoscale``, in units in which its peak
 is that of the requests there; the prices are drawn as there. A table of the TOML file says where
@@ -67,7 +67,7 @@ def read_series(path: Path, column: str | int | None) -> Array:
         found = re.search(r"np\.array\(\[([^\]]*)\]", text)
         if found is None:
             sys.exit(f"{path}: has no np.array([...]); column names the column of a CSV")
-        return np.array([float(one) for one in found[1].replace("\n", " ").split(",") if one.strip()])
+        return np.array([float(one) for one in found[1].split(",") if one.strip()])
     head, *rows = csv.reader(text.splitlines())
     if column not in head and not isinstance(column, int):
         sys.exit(f"{path}: has no column {column!r}; there are {', '.join(head)}")

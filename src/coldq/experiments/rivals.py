@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,10 @@ class Rival:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What a rival did: cost and whether some row was violated, each (S, T); violation if scored."""
+    """What a rival did: cost and whether some row was violated, each (S, T).
+
+    `violation` is the total of the slots that are scored, in the mean of the seeds.
+    """
 
     cost: Array
     bad: np.ndarray
@@ -196,7 +199,7 @@ def play(
     playing = [k for k, some in enumerate(choices) if some]
     learners = [rivals[k].learner(domain, choices[k]) for k in playing]
     ends = np.cumsum([0, *(len(choices[k]) for k in playing)])
-    spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    spans = [slice(a, b) for a, b in pairwise(ends.tolist())]
     states = [
         learner.init(problem.n_constraints, batch=(span.stop - span.start, len(seeds)))
         for learner, span in zip(learners, spans, strict=True)

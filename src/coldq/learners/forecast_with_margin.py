@@ -59,8 +59,8 @@ class ForecastWithMargin(Learner):
 
         x_{t+1} = argmin of f_t(x) over x in X with g_t^n(x) + b_t^n - forecast^n + margin^n <= 0
 
-    for all n, with b_t^n the limit of row n: the next constraint is expected to be the last one with
-    its limits replaced by a forecast of them. If no decision keeps all rows, the one of least total
+    for all n, with b_t^n the limit of row n: the next constraint is expected to be the last one
+    with its limits replaced by a forecast of them. If no decision keeps all rows, the one of least total
     violation is taken. This is what a good engineer builds to keep a violation rate. It has no
     theory here; forecast and margin want to be tuned, and rows have their own of both.
 
@@ -147,14 +147,13 @@ class ForecastWithMargin(Learner):
         memory = (np.zeros((*rows, length)) for length in self._lengths().values())
         return self.new_state(t, x, np.zeros(rows), np.zeros(rows), *memory)
 
-    def update(
-        self, state: MarginState, feedback: Feedback, played: Place = None
-    ) -> MarginState:
+    def update(self, state: MarginState, feedback: Feedback, played: Place = None) -> MarginState:
         """The state of the next slot."""
         _, g = self.observe(state, feedback, "margin", played)
         J = self.jacobian_of(state, feedback, g.shape[-1], played)
-        x, rows = self._place(state, played), feedback.constraint
-        violated = (g > slack_at(x, g, J, self.domain.diameter)).any(axis=-1)
+        x = self._place(state, played)
+        rows: Any = feedback.constraint
+        violated = np.asarray((g > slack_at(x, g, J, self.domain.diameter)).any(axis=-1))
         if x is not state.x:  # what was expected is of the state's own decision
             g = self.values_of(state, feedback, g.shape)
         seen = self.look_ahead(state, rows, g, violated)
@@ -176,7 +175,7 @@ class ForecastWithMargin(Learner):
         return Outlook(limits - expected, margin, past, weights, errors, control)
 
     def decided(self, state: MarginState, x: Array, g: Array, seen: Outlook) -> MarginState:
-        """The state of the next slot, once its decision x is known and the last rows' values there."""
+        """The state of the next slot, whose decision is x; g has the last rows' values there."""
         expected = require_finite(np.array(g + seen.change))
         return self.new_state(
             state.t + 1, x, expected, np.array(seen.margin), seen.past, np.array(seen.weights),
