@@ -60,9 +60,9 @@ class ForecastWithMargin(Learner):
         x_{t+1} = argmin of f_t(x) over x in X with g_t^n(x) + b_t^n - forecast^n + margin^n <= 0
 
     for all n, with b_t^n the limit of row n: the next constraint is expected to be the last one
-    with its limits replaced by a forecast of them. If no decision keeps all rows, the one of least total
-    violation is taken. This is what a good engineer builds to keep a violation rate. It has no
-    theory here; forecast and margin want to be tuned, and rows have their own of both.
+    with its limits replaced by a forecast of them. If no decision keeps all rows, the one of least
+    total violation is taken. This is what a good engineer builds to keep a violation rate. It has
+    no theory here; forecast and margin want to be tuned, and rows have their own of both.
 
     Parameters
     ----------
