@@ -27,6 +27,7 @@ from coldq.simulate import replay
 LEVELS = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002, 0.0005)  # from the riskiest
 SHARES = HEADROOMS  # of a limit, by hand
 WEIGHTS = (0.1, 0.3, 0.6)  # of exponential smoothing
+FORGETTING = (0.995, 0.999)  # of the regression
 SCALE_WEIGHT = 0.05  # of the average size of errors
 STEPS = (0.005, 0.02)  # of adaptive conformal inference
 TRACKER_STEPS = (0.05, 0.2)  # of conformal PID
@@ -35,7 +36,10 @@ BETWEEN, ROUNDS = 4, 2  # levels tried between two, and how often
 
 
 class Choice(NamedTuple):
-    """The parameters of a rival that are tuned; 0 where it has none such."""
+    """The parameters of a rival that are tuned: its level, and 0 for what it does not have.
+
+    `weight` is the forecast's, or how much of the past a regression keeps; `step` is the margin's.
+    """
 
     level: float
     weight: float
@@ -72,7 +76,8 @@ class Rival:
         'last value + conformal PID (level 0.01, step 0.02)'
         """
         parts = [f"{'share' if self.levels is SHARES else 'level'} {choice.level:.3g}"]
-        parts += [f"weight {choice.weight:g}"] if choice.weight else []
+        weight = "forgetting" if self.weights is FORGETTING else "weight"
+        parts += [f"{weight} {choice.weight:g}"] if choice.weight else []
         parts += [f"step {choice.step:g}"] if choice.step else []
         return f"{self.name} ({', '.join(parts)})"
 
@@ -121,7 +126,7 @@ def rivals_of(periods: Iterable[int]) -> list[Rival]:
             (f"season of {period}", lambda weight, period=period: SeasonalValue(period), (0.0,))
             for period in periods
         ),
-        ("autoregressive", lambda weight: AutoRegressive(lags), (0.0,)),
+        ("autoregressive", lambda weight: AutoRegressive(lags, weight), FORGETTING),
     ]
     none = (0.0,)
     margins: list[tuple[str, Callable[[Any, Any], Any], tuple[float, ...], tuple[float, ...]]] = [
