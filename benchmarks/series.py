@@ -105,7 +105,7 @@ def main() -> None:
             print_target(target)
         targets += found
     for target in targets:
-        ours, best = target.scores[0], target.best
+        ours, best = target.met, target.best
         shown.print(
             f"{target.title}, {100 * target.rate:g}%: SelfTuning {ours.cost[0]:.5g} at "
             f"{100 * ours.share[0]:.2f}%, best rival {best.cost[0]:.5g} at "

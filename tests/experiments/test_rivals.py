@@ -81,6 +81,16 @@ def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:
     assert low < ratio < high
 
 
+def test_rivals_meet_selftuning_on_the_first_seed() -> None:
+    (target,) = measure_target("jobs", [0.2], [3, 4], horizon=60, curves=False)
+    problem = coldq.problems.JobScheduling(60)
+    trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.2), problem, [3, 4])
+    assert target.met.cost[0] == pytest.approx(trace.loss[0, 20:].mean())
+    assert target.scores[0].cost[0] == pytest.approx(trace.loss[:, 20:].mean())
+    assert target.saved[0] == pytest.approx(1.0 - target.met.cost[0] / target.best.cost[0])
+    assert "with seed 3" in target.verdict
+
+
 def test_where_no_rival_keeps_the_share_the_nearest_is_named() -> None:
     (target,) = measure_target("autoscale", [0.1], [0], horizon=60, curves=False)
     ours = target.scores[0]
