@@ -82,6 +82,23 @@ LEARNERS = [
     coldq.CLASP.strongly_convex(OPEN, mu=0.5),
     coldq.BestResponse(X, headroom=0.2),
     coldq.BestResponse(SIMPLEX),
+    coldq.ForecastWithMargin(SIMPLEX),
+    *(
+        coldq.ForecastWithMargin(X, forecast, margin)
+        for forecast, margin in (
+            (coldq.limit_forecasts.ExponentialSmoothing(0.3), coldq.margins.Headroom(0.2)),
+            (coldq.limit_forecasts.SeasonalValue(3), coldq.margins.RollingQuantile(0.2, 5)),
+            (
+                coldq.limit_forecasts.AutoRegressive((1, 2, 4)),
+                coldq.margins.RollingQuantile(0.2, 5, 0.1),
+            ),
+            (
+                coldq.limit_forecasts.AutoRegressive((1, 3), 0.9),
+                coldq.margins.AdaptiveConformal(0.2, 0.05, 6),
+            ),
+            (coldq.limit_forecasts.LastValue(), coldq.margins.ConformalPID(0.2)),
+        )
+    ),
     coldq.OGD(X, gradient_bound=5.0),
     coldq.OGD.strongly_convex(OPEN, mu=0.5),
     coldq.Ader(X, horizon=50, gradient_bound=5.0),

@@ -498,7 +498,7 @@ CONSTANTS = coldq.problems.OnlineLinear(horizon=1000).constants
 NO_CONSTANTS = {
     *("COLDQExpert", "COLDQDoubling", "RECOO", "RECOOExpert", "MOSP"),
     *("YuNeelyWei2017", "WeiYuNeely2020", "CaoZhangPoor2021", "SelfTuning", "BestResponse"),
-    "SupanthaSinha2026ProjectionFree",
+    *("ForecastWithMargin", "SupanthaSinha2026ProjectionFree"),
 }
 
 

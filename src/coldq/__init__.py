@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from coldq import bounds as bounds
     from coldq import checks as checks
     from coldq import forecasts as forecasts
+    from coldq import limit_forecasts as limit_forecasts
+    from coldq import margins as margins
     from coldq import networks as networks
     from coldq import problems as problems
     from coldq import schedules as schedules
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from coldq.learners import COLDQExpert as COLDQExpert
     from coldq.learners import Decentralised as Decentralised
     from coldq.learners import Forecasting as Forecasting
+    from coldq.learners import ForecastWithMargin as ForecastWithMargin
     from coldq.learners import Jenatton2016 as Jenatton2016
     from coldq.learners import LekeufackJordan2024 as LekeufackJordan2024
     from coldq.learners import Liu2022 as Liu2022
@@ -176,7 +179,14 @@ _HOME_OF = homes_of(
         "coldq.experiments.comparison": "Comparison compare",
     }
 )
-_MODULES = homes_of({"coldq": "adapters agent bounds checks forecasts networks problems schedules"})
+_MODULES = homes_of(
+    {
+        "coldq": (
+            "adapters agent bounds checks forecasts limit_forecasts margins networks problems "
+            "schedules"
+        )
+    }
+)
 __all__ = ["__version__", *_HOME_OF, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 _get = importer(__name__, _HOME_OF)
 

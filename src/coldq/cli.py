@@ -108,13 +108,19 @@ def compare(
 ) -> None:
     """Compare learners on a problem: loss against violation, as a table, a picture and parquet.
 
-    With --rate: what it costs to keep a share of violated slots, beside headroom tuned by hand. On
-    a problem of your own all learners stand beside that, at 5% if no rate is given.
+    With --rate: what it costs to keep a share of violated slots, beside what engineers build:
+    headroom, and forecasts with margins, tuned. On a problem of your own all learners stand beside
+    headroom, at 5% if no rate is given.
     """
     from coldq.commands.compare import run_compare, run_own, run_targets
     from coldq.experiments.named import is_own
     from coldq.experiments.targets import keys_of, rates_of
-    from coldq.report.terminal import print_comparison, print_league, print_target
+    from coldq.report.terminal import (
+        print_comparison,
+        print_league,
+        print_overall,
+        print_target,
+    )
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
     own = is_own(problem)
@@ -130,7 +136,8 @@ def compare(
                 horizon=horizon, last=last, show=print_comparison,
             )  # fmt: skip
         elif rate:
-            run_targets(keys_of(problem), rates_of(rate), chosen, out, horizon, last, print_target)
+            keys, rates = keys_of(problem), rates_of(rate)
+            print_overall(run_targets(keys, rates, chosen, out, horizon, last, print_target))
         else:
             run_compare(problem, names, chosen, out, horizon, print_league)
     typer.echo(f"The report: {out / 'index.html'}")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq import constraints, domains, forecasts, losses, schedules
+from coldq import constraints, domains, forecasts, limit_forecasts, losses, margins, schedules
 from coldq._plain import NOT_IN_JSON, Walk, number
 from coldq._values import arguments_of, constructor_fields
 from coldq.errors import InvalidInput, NotSaveable
@@ -53,6 +53,14 @@ OURS = (
     forecasts.Seasonal,
     forecasts.SeasonalChange,
     forecasts.Regression,
+    limit_forecasts.LastValue,
+    limit_forecasts.ExponentialSmoothing,
+    limit_forecasts.SeasonalValue,
+    limit_forecasts.AutoRegressive,
+    margins.Headroom,
+    margins.RollingQuantile,
+    margins.AdaptiveConformal,
+    margins.ConformalPID,
 )
 # Forms of quadratic rows, by what makes them.
 FORMS: dict[type, str] = {

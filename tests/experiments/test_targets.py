@@ -45,7 +45,10 @@ def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
     assert {"SelfTuning", "SafetyMargin(COLDQ)", "SafetyMargin(RECOO)", "COLDQ", "COLDQ.scaled"} < {
         row["learner"] for row in table
     }
-    assert sum("headroom" in row["learner"] for row in table) == 3
+    assert sum("headroom" in row["learner"] and not row["chosen"] for row in table) == 3
+    rivals = [row["chosen"] for row in table if row["chosen"]]
+    assert rivals.count("at SelfTuning's share") == rivals.count("on the slots before") == 15
+    assert "autoregressive + conformal PID" in " ".join(done.output.split())
     assert (tmp_path / "figures" / "rate-autoscale-0.1.png").stat().st_size > 5_000
     assert "rate-autoscale-0.1" in (tmp_path / "index.html").read_text(encoding="utf-8")
 

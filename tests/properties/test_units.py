@@ -162,6 +162,14 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "CLASP": (free, lambda X, x, f, g: coldq.CLASP(X, gradient_bound=5.0 * f / x)),
     "OGD": (free, lambda X, x, f, g: coldq.OGD(X, gradient_bound=5.0 * f / x)),
     "BestResponse": (free, lambda X, x, f, g: coldq.BestResponse(X, headroom=0.1)),
+    "ForecastWithMargin": (
+        free,
+        lambda X, x, f, g: coldq.ForecastWithMargin(
+            X,
+            coldq.limit_forecasts.AutoRegressive((1, 2)),
+            coldq.margins.RollingQuantile(0.2, weight=0.1),
+        ),
+    ),
 }
 # RECOOExpert takes RECOO's parameters without their units.
 HAS_NO_UNITS = {"RECOOExpert"}

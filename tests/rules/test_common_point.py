@@ -57,8 +57,8 @@ def feedback(t: int, network: bool) -> coldq.Feedback:
 def test_every_rule_is_recorded_and_has_a_learner() -> None:
     assert list(CONTENT["runs"]) == list(RULES) == list(LEARNERS)
     everywhere = {*LEARNERS.values(), *test_transcriptions.LEARNERS.values()}
-    elsewhere = {coldq.SelfTuning, coldq.BestResponse}  # by hand in tests/learners
-    found = {type(learner) for learner in everywhere} | elsewhere
+    by_hand = {coldq.SelfTuning, coldq.BestResponse, coldq.ForecastWithMargin}  # in tests/learners
+    found = {type(learner) for learner in everywhere} | by_hand
     assert found == {*CATALOGUE, coldq.Decentralised}
 
 

@@ -15,7 +15,13 @@ from coldq.experiments.compare import League, compare
 from coldq.experiments.comparison import Comparison, count_of
 from coldq.experiments.comparison import compare as compare_own
 from coldq.experiments.named import learners_of, own_problem, problem_of
-from coldq.experiments.targets import Target, first_scored, measure_target, target_problem
+from coldq.experiments.targets import (
+    PARTS,
+    Target,
+    first_scored,
+    measure_target,
+    target_problem,
+)
 from coldq.report.files import write_comparison, write_scores, write_standings
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
@@ -104,7 +110,7 @@ def run_targets(
     from coldq.report.targets import write_target_page
 
     targets: list[Target] = []
-    with _warm_progress(6 * len(keys)) as done:
+    with _warm_progress(PARTS * len(keys)) as done:
         for key in keys:
             found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
             targets += found

@@ -1,4 +1,4 @@
-"""What a violation rate costs: learners that keep one beside headroom, and beside COLDQ.
+"""What a violation rate costs: learners that keep one, what engineers build, and COLDQ.
 
 Each learner plays a whole problem and is scored on its last slots. Intervals are those of a
 circular block bootstrap over the scored slots, because slots that follow each other are alike.
@@ -7,7 +7,7 @@ circular block bootstrap over the scored slots, because slots that follow each o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from coldq._values import Array, whole_number
 from coldq.errors import InvalidInput, WeakPrice
 from coldq.experiments.named import problem_of, told_apart
+from coldq.experiments.rivals import Choice, Tuned, tune
 from coldq.headroom import choose_headroom, is_violated, try_finely
 from coldq.learners import COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
@@ -27,6 +28,7 @@ OURS = "SelfTuning"
 SCORED_FROM = 1.0 / 3.0
 BLOCK, DRAWS = 48, 2000  # slots of a block, four hours of five minutes, and samples
 MOST_BLOCKS = 1000  # of a run: samples of more would not fit into memory
+PARTS = 9  # of a measurement, each told when it is done
 RATES = (0.1, 0.05, 0.02, 0.01, 0.005)  # of the curves in the picture
 
 
@@ -38,18 +40,29 @@ class Score:
     cost: tuple[float, float, float]
     share: tuple[float, float, float]
     violation: float
-    saturated: float
+    reduced: float
     cost_series: Array
     share_series: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Rivalry:
+    """A rival tuned on the slots before, and with its level chosen at SelfTuning's share."""
+
+    name: str
+    before: Score
+    at_share: Score
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """All scores of one problem at one rate, and points of cost against share for each curve.
 
-    The slots from `begin` on are scored. `saved` is how much cheaper SelfTuning is than the
-    hindsight-best headroom at the share that it realised itself, as a share of that cost, with its
-    paired interval. `kept` has SelfTuning at every rate that was played.
+    The slots from `begin` on are scored. Rivals play the first seed alone, because of each hundreds
+    of choices are tried; `met` is SelfTuning on that one. `best` is the cheapest of all rivals,
+    headroom among them, with the parameters that hindsight chooses for a share not above that of
+    SelfTuning. `saved` is how much cheaper SelfTuning is, as a share of that cost, with its paired
+    interval. `kept` has SelfTuning at every rate that was played.
     """
 
     key: str
@@ -58,6 +71,9 @@ class Target:
     seeds: tuple[int, ...]
     begin: int
     scores: tuple[Score, ...]
+    met: Score
+    rivals: tuple[Rivalry, ...]
+    best: Score
     saved: tuple[float, float, float]
     curves: Mapping[str, tuple[tuple[float, float], ...]]
     kept: Mapping[float, Score]
@@ -71,6 +87,23 @@ class Target:
             if rate != self.rate
         )
         return ", ".join(some) or "not been told any"
+
+    @property
+    def verdict(self) -> str:
+        """What SelfTuning saves against the best rival, in words; negative is dearer."""
+        saved, low, high = (100 * value for value in self.saved)
+        kept = self.best.share[0] <= max(self.met.share[0], 1e-9)
+        seed = f", with seed {self.seeds[0]}" if self.seeds[1:] else ""
+        which = "the best rival at its own share" if kept else "the rival nearest to its own share"
+        return (
+            f"SelfTuning saves {saved:.2f}% [{low:.2f}, {high:.2f}] against {which} of violated "
+            f"slots: {self.best.name}, {100 * self.best.share[0]:.2f}%{seed}."
+        )
+
+    @property
+    def title(self) -> str:
+        """The problem's name."""
+        return getattr(self.problem, "title", type(self.problem).__name__)
 
 
 def target_problem(key: str, horizon: int | None = None) -> Any:
@@ -131,11 +164,25 @@ def measure_target(
     a problem that shows every seed the same one is played.
 
     >>> from coldq.experiments.targets import measure_target
-    >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=150, curves=False)
+    >>> (target,) = measure_target("autoscale", [0.1], seeds=[0], horizon=60, curves=False)
     >>> [score.name for score in target.scores][:2]
     ['SelfTuning', 'SafetyMargin(COLDQ)']
     """
     problem = target_problem(key, horizon)
+    return measure_problem(key, problem, rates, seeds, last=last, curves=curves, done=done)
+
+
+def measure_problem(
+    key: str,
+    problem: Any,
+    rates: Iterable[float],
+    seeds: Iterable[int] = range(5),
+    *,
+    last: int | None = None,
+    curves: bool = True,
+    done: Callable[[str], None] = lambda what: None,
+) -> list[Target]:
+    """The same on a problem that is given; `key` names it in files."""
     seeds = told_apart(problem, seed_tuple(seeds))
     asked, begin = tuple(map(_named_rate, rates)), first_scored(problem.horizon, last)
     X = problem.domain
@@ -165,6 +212,11 @@ def measure_target(
         problem, [(0.0, split), (split, 1.0)], seeds, (*asked, *limits.values())
     )
     done("headrooms")
+    met = ours
+    if seeds[1:]:
+        first = seeds[:1]
+        met = {rate: score(OURS, makers[OURS](rate), problem, first, begin) for rate in asked}
+    held = _against_rivals(problem, seeds[:1], begin, {rate: met[rate] for rate in asked}, done)
     points = {
         name: tuple(sorted((one.share[0], one.cost[0]) for one in some.values()))
         for name, some in played.items()
@@ -182,9 +234,32 @@ def measure_target(
             by_hand[h] = scored("headroom", BestResponse.for_problem(problem, headroom=h))
         named = [replace(by_hand[h], name=f"{name} ({h:.3g})") for name, h in chosen.items()]
         scores = (*(some[rate] for some in played.values()), *named, *unaware)
-        saved = _saved(ours[rate], named[-1])
-        found.append(Target(key, rate, problem, seeds, begin, scores, saved, points, ours))
+        found.append(Target(key, rate, problem, seeds, begin, scores, *held[rate], points, ours))
     done("headroom at the rates")
+    return found
+
+
+def _against_rivals(
+    problem: Problem,
+    seeds: tuple[int, ...],
+    begin: int,
+    ours: Mapping[float, Score],
+    done: Callable[[str], None],
+) -> dict[float, tuple[Score, tuple[Rivalry, ...], Score, tuple[float, float, float]]]:
+    """For each rate SelfTuning's score as given, all rivals, the best at its share, and `saved`."""
+    shares = {rate: max(one.share[0], 1e-9) for rate, one in ours.items()}
+    part = (begin / problem.horizon, 1.0)
+    (tried,) = try_finely(problem, [part], seeds, shares.values())
+    found = {}
+    for (rate, share), tuned in zip(
+        shares.items(), tune(problem, seeds, begin, list(shares.items()), done), strict=True
+    ):
+        h = choose_headroom(tried, share).headroom
+        learner = BestResponse.for_problem(problem, headroom=h)
+        by_hand = score(f"headroom ({h:.3g})", learner, problem, seeds, begin)
+        rivals = tuple(_rivalry(one, begin) for one in tuned)
+        best = cheapest_at([by_hand, *(one.at_share for one in rivals)], ours[rate])
+        found[rate] = ours[rate], rivals, best, _saved(ours[rate], best)
     return found
 
 
@@ -224,17 +299,34 @@ def score(
     for t, revealed in replay(problem, seeds, trace.decisions):
         g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
         bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
-    cost, share = trace.loss[:, begin:].mean(axis=0), bad[:, begin:].mean(axis=0)
     full = np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean())
-    return Score(
-        name,
-        block_interval(cost),
-        block_interval(share),
-        float(trace.violation[:, begin:].sum(axis=(1, 2)).mean()),
-        full,
-        cost,
-        share,
-    )
+    violation = float(trace.violation[:, begin:].sum(axis=(1, 2)).mean())
+    return _score(name, trace.loss[:, begin:], bad[:, begin:], violation, full)
+
+
+def _score(
+    name: str, costs: Array, bad: np.ndarray, violation: float, reduced: float = np.nan
+) -> Score:
+    """A score from the costs and violated slots (S, T) that count."""
+    cost, share = costs.mean(axis=0), bad.mean(axis=0)
+    return Score(name, block_interval(cost), block_interval(share), violation, reduced, cost, share)
+
+
+def _rivalry(tuned: Tuned, begin: int) -> Rivalry:
+    def scored(choice: Choice) -> Score:
+        one = tuned.played[choice]
+        name = tuned.rival.words(choice)
+        return _score(name, one.cost[:, begin:], one.bad[:, begin:], one.violation)
+
+    return Rivalry(tuned.rival.name, scored(tuned.before), scored(tuned.at_share))
+
+
+def cheapest_at(rivals: Sequence[Score], ours: Score) -> Score:
+    """The cheapest rival whose share is not above ours, or else the one of least share."""
+    kept = [one for one in rivals if one.share[0] <= max(ours.share[0], 1e-9)]
+    if not kept:
+        return min(rivals, key=lambda one: one.share[0])
+    return min(kept, key=lambda one: one.cost[0])
 
 
 def block_interval(
@@ -278,7 +370,26 @@ def block_means(series: Array) -> Array:
     return (sums[..., starts + block] - sums[..., starts]).mean(axis=-1) / block
 
 
+def overall(targets: Sequence[Target]) -> tuple[float, float, float]:
+    """The geometric mean of SelfTuning's cost over the best rival's, with its 95% interval.
+
+    >>> from coldq.experiments.targets import measure_target, overall
+    >>> targets = measure_target("autoscale", [0.1], seeds=[0], horizon=60, curves=False)
+    >>> ratio, low, high = overall(targets)
+    >>> round(ratio + targets[0].saved[0], 12)
+    1.0
+    """
+    pairs = [_paired(target.met, target.best) for target in targets]
+    means = np.mean([np.log(pair[0].mean() / pair[1].mean()) for pair in pairs])
+    drawn = np.mean([np.log(np.divide(*block_means(pair))) for pair in pairs], axis=0)
+    low, high = np.exp(np.quantile(drawn, (0.025, 0.975)))
+    return float(np.exp(means)), float(low), float(high)
+
+
+def _paired(one: Score, other: Score) -> Array:
+    return np.stack([one.cost_series, other.cost_series])
+
+
 def _saved(one: Score, other: Score) -> tuple[float, float, float]:
     """How much cheaper one is than another, as a share of the other's cost, slot by slot."""
-    both = np.stack([one.cost_series, other.cost_series])
-    return block_interval(both, lambda means: 1.0 - means[0] / means[1])
+    return block_interval(_paired(one, other), lambda means: 1.0 - means[0] / means[1])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coldq.learners.coldq_expert import COLDQExpert as COLDQExpert
     from coldq.learners.decentralised import Decentralised as Decentralised
     from coldq.learners.doubling import COLDQDoubling as COLDQDoubling
+    from coldq.learners.forecast_with_margin import ForecastWithMargin as ForecastWithMargin
     from coldq.learners.jenatton2016 import Jenatton2016 as Jenatton2016
     from coldq.learners.lekeufack_jordan2024 import LekeufackJordan2024 as LekeufackJordan2024
     from coldq.learners.liu2022 import Liu2022 as Liu2022
@@ -81,6 +82,7 @@ _IN_ORDER = homes_of(
         "coldq.learners.clasp": "CLASP",
         "coldq.learners.ogd": "OGD",
         "coldq.learners.best_response": "BestResponse",
+        "coldq.learners.forecast_with_margin": "ForecastWithMargin",
     }
 )
 # What puts another learner on a network, lets one look ahead or see values only is not among them.

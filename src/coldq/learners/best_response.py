@@ -113,14 +113,21 @@ class BestResponse(Learner):
         if isinstance(g, Anticipated):  # what a learner around this one expects
             g = g.for_step
         tight = (self.tighten or tightened_by)(g, self.headroom)
-        lead, dim = state.x.shape[:-1], state.x.shape[-1]
-        near = state.x if lead else state.x[None]
-        best, exists = nearest_minimiser(Feedback(feedback.loss, tight), self.domain, near)
-        if not exists.all():
-            least = least_violation(tight, self.domain, near)
-            best = np.where(exists[..., None], best, least)
-        x = require_finite(np.array(best.reshape(*lead, dim)))
+        x = respond(feedback.loss, tight, self.domain, state.x)
         return self.new_state(state.t + 1, x, np.zeros(state.rows.shape))
+
+
+def respond(loss: Any, constraint: Any, domain: Domain, near: Array) -> Array:
+    """The cheapest decision that keeps all rows, or else one of least total violation.
+
+    Of several it is the one nearest to `near` (..., p), whose leading axes are the batch.
+    """
+    start = near if near.ndim > 1 else near[None]
+    best, exists = nearest_minimiser(Feedback(loss, constraint), domain, start)
+    if not exists.all():
+        least = least_violation(constraint, domain, start)
+        best = np.where(exists[..., None], best, least)
+    return require_finite(np.array(best.reshape(near.shape)))
 
 
 def tightened_by(g: Any, headroom: Array) -> Any:

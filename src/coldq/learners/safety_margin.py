@@ -85,7 +85,8 @@ class Forecasting(Learner):
                 f"as COLDQ or RECOO, but got {learner!r:.200}"
             )
         state_type = getattr(learner, "state_type", object)
-        if issubclass(state_type, ForesightState) or not issubclass(state_type, State):
+        looks = issubclass(state_type, ForesightState) or getattr(learner, "looks_ahead", False)
+        if looks or not issubclass(state_type, State):
             raise InvalidInput(
                 f"{type(self).__name__} takes a learner that does not look ahead itself and whose "
                 f"states are coldq's, but got {learner!r:.200}"

@@ -12,6 +12,7 @@ from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.losses import Linear
 from coldq.problems.job_scheduling import request_trace
+from coldq.problems.nyiso import DAY_AND_WEEK
 from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
 
@@ -47,6 +48,7 @@ class Autoscale(Problem):
     domain: Domain
     n_constraints = 1
     seeds_differ = False
+    periods = DAY_AND_WEEK
 
     def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:
         T = horizon_of(horizon, len(request_trace()), "the request trace has")

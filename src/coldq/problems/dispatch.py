@@ -14,7 +14,7 @@ from coldq.constraints import Affine
 from coldq.domains import Box, Domain
 from coldq.losses import Linear
 from coldq.problems import data
-from coldq.problems.nyiso import SLOTS_A_DAY, ZONES
+from coldq.problems.nyiso import DAY_AND_WEEK, SLOTS_A_DAY, ZONES
 from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
 
@@ -47,6 +47,7 @@ class Dispatch(Problem):
     domain: Domain
     n_constraints = 3
     seeds_differ = False
+    periods = DAY_AND_WEEK
 
     def __init__(self, horizon: int | None = None) -> None:
         loads = october_2016("load")

@@ -16,7 +16,7 @@ from coldq.domains import Box, Domain
 from coldq.errors import InvalidInput
 from coldq.losses import Linear
 from coldq.problems import data
-from coldq.problems.nyiso import ZONES, ZonalPrices, may_2017, read_nyiso
+from coldq.problems.nyiso import DAY_AND_WEEK, ZONES, ZonalPrices, may_2017, read_nyiso
 from coldq.problems.problem import Constants, Problem, generators, horizon_of, require_bounded
 from coldq.problems.slots import WholeStream
 
@@ -79,6 +79,7 @@ class JobScheduling(Problem):
     centres_per_zone: int
     domain: Domain
     n_constraints = 1
+    periods = DAY_AND_WEEK
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ COLUMNS = ["Time Stamp", "Name", "PTID", "LBMP ($/MWHr)"]  # what we read; more 
 SLOT = timedelta(minutes=5)
 DAY = timedelta(days=1)
 SLOTS_A_DAY = DAY // SLOT
+DAY_AND_WEEK = SLOTS_A_DAY, 7 * SLOTS_A_DAY  # periods, in slots
 
 Note = tuple[tuple[str, ...], str]
 

@@ -38,7 +38,8 @@ class Problem(Value):
     """The base of the library's problems; a problem of your own need not inherit it.
 
     A problem whose functions depend on the decisions, an adversary, sets ``adaptive = True``, and
-    one that shows every seed the same ``seeds_differ = False``. One
+    one that shows every seed the same ``seeds_differ = False``. Its `periods` are the natural ones
+    of its data, in slots, such as a day and a week: what is known before anything is tuned. One
     with `agents` reveals to each of them a loss and a constraint of its own, the agents being the
     axis after the seeds; it is played by a :class:`~coldq.Decentralised` learner.
     """
@@ -49,6 +50,7 @@ class Problem(Value):
     agents: int | None = None
     adaptive = False
     seeds_differ = True
+    periods: tuple[int, ...] = ()
 
     @property
     def constants(self) -> Constants:

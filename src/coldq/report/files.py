@@ -151,18 +151,22 @@ def write_rates(found: list[Cell], out: Path) -> None:
 
 
 def write_scores(targets: Iterable[Target], path: Path) -> None:
-    """One row a problem, violation rate and learner."""
+    """One row a problem, violation rate and learner, rivals with how their level was chosen."""
     import pyarrow as pa
 
     rows = [
         {
-            "problem": target.key, "rate": target.rate, "learner": one.name,
+            "problem": target.key, "rate": target.rate, "learner": one.name, "chosen": chosen,
             "cost": one.cost[0], "cost_low": one.cost[1], "cost_high": one.cost[2],
             "share": one.share[0], "share_low": one.share[1], "share_high": one.share[2],
-            "violation": one.violation, "saturated": one.saturated,
+            "violation": one.violation, "reduced": one.reduced,
         }
         for target in targets
-        for one in target.scores
+        for chosen, one in (
+            *(("", one) for one in target.scores),
+            *(("on the slots before", one.before) for one in target.rivals),
+            *(("at SelfTuning's share", one.at_share) for one in target.rivals),
+        )
     ]  # fmt: skip
     write_parquet(pa.Table.from_pylist(rows), path)
 

@@ -37,7 +37,7 @@ def write_target_page(target: Target, path: Path) -> None:
     """
     name = f"rate-{target.key}-{target.rate:g}"
     write_picture(path.parent / "figures" / name, _draw, target)
-    title = f"{type(target.problem).__name__}: at most {100 * target.rate:g}% of slots violated"
+    title = f"{target.title}: at most {100 * target.rate:g}% of slots violated"
     lead = "What a violation rate costs, by learners that keep one and by hand."
     shown = {"target": target, "alternative": _alternative(target)}
     join_picture(name, title, lead, path, "target.html.jinja", **shown)
@@ -67,7 +67,7 @@ def _draw(target: Target) -> Canvas:
     axes.set_xlabel("share of slots violated")
     axes.set_ylabel("cost a slot")
     axes.set_title(
-        f"{type(target.problem).__name__}: cost against violated slots",
+        f"{target.title}: cost against violated slots",
         loc="left",
     )
     axes.legend(fontsize=6.5)

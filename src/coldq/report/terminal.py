@@ -148,10 +148,10 @@ def print_target(target: Target) -> None:
     """The scores of one problem at one rate."""
     shown, seeds = console(), len(target.seeds)
     rows = table(
-        f"{type(target.problem).__name__}, T = {target.problem.horizon}, at most "
+        f"{target.title}, T = {target.problem.horizon}, at most "
         f"{100 * target.rate:g}% of slots, {seeds} seed{'s' if seeds != 1 else ''}",
         ("learner",),
-        ("cost a slot", "slots\nviolated", "violation\nin all", "slots\nsaturated"),
+        ("cost a slot", "slots\nviolated", "violation\nin all", "slots\nreduced"),
     )
     for one in target.scores:
         (cost, low, high), (share, least, most) = one.cost, one.share
@@ -160,17 +160,50 @@ def print_target(target: Target) -> None:
             f"{brief(cost)} [{brief(low)}, {brief(high)}]",
             f"{100 * share:.2f}% [{100 * least:.2f}, {100 * most:.2f}]",
             brief(one.violation),
-            "-" if one.saturated != one.saturated else f"{100 * one.saturated:.1f}%",
+            "-" if one.reduced != one.reduced else f"{100 * one.reduced:.1f}%",
         )
     shown.print(rows)
-    saved, low, high = (100 * value for value in target.saved)
+    shown.print(_rivals_table(target))
     shown.print(
         f"Scored on slots {target.begin + 1} to {target.problem.horizon}; brackets: 95% of a block "
-        f"bootstrap. SelfTuning costs {saved:.2f}% [{low:.2f}, {high:.2f}] less than the "
-        "hindsight-best headroom at its own share of violated slots. Told other rates, it had "
-        f"{target.others}."
+        f"bootstrap. {target.verdict} Told other rates, it had {target.others}."
     )
     shown.print()
+
+
+def _rivals_table(target: Target) -> Any:
+    rows = table(
+        "Forecasts with margins",
+        ("rival", "parameters\nat its share"),
+        (
+            "tuned before:\ncost a slot", "slots\nviolated",
+            "at SelfTuning's\nshare: cost", "slots\nviolated",
+        ),
+    )  # fmt: skip
+    for one in target.rivals:
+        before, at_share = one.before, one.at_share
+        rows.add_row(
+            one.name,
+            at_share.name.removeprefix(one.name).strip(" ()"),
+            brief(before.cost[0]),
+            f"{100 * before.share[0]:.2f}%",
+            brief(at_share.cost[0]),
+            f"{100 * at_share.share[0]:.2f}%",
+        )
+    return rows
+
+
+def print_overall(targets: Sequence[Target]) -> None:
+    """The geometric mean over problems and rates, if there are several."""
+    if len(targets) < 2:
+        return
+    from coldq.experiments.targets import overall
+
+    ratio, low, high = overall(targets)
+    console().print(
+        f"Over {len(targets)} problems and rates SelfTuning's cost is {ratio:.4f} "
+        f"[{low:.4f}, {high:.4f}] times the best rival's at its own share, in geometric mean."
+    )
 
 
 def print_disturbed(found: Sequence[Outcome]) -> None:
