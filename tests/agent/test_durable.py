@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -554,6 +556,56 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         assert bits(again.state) == bits(undisturbed([1, 2]))
 
 
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.999])
+def test_a_log_cut_off_under_an_open_agent_is_said_before_the_next_receipt(
+    path: Path, tmp_path: Path, left: float
+) -> None:
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(9))
+    before, log = bits(one.state), Path(f"{path}-wal")
+    os.truncate(log, int(left * log.stat().st_size))
+    whole, rest = path.read_bytes(), log.read_bytes()
+    for _ in range(2):
+        with pytest.raises(coldq.NotWritten, match="was cut off while this agent had it open"):
+            one.observe(one.decide().round, *revealed(10))
+        assert bits(one.state) == before and one.in_flight == (10,)
+    with pytest.raises(coldq.NotWritten, match="was cut off"):
+        one.close()
+    with pytest.raises(coldq.NotReadable, match="round 9 was acknowledged and is not in it"):
+        coldq.Agent.open(path)
+    assert (path.read_bytes(), log.read_bytes()) == (whole, rest)
+    found = coldq.agent.recover(path, tmp_path / "new.db")
+    assert "up to round 9" in found.lost[0] and found.round < 9
+    with coldq.Agent.open(found.path) as again:
+        for round in range(found.round + 1, 10):
+            again.observe(again.decide(round).round, *revealed(round))
+        assert bits(again.state) == before
+
+
+@pytest.mark.parametrize("without", ["the note", "a sound log", "a log"])
+def test_rounds_that_a_log_lost_are_missed_by_the_note_or_by_what_follows_them(
+    path: Path, without: str
+) -> None:
+    """As after a power cut, which forgets the note, and after a kill, which does not."""
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(20))
+        copy = crash(one, path)
+    log = Path(f"{copy}-wal")
+    data = bytearray(log.read_bytes())
+    place = len(data) - 4120 * (9 if without == "the note" else 1) + 2000
+    data[place] ^= 1
+    log.write_bytes(data)
+    if without == "a log":
+        log.unlink()
+    if without == "the note":
+        file = bytearray(copy.read_bytes())
+        file[72:92] = bytes(20)
+        copy.write_bytes(file)
+    words = "though later ones are there" if without == "the note" else "round 20 was acknowledged"
+    with pytest.raises(coldq.NotReadable, match=f"{words}.*coldq agent recover"):
+        coldq.Agent.open(copy)
+
+
 def test_the_log_of_an_agent_is_not_applied_to_a_file_in_the_place_of_its_own(
     path: Path, tmp_path: Path
 ) -> None:
@@ -597,8 +649,8 @@ def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
 ) -> None:
     usual = Store._take
 
-    def taken(store: Store, new: bool) -> None:
-        usual(store, new)
+    def taken(store: Store, *given: Any) -> None:
+        usual(store, *given)
         Path(f"{path}-wal").unlink()
 
     monkeypatch.setattr(Store, "_take", taken)

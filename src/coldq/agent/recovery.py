@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
@@ -49,7 +50,9 @@ def recover(
         raise InvalidInput(f"{out} is there already: recover writes a new file")
     lost: list[str] = []
     with _copied(path) as copy:
-        meta, state, rows = _readable(path, copy, lost)
+        with copy.open("rb") as file:
+            told = Acknowledged.found(file.read(100))
+        meta, state, rows = _readable(path, copy, lost, told)
         with whole_file(out) as new:
             new.unlink()
             _written(new, meta, state, rows)
@@ -89,7 +92,9 @@ def _say_its_length(path: Path) -> None:
             file.write(pages.to_bytes(4, "big"))
 
 
-def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[Row]]:
+def _readable(
+    path: Path, copy: Path, lost: list[str], told: Acknowledged | None
+) -> tuple[Any, Any, list[Row]]:
     """The description, the snapshot and the rounds of a file, as far as they go."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as db:
         try:
@@ -109,6 +114,12 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
                 f"of {path} neither the learner nor its state is readable: {error}"
             ) from None
         found = _rounds(db, lost)
+        if told is not None and not lost and not told.is_in(db.execute):
+            latest = max((row.round for row in found), default=0)
+            lost.append(
+                f"what was told after round {latest}, up to round {told.round} at least: its log "
+                "is damaged, cut off or gone, and it can be told again"
+            )
     try:
         saved = int(dict(meta)["turn"])
     except (KeyError, TypeError, ValueError):

@@ -1,9 +1,10 @@
 """An agent on disk: one SQLite file, in which every transaction is whole or absent.
 
 It is in WAL mode with synchronous=FULL. What is acknowledged is on disk; a file that was cut off in
-the middle of a write, by a kill or by the power, opens as of the last transaction. All of it is
-data: arrays in NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON,
-feedback as :mod:`coldq.agent.packing` has it.
+the middle of a write, by a kill or by the power, opens as of the last transaction. One whose log is
+damaged, so that something acknowledged is missing, does not open. All of it is data: arrays in
+NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON, feedback as
+:mod:`coldq.agent.packing` has it.
 
 The state is written as a snapshot now and then. Feedback that was applied since is applied again
 when the file is opened, which gives the same bits. Feedback that holds functions of the user's own
@@ -20,7 +21,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from errno import ENAMETOOLONG
 from math import inf
 from pathlib import Path
@@ -28,10 +29,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._system import in_every_fork, which_file
+from coldq._system import in_every_fork, which_and_size, which_file
 from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
+from coldq.agent.acknowledged import Acknowledged, Notes
 from coldq.agent.lock import Lock, in_use
 from coldq.agent.packing import FLOATS, unpacked
+from coldq.agent.wal import Log
 from coldq.description import build, describe
 from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
@@ -156,24 +159,66 @@ class Store:
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         self._files: list[tuple[bytes, tuple[int, ...]]] = []  # as they were opened
+        self._logged = 0  # bytes of the log
+        self._cut = False  # whether it was found shorter than that
+        self._unclean = False  # whether a write failed, which may have left its beginning there
+        self._notes: Notes | None = None
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
             with self._errors:
+                told = self._require_log()
                 self._db = Connection(
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
-                self._take(new)
+                self._take(new, told)
                 self._files = [(name, which_file(name)) for name in file_and_log(self.path)]
+                self._notes = Notes(self.path)
         except BaseException:
             self.close()
             raise
 
-    def _take(self, new: bool) -> None:
+    def _require_log(self) -> Acknowledged | None:
+        """That nothing acknowledged is missing because the log is damaged; the round last noted.
+
+        This comes before SQLite opens the file, as it drops from the log what it does not apply.
+        """
+        file, log = (Path(os.fsdecode(name)) for name in file_and_log(self.path))
+        if not file.is_file():
+            return None
+        with file.open("rb") as opened:
+            told = Acknowledged.found(opened.read(100))
+        data = log.read_bytes() if log.is_file() else b""
+        if not data:  # nothing is to be applied or dropped
+            return told
+        found = Log.read(data)
+        if found.damage:
+            raise self._errors.damaged(f"in its log {log.name} {found.damage}")
+        if found.pages and not file.stat().st_size:
+            raise self._errors.damaged(f"it is empty, but its log {log.name} is not")
+        if told is not None:
+            with closing(sqlite3.connect(":memory:")) as db:
+                db.deserialize(found.over(file.read_bytes()))
+                self._require_told(told, db.execute)
+        if found.torn:  # it would stay behind what is written next
+            os.truncate(log, found.end)
+        return told
+
+    def _require_told(self, told: Acknowledged, run: Callable[..., Any]) -> None:
+        """That what was acknowledged is there."""
+        if not told.is_in(run):
+            raise self._errors.damaged(
+                f"round {told.round} was acknowledged and is not in it: its log is damaged, cut "
+                "off or gone"
+            )
+
+    def _take(self, new: bool, told: Acknowledged | None) -> None:
         """Take the file, and look whose it is before anything is written to it."""
         run = self._db.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
         run("PRAGMA trusted_schema=OFF")
+        if told is not None:
+            self._require_told(told, run)
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         owner, version = (
             run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
@@ -219,6 +264,9 @@ class Store:
             make_tables(run)
             self._note(meta)
             self._write(state, 0)
+        with self._errors:  # what recovery needs is in the file itself
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._acknowledge(0, OPEN)
 
     def options(self) -> Options:
         """What the agent was made with."""
@@ -289,18 +337,13 @@ class Store:
 
         A kill may forget one, but never what it plays: that is the decision of the state on disk,
         so that the agent which opens the file next knows it too. Of several in a row no more than
-        one is put off. They need not wait for the disk, as they follow from what is there.
+        one is put off.
         """
         data = x.astype(FLOATS, copy=False).tobytes()
-        if not self._unwritten:
+        if self._unwritten:
+            self._put([(round, OPEN, None, data, None)])
+        else:
             self._unwritten[round] = data
-            return
-        with self._errors:
-            try:
-                self._db.execute("PRAGMA synchronous=NORMAL")
-                self._put([(round, OPEN, None, data, None)])
-            finally:
-                self._db.execute("PRAGMA synchronous=FULL")
 
     def unopened(self, round: int) -> None:
         """A round that was opened for nothing."""
@@ -345,19 +388,36 @@ class Store:
 
     def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
+        size = 0
         for name, opened in self._files:
-            if not _is_still(name, opened):
+            try:
+                found, size = which_and_size(name)
+            except OSError:
+                found = ()
+            if found != opened:
                 raise NotWritten(
                     f"{os.fsdecode(name)} is gone, or another file than the one that was opened: "
                     "nothing was written, and nothing has changed"
                 )
+        if size < self._logged:
+            self._cut = True
+            raise NotWritten(
+                f"the log of {self.path}, beside it, was cut off while this agent had it open, and "
+                "with it rounds that were acknowledged: nothing was written, and nothing has "
+                "changed. `coldq agent recover` saves what is readable"
+            )
 
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
         if os.getpid() != self._process:
             return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
-            self._db.close()
+            if self._cut:  # half of the log would be applied
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
+            else:
+                self._db.close()
+        if self._notes is not None:
+            self._notes.close()
         self._set_log_aside()
         self._held.close()
 
@@ -383,6 +443,9 @@ class Store:
         """
         self.require_ours()
         self.require_there()
+        if self._unclean:
+            self._tidy()
+        self._unclean = True
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
             opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
             rows = opened + rows
@@ -398,9 +461,29 @@ class Store:
                     self._write(state, turn)
                     settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
                     self._db.execute(settled, (oldest, APPLIED, SKIPPED))
+        self._unclean = False
         self._unwritten.clear()
         if snapshot is not None:
             self._saved, self._skipped = snapshot[1], 0
+        if rows and rows[-1][1] != OPEN:
+            self._acknowledge(*rows[-1][:2])
+
+    def _acknowledge(self, round: int, status: int) -> None:
+        """Note what is on disk, and how long the log is that has it."""
+        assert self._notes is not None
+        self._notes.write(round, status)
+        with suppress(OSError):  # the next write says it
+            self._logged = which_and_size(self._files[1][0])[1]
+
+    def _tidy(self) -> None:
+        """Cut off the log what a failed write has left there, which looks like damage."""
+        with self._errors:
+            log = Path(os.fsdecode(self._files[1][0]))
+            found = Log.read(log.read_bytes())
+            if found.torn:
+                os.truncate(log, found.end)
+                self._logged = found.end
+        self._unclean = False
 
     def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
         if x is None:  # it is there already
