@@ -287,7 +287,7 @@ def test_nothing_in_a_file_is_executed(path: Path) -> None:
         evil = {"type": "os.system", "command": "echo pwned"}
         db.execute("UPDATE meta SET value=? WHERE name='learner'", (json.dumps(evil),))
         db.commit()
-    with pytest.raises(coldq.InvalidInput, match=r"there is no 'os\.system' to build"):
+    with pytest.raises(coldq.NotReadable, match=r"there is no 'os\.system' to build"):
         coldq.Agent.open(path)
     text = (
         bytes(np.lib.format.magic(1, 0))
@@ -604,6 +604,40 @@ def test_rounds_that_a_log_lost_are_missed_by_the_note_or_by_what_follows_them(
     words = "though later ones are there" if without == "the note" else "round 20 was acknowledged"
     with pytest.raises(coldq.NotReadable, match=f"{words}.*coldq agent recover"):
         coldq.Agent.open(copy)
+
+
+DEAD = """
+import os, sys, coldq
+from tests.agent.feeds import LEARNER, bits, revealed
+path, dead = sys.argv[1], os.open(sys.argv[2], os.O_RDWR)
+one = coldq.Agent(LEARNER, 2, path=path)
+for round in range(1, 10):
+    one.observe(one.decide().round, *revealed(round))
+for handle in os.listdir("/proc/self/fd"):
+    try:
+        name = os.readlink(f"/proc/self/fd/{handle}")
+    except OSError:
+        continue
+    if name in (path, f"{path}-wal"):
+        os.dup2(dead, int(handle))
+before = bits(one.state)
+for act in [lambda: one.observe(one.decide().round, *revealed(10))] * 3 + [one.close]:
+    try:
+        act()
+    except coldq.NotWritten as error:
+        print(error)
+assert bits(one.state) == before
+"""
+
+
+def test_a_disk_that_dies_is_no_damage_to_a_file_that_is_whole(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEAD, path, "/dev/full"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 4, done.stdout + done.stderr
+    assert done.stdout.count("could not be written") == 4
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == bits(undisturbed(list(range(1, 10))))
 
 
 def test_the_log_of_an_agent_is_not_applied_to_a_file_in_the_place_of_its_own(

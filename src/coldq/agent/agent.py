@@ -145,8 +145,12 @@ class Agent:
         (Agent(OGD, round 1), Simplex(dim=3, total=1.0, cap=inf))
         """
         options = Store.read(path)
-        made = options.learner() if learner is None else learner
-        return cls(made, options.n_constraints, path=path, batch=options.batch, **options.keywords)
+        if learner is not None:
+            return cls(learner, path=path, **options.arguments)
+        try:
+            return cls(options.learner(), path=path, **options.arguments)
+        except InvalidInput as error:  # though all of it was in the file
+            raise NotReadable(f"{path} cannot be opened: {error}") from None
 
     @property
     def state(self) -> Any:

@@ -35,7 +35,7 @@ def require_same_agent(
     if own is not None:
         remedy = f"coldq.Agent.open({os.fspath(path)!r}) goes on with the one it was"
         require_same(made.fingerprint, own, f"the agent in {path} was made", remedy)
-    theirs = {"n_constraints": made.n_constraints, "batch": made.batch, **made.keywords}
+    theirs = made.arguments
     for name, value in fixed.items():
         if theirs[name] != value:
             raise InvalidInput(

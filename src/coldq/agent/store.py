@@ -139,6 +139,11 @@ class Options(NamedTuple):
             found.get("start"),
         )
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an agent is made with, beside its learner and its file."""
+        return {"n_constraints": self.n_constraints, "batch": self.batch, **self.keywords}
+
     def learner(self) -> Any:
         """The learner, from its description."""
         if self.description is None:
@@ -174,6 +179,7 @@ class Store:
                 self._take(new, told)
                 self._files = [(name, which_file(name)) for name in file_and_log(self.path)]
                 self._notes = Notes(self.path)
+            self._errors.opened = True
         except BaseException:
             self.close()
             raise
@@ -417,7 +423,8 @@ class Store:
             else:
                 self._db.close()
         if self._notes is not None:
-            self._notes.close()
+            with suppress(OSError):  # of a disk that is gone
+                self._notes.close()
         self._set_log_aside()
         self._held.close()
 
@@ -526,6 +533,7 @@ class InOurWords:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.opened = False  # and whole by then: what SQLite finds wrong may be the disk's failure
 
     def __enter__(self) -> None:
         return None
@@ -541,7 +549,12 @@ class InOurWords:
         if code.startswith("SQLITE_NOTADB"):
             raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
         if code.startswith("SQLITE_CORRUPT"):
-            raise self.damaged(str(error)) from None
+            if not self.opened:
+                raise self.damaged(str(error)) from None
+            raise NotWritten(
+                f"{self.path} could not be written: {error}. Its disk may have failed: opening it "
+                "again says whether it is damaged"
+            ) from error
         raise NotWritten(
             f"{self.path} could not be written: {error}. What was there before is unchanged"
         ) from error

@@ -19,6 +19,7 @@ from coldq.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
+DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII)  # whatever follows their names
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
 AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
@@ -127,6 +128,8 @@ class Agents:
             raise InvalidInput(
                 "a name has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit"
             )
+        if DEVICES.fullmatch(name):
+            raise InvalidInput(f"{name!r} is the name of a device on some systems: take another")
         return None if self.folder is None else self.folder / f"{name}{SUFFIX}"
 
     @contextmanager

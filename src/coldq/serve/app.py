@@ -18,7 +18,7 @@ from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
@@ -36,8 +36,18 @@ PAGE_RULES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+
+def _plain_number(value: Any) -> Any:
+    """A number in a path, as it is written: digits alone."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("a number is written in digits alone")
+    return value
+
+
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
-Round = Annotated[int, InPath(ge=1, le=2**53)]
+Round = Annotated[int, InPath(ge=1, le=2**53), BeforeValidator(_plain_number)]
+Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
 InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
@@ -54,11 +64,11 @@ class Creation(Sent):
     """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
 
     learner: Description
-    n_constraints: int = Field(ge=0, le=ROWS)
-    limit: int | None = Field(1000, ge=0, le=1_000_000)
+    n_constraints: Whole = Field(ge=0, le=ROWS)
+    limit: Whole | None = Field(1000, ge=0, le=1_000_000)
     late: Literal["played", "held"] | None = None
     order: Literal["round", "arrival"] = "round"
-    remember: int = Field(100, ge=1, le=LONGEST)
+    remember: Whole = Field(100, ge=1, le=LONGEST)
 
 
 class Expected(Sent):

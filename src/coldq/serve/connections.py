@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from time import monotonic
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 Usual: Any = AutoHTTPProtocol
-ACCEPTED = 16  # connections taken at once, and waiting to be; few, as the limit sees them later
+ACCEPTED = 16  # connections taken at once; few, as the limit sees them later
+WAITING = 2048  # connections that the system keeps until they are taken, as uvicorn's default
 FLOODS = (  # a connection without a descriptor, one that is no HTTP, one that would be a web socket
     "socket.accept()", "Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket",
 )  # fmt: skip
@@ -78,6 +81,20 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
                 timer.cancel()
 
     return Limited
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, with a long queue of connections, of which it takes a few at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        config.backlog = ACCEPTED
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; asyncio takes at once as many as it lets wait."""
+        await super().startup(sockets=sockets)
+        for listening in sockets or []:
+            listening.listen(WAITING)
 
 
 class OnceAMinute(logging.Filter):
