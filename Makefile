@@ -10,7 +10,7 @@ SETUP := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: reproduce rates test lint types unit test-cpus test-arm test-x86 cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent damage-logs kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
+	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -78,6 +78,10 @@ kill-agent: $(SETUP)
 # The log of an agent, damaged 200 times: refused or right, never older than what was acknowledged.
 damage-logs: $(SETUP)
 	$(BIN)/python -m tests.agent.damaged_logs --cases 200
+
+# A served agent under load, backed up 50 times, over HTTP and from its file: each is of one moment.
+backup-agent: $(SETUP)
+	$(BIN)/python -m tests.agent.backups --count 50
 
 # A sweep, killed 20 times at work: every result once, none half written, no process left behind.
 kill-sweep: $(SETUP)

@@ -62,6 +62,11 @@ class Notes:
             self._file.seek(PLACE)
             self._file.write(note + CHECKSUM.pack(crc32(note)))
 
+    def read(self) -> bytes:
+        """The whole file."""
+        self._file.seek(0)
+        return self._file.readall()
+
     def close(self) -> None:
         """After SQLite has closed the file: its locks go with any handle of the process."""
         self._file.close()

@@ -297,6 +297,30 @@ class Agent:
         told.reverse()
         return History.of(told, self._dual_names, self.n_constraints)
 
+    def backup(self) -> bytes:
+        """The agent's file as of now, in one piece: as bytes, which :meth:`open` takes from a file.
+
+        >>> import coldq, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1)
+        >>> with coldq.Agent(learner, 0, path=folder / "agent.db") as agent:
+        ...     _ = agent.observe(agent.decide().round, coldq.Linear([-1.0]), None)
+        ...     _ = (folder / "copy.db").write_bytes(agent.backup())
+        >>> with coldq.Agent.open(folder / "copy.db") as copy:
+        ...     copy.round
+        1
+        """
+        from coldq.agent.backup import checked
+
+        if self._within():
+            raise InvalidInput(WITHIN)
+        with self._lock:
+            self._require_usable()
+            if self._store is None:
+                raise InvalidInput("this agent lives in memory: there is no file to back up")
+            path, both = self._store.path, self._store.read_both()
+        return checked(path, *both)[0]
+
     def close(self) -> None:
         """Let go of the file, so that another may open it; without a path nothing happens.
 

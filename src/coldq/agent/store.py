@@ -413,6 +413,13 @@ class Store:
                 "changed. `coldq agent recover` saves what is readable"
             )
 
+    def read_both(self) -> tuple[bytes, bytes]:
+        """The file and its log, as they are: nothing is written meanwhile."""
+        self.require_there()
+        assert self._notes is not None
+        with self._errors:
+            return self._notes.read(), Path(os.fsdecode(self._files[1][0])).read_bytes()
+
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
         if os.getpid() != self._process:

@@ -255,6 +255,13 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
         """Go on without the feedback of a round; again changes nothing."""
         return Json((await use(name, lambda agent: agent.skip(round)))._asdict())
 
+    @app.get("/agents/{name}/backup", response_class=Response)
+    async def backup(name: Name) -> Response:
+        """The agent's file as of now, for `coldq agent restore`."""
+        kind, place = "application/vnd.sqlite3", f'attachment; filename="{name}.db"'
+        data = await use(name, lambda agent: agent.backup())
+        return Response(data, media_type=kind, headers={"Content-Disposition": place})
+
     @app.get("/agents/{name}/history")
     async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
