@@ -25,6 +25,7 @@ from contextlib import closing, contextmanager, suppress
 from errno import ENAMETOOLONG
 from math import inf
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,6 +59,9 @@ CREATE TABLE rounds (
 
 INSERT = "INSERT INTO rounds (round, status, turn, x, feedback) VALUES (?, ?, ?, ?, ?)"
 UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+
+
+Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk
 
 
 class Row(NamedTuple):
@@ -168,6 +172,7 @@ class Store:
         self._cut = False  # whether it was found shorter than that
         self._unclean = False  # whether a write failed, which may have left its beginning there
         self._notes: Notes | None = None
+        self.committed: Committed | None = None
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
@@ -455,6 +460,15 @@ class Store:
 
         Most often that is one row at the end of its table.
         """
+        begun, whole = perf_counter(), False
+        try:
+            self._put_all(rows, snapshot)
+            whole = True
+        finally:
+            if self.committed is not None:
+                self.committed(perf_counter() - begun, whole)
+
+    def _put_all(self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None) -> None:
         self.require_ours()
         self.require_there()
         if self._unclean:

@@ -79,7 +79,9 @@ def serve(
             logging.getLogger(speaker).addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
-        Server(settings).run(sockets=[listening])
+        server = Server(settings)
+        app.state.ending = lambda: server.should_exit
+        server.run(sockets=[listening])
 
 
 def prepare() -> None:

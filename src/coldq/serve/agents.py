@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
-from coldq.agent.store import Store
+from coldq.agent.store import Committed, Store
 from coldq.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
@@ -55,8 +55,15 @@ class Agents:
     1
     """
 
-    def __init__(self, folder: Path | None, awake: int = 1000, most: int = 10_000) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        awake: int = 1000,
+        most: int = 10_000,
+        committed: Committed | None = None,
+    ) -> None:
         self.folder, self.awake, self.most = folder, awake, most
+        self.committed = committed  # is told of every transaction
         self._lock = Lock()  # of what follows, never while a file is opened or closed
         self._open: OrderedDict[str, Agent] = OrderedDict()
         self._uses: dict[str, _Use] = {}
@@ -163,6 +170,8 @@ class Agents:
         return None
 
     def _awake(self, name: str, agent: Agent) -> Agent:
+        if agent._store is not None:
+            agent._store.committed = self.committed
         with self._lock:
             self._open[name] = agent
         self._put_to_sleep()

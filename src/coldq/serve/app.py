@@ -26,8 +26,10 @@ from coldq.agent import Agent, OtherFeedback
 from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
 from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.counts import Counts
 from coldq.serve.direct import Direct
 from coldq.serve.guard import OPEN_TO_ALL, Guard
+from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 
 HERE = Path(__file__).parent
@@ -144,7 +146,8 @@ def create_app(
     >>> create_app(token="secret").title
     'coldq'
     """
-    agents = Agents(folder, awake)
+    counts = Counts()
+    agents = Agents(folder, awake, committed=counts.committed)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -155,13 +158,13 @@ def create_app(
         code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
     }
     app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
-    app.state.agents = agents
-    app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate)
+    app.state.agents, app.state.counts = agents, counts
+    app.state.ending = lambda: False  # whoever runs it knows better
+    app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate, counts=counts)
     app.add_exception_handler(Error, _refused)
     app.add_exception_handler(MemoryError, _refused)
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Exception, _unforeseen)
 
     pool = ThreadPoolExecutor(AT_ONCE)  # the loop's own waits at its end for what is at work
     turns = WeakValueDictionary[str, asyncio.Lock]()
@@ -191,7 +194,7 @@ def create_app(
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
     _add_agents(app, agents, in_turn, use)
-    _add_server(app, agents, beside)
+    _add_server(app, agents, beside, Readiness(folder, lambda: app.state.ending()))
     return app
 
 
@@ -269,22 +272,30 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
         return Json({key: _plain(column) for key, column in table.columns.items()})
 
 
-def _add_server(app: FastAPI, agents: Agents, beside: Beside) -> None:
+def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readiness) -> None:
     """What the server says of itself, and its page."""
 
+    @app.get("/live")
     @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Whether the server is there."""
+    async def live() -> dict[str, str]:
+        """Whether the server is there, and answers."""
         return {"status": "ok"}
+
+    @app.get("/ready")
+    async def ready() -> Json:
+        """Whether the server is not ending, and can write to its folder."""
+        obstacle = await readiness.obstacle()
+        return _said(obstacle, 503) if obstacle else Json({"status": "ready"})
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
-        """What the agents that are awake do, for Prometheus."""
+        """What the server and the agents that are awake do, for Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         from coldq.serve.metrics import Apart
 
         registry = CollectorRegistry()
+        registry.register(app.state.counts)
         registry.register(Apart(agents.awake_now))
         text = await beside(lambda: generate_latest(registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -354,12 +365,6 @@ async def _not_here(request: Request, error: Exception) -> Json:
     """What the framework refuses: a path or a method that is not there, a body it cannot read."""
     assert isinstance(error, HTTPException)
     return _said(error.detail, error.status_code, error.headers)
-
-
-async def _unforeseen(request: Request, error: Exception) -> Json:
-    """What should not have happened; whoever runs the server finds the rest in its log."""
-    words = f"the server failed, and its log says where: {type(error).__name__}"
-    return _said(words, 500, {"Connection": "close"})  # uvicorn does, and tells nobody
 
 
 async def _invalid(request: Request, error: Exception) -> Json:
