@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +279,8 @@ def test_a_length_beside_pieces_hides_no_body() -> None:
     with client(largest_body=2000) as server:
         for path in ("/agents/a", "/agents/a/rounds/1/feedback"):
             answer = server.put(path, content=iter([body]), headers=lies)
-            assert answer.status_code == 413, answer.text
+            assert answer.status_code in (400, 413), answer.text  # as the parser of HTTP sees it
+        assert server.get("/agents").json() == []
 
 
 def test_a_request_that_the_server_cannot_wait_for_ends_without_an_error() -> None:
@@ -380,6 +382,47 @@ def test_an_agent_at_work_for_long_holds_up_no_metrics(
         assert 'agent="pump"' in shown and 'agent="busy"' not in shown
         assert "agent busy is at work" in caplog.text
         assert 'agent="busy"' in server.get("/metrics").text
+
+
+def test_a_long_step_in_memory_keeps_nobody_else_waiting() -> None:
+    door, at_work = threading.Event(), threading.Event()
+
+    class Slow(coldq.OGD):
+        def update(self, *given: Any, **named: Any) -> Any:
+            at_work.set()
+            assert door.wait(HANGING)
+            return super().update(*given, **named)
+
+    with client() as server, ThreadPoolExecutor(2) as pool:
+        slow = Slow(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+        server.app.state.agents._open["slow"] = coldq.Agent(slow, 0)
+        server.post("/agents/slow/decide")
+        body = {"loss": {"type": "Linear", "c": [1.0, 2.0]}}
+        told = pool.submit(server.put, "/agents/slow/rounds/1/feedback", json=body)
+        assert at_work.wait(HANGING)
+        again = pool.submit(server.post, "/agents/slow/decide")  # waits for its turn
+        server.put("/agents/quick", json=MADE)
+        for path in ("/live", "/agents/quick"):
+            assert server.get(path).status_code == 200
+        assert not told.done() and not again.done()
+        door.set()
+        assert told.result().json()["status"] == "applied" and again.result().json()["round"] == 2
+
+
+def test_a_large_feedback_is_read_beside_the_loop_and_counts_the_same() -> None:
+    learner, count = coldq.OGD(coldq.Box(0.0, 1.0, dim=5000), eta=0.1), 5000
+    slopes = np.linspace(-1.0, 1.0, count)
+    state = learner.update(learner.init(0), coldq.Feedback(coldq.Linear(slopes), None))
+    with client() as server:
+        made = {"learner": coldq.describe(learner), "n_constraints": 0}
+        assert server.put("/agents/a", json=made).status_code == 201
+        server.post("/agents/a/decide")
+        for words in ({"loss": 3}, {"loss": coldq.describe(coldq.Linear(slopes)), "more": "x"}):
+            body = words | {"pad": "x" * 20_000}
+            assert server.put("/agents/a/rounds/1/feedback", json=body).status_code == 422
+        body = {"loss": {"type": "Linear", "c": slopes.tolist()}}
+        assert server.put("/agents/a/rounds/1/feedback", json=body).json()["status"] == "applied"
+        assert server.post("/agents/a/decide").json()["x"] == state.x.tolist()
 
 
 def test_what_is_refused_or_failed_leaves_some_lines_with_the_reason(

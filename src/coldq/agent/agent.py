@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -116,6 +117,7 @@ class Agent:
         self._done: list[Settled] | None = None  # what counts, though an interrupt came in between
         self._astray = False  # whether an interrupt left the file ahead of memory
         self._state = learner.init(self.n_constraints, start, batch)
+        self._seconds = inf  # that the last update took
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
         self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
@@ -489,6 +491,8 @@ class Agent:
         known, state = self._settled, self._state
         for round, x, feedback, data, state, residuals, seconds in self._done:
             status = "skipped" if feedback is None else "applied"
+            if feedback is not None:
+                self._seconds = seconds
             past = round, status, x, feedback, data, self._duals_of(state), residuals, seconds
             known[round] = new_tuple(Past, past)
             self._open.pop(round, None)

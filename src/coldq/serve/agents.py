@@ -23,6 +23,7 @@ DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII)  # whatever fo
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
 AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
+QUICK = 0.001  # seconds
 log = logging.getLogger("coldq.serve")
 
 
@@ -120,6 +121,11 @@ class Agents:
                         raise NoSuchAgent(f"there is no agent {name!r}")
                     agent = self._awake(name, Agent.open(path))
             yield agent
+
+    def is_quick(self, name: str) -> bool:
+        """Whether an agent, if there is one, answers within a millisecond: its last update did."""
+        agent = self._open.get(name)
+        return agent is None or (agent._seconds < QUICK and not agent._held)
 
     def close(self) -> None:
         """Put all to sleep."""

@@ -18,7 +18,7 @@ from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
@@ -27,7 +27,7 @@ from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
 from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.counts import Counts
-from coldq.serve.direct import Direct
+from coldq.serve.direct import Direct, Sent
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
@@ -53,13 +53,7 @@ Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
 InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
-Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of it
-
-
-class Sent(BaseModel):
-    """What a client sends; a word that is not known is refused."""
-
-    model_config = ConfigDict(extra="forbid")
+Use = Callable[..., Awaitable[Any]]  # of it: its name, what to do, and whether that is quick
 
 
 class Creation(Sent):
@@ -173,24 +167,24 @@ def create_app(
         loop, context = asyncio.get_running_loop(), copy_context()
         return await loop.run_in_executor(pool, context.run, work)
 
-    async def in_turn(name: str, work: Callable[[], Any]) -> Any:
-        """Work on an agent: at once if it is in memory, else beside the loop.
+    async def in_turn(name: str, work: Callable[[], Any], quick: bool = False) -> Any:
+        """Work on an agent: at once if it is in memory and quick, else beside the loop.
 
         An agent does one thing after the other: more than one thread would only wait for it, and
         be missed by other agents.
         """
-        if folder is None:
+        if quick and folder is None and name not in turns and agents.is_quick(name):
             return work()
         turn = turns.setdefault(name, asyncio.Lock())
         async with turn:
             return await beside(work)
 
-    async def use(name: str, act: Callable[[Agent], Any]) -> Any:
+    async def use(name: str, act: Callable[[Agent], Any], quick: bool = False) -> Any:
         def done() -> Any:
             with agents.get(name) as agent:
                 return act(agent)
 
-        return await in_turn(name, done)
+        return await in_turn(name, done, quick)
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
     _add_agents(app, agents, in_turn, use)
@@ -205,23 +199,26 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
     async def observe(name: Name, round: Round, told: Told) -> Json:
         """Tell the feedback of a round; the same again changes nothing."""
-        loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
-        forecast = None
-        if told.forecast is not None:
-            expected = told.forecast.loss, told.forecast.constraint
-            forecast = Forecast(*map(part_of_feedback, expected))
-        answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
-        return Json(answer._asdict())
+
+        def observed(agent: Agent) -> Json:
+            loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
+            forecast = None
+            if told.forecast is not None:
+                expected = told.forecast.loss, told.forecast.constraint
+                forecast = Forecast(*map(part_of_feedback, expected))
+            return Json(agent.observe(round, loss, constraint, forecast)._asdict())
+
+        return await use(name, observed, told._is_small)
 
     @app.post("/agents/{name}/decide", response_model=Decided)
     async def decide(name: Name) -> Json:
         """The latest decision as long as its round has no feedback, then that of a new round."""
-        return _decision(await use(name, lambda agent: agent.decide()))
+        return await use(name, lambda agent: _decision(agent.decide()), True)
 
     @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
     async def decide_round(name: Name, round: Round) -> Json:
         """The decision of a round: the same, however often it is asked for."""
-        return _decision(await use(name, lambda agent: agent.decide(round)))
+        return await use(name, lambda agent: _decision(agent.decide(round)), True)
 
     app.router.route_class = APIRoute
 
@@ -241,7 +238,8 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
 
         with hearing() as heard:
             new = await in_turn(name, made)
-        return Json({**await use(name, _shown), "warnings": heard}, 201 if new else 200)
+        more, code = {"warnings": heard}, 201 if new else 200
+        return await use(name, lambda agent: Json(_shown(agent) | more, code))
 
     @app.get("/agents")
     async def names() -> list[str]:
@@ -251,12 +249,12 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
     @app.get("/agents/{name}")
     async def inspect(name: Name) -> Json:
         """An agent: its learner, its rounds, and the decision of its state."""
-        return Json(await use(name, _shown))
+        return await use(name, lambda agent: Json(_shown(agent)))
 
     @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
     async def skip(name: Name, round: Round) -> Json:
         """Go on without the feedback of a round; again changes nothing."""
-        return Json((await use(name, lambda agent: agent.skip(round)))._asdict())
+        return await use(name, lambda agent: Json(agent.skip(round)._asdict()), True)
 
     @app.get("/agents/{name}/backup", response_class=Response)
     async def backup(name: Name) -> Response:
@@ -268,8 +266,12 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
     @app.get("/agents/{name}/history")
     async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
-        table = await use(name, lambda agent: agent.history(last))
-        return Json({key: _plain(column) for key, column in table.columns.items()})
+
+        def shown(agent: Agent) -> Json:
+            columns = agent.history(last).columns
+            return Json({key: _plain(column) for key, column in columns.items()})
+
+        return await use(name, shown)
 
 
 def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readiness) -> None:
