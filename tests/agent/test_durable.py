@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import os
@@ -690,6 +691,62 @@ def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
     monkeypatch.setattr(Store, "_take", taken)
     with pytest.raises(coldq.NotWritten, match="-wal"):
         coldq.Agent(LEARNER, 2, path=path)
+
+
+@pytest.mark.parametrize("dim", [3, 1000], ids=["kept", "a digest"])
+def test_where_an_upgrade_gives_other_bits_that_is_said_and_the_states_of_then_count(
+    path: Path, dim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=dim), eta=0.01)
+    slopes = np.linspace(-1.0, -0.5, dim)
+    with coldq.Agent(learner, 0, path=path) as one:
+        for _ in range(5):
+            one.observe(one.decide().round, coldq.Linear(slopes), None)
+        copies = [crash(one, path).rename(path.with_name(f"{k}.db")) for k in range(2)]
+        for copy in copies:
+            shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+        state = bits(one.state)
+    for copy in copies:
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute("UPDATE meta SET value='\"0.1.7\"' WHERE name='version'")
+            db.commit()
+    with coldq.Agent.open(copies[0]) as again:  # the same bits: nothing to say
+        assert bits(again.state) == state
+    usual = coldq.OGD.update
+
+    def rounded(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
+        new = usual(learner, state, feedback, played=played)
+        return dataclasses.replace(new, x=np.nextafter(new.x, 1.0))
+
+    monkeypatch.setattr(coldq.OGD, "update", rounded)
+    words = rf"5 rounds from 1 on.*by coldq 0\.1\.7 then and {coldq.__version__} now"
+    with pytest.warns(coldq.agent.OtherBits, match=words):
+        again = coldq.Agent.open(copies[1])
+    assert (bits(again.state) == state) == (dim == 3) and again.round == 5
+    again.close()
+    with coldq.Agent.open(copies[1]) as again:  # it is said once: the state is written
+        assert (bits(again.state) == state) == (dim == 3)
+    with closing(sqlite3.connect(copies[1])) as db:
+        version = db.execute("SELECT value FROM meta WHERE name='version'").fetchone()
+        assert version == (json.dumps(coldq.__version__),)
+
+
+def test_files_without_outcomes_open_and_get_them(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        copy = crash(one, path)
+    for change in (
+        "ALTER TABLE rounds DROP COLUMN outcome",
+        "DELETE FROM meta WHERE name='version'",
+    ):
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute(change)
+            db.commit()
+    assert coldq.agent.recover(copy, tmp_path / "new.db").lost == ()
+    for file in (copy, tmp_path / "new.db"):
+        with coldq.Agent.open(file) as again:
+            assert bits(again.state) == bits(one.state)
+            played(again, range(1))
 
 
 def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:

@@ -375,7 +375,7 @@ class Agent:
         if made.batch == whole:  # with the axes of the learner's own, as older files have it
             fixed["batch"] = whole
         require_same_agent(store.path, made, self.learner, fixed, self._state if started else None)
-        found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
+        found = restored(store, self.learner, self.late, self._state.x, made)
         if np.shape(found.state.x)[:-1] != whole:
             raise InvalidInput(
                 f"the agent in {store.path} has the leading axes {np.shape(found.state.x)[:-1]}, "

@@ -15,7 +15,18 @@ from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import FORMAT, HELD, OURS, Row, after, file_and_log, make_tables, path_of
+from coldq.agent.store import (
+    FORMAT,
+    HELD,
+    INSERT,
+    OURS,
+    Row,
+    after,
+    file_and_log,
+    make_tables,
+    path_of,
+    with_outcomes,
+)
 from coldq.errors import InvalidInput, NotReadable, NotWritten
 from coldq.files import whole_file
 
@@ -109,6 +120,7 @@ def _readable(
                 )
             meta = db.execute("SELECT name, value FROM meta").fetchall()
             state = db.execute("SELECT name, array FROM state").fetchall()
+            with_outcomes(db.execute)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise NotReadable(
                 f"of {path} neither the learner nor its state is readable: {error}"
@@ -156,7 +168,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
     for row in found:
         if row.round in dropped or (row.status == HELD and not _whole(row)):
             lost.append(f"the feedback of round {row.round}: it can be told again")
-            row = row._replace(status=0, turn=None, feedback=None)
+            row = row._replace(status=0, turn=None, feedback=None, outcome=None)
         kept.append(row)
     return kept
 
@@ -175,5 +187,5 @@ def _written(path: Path, meta: Any, state: Any, rows: list[Row]) -> None:
         make_tables(db.execute)
         db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
         db.executemany("INSERT INTO state VALUES (?, ?)", state)
-        db.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", rows)
+        db.executemany(INSERT, rows)
         db.execute("COMMIT")

@@ -30,10 +30,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from coldq import __version__
 from coldq._system import in_every_fork, which_and_size, which_file
 from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
 from coldq.agent.acknowledged import Acknowledged, Notes
 from coldq.agent.lock import Lock, in_use
+from coldq.agent.outcome import outcome, recalled
 from coldq.agent.packing import FLOATS, unpacked
 from coldq.agent.wal import Log
 from coldq.description import build, describe
@@ -52,26 +54,32 @@ TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL, feedback BLOB
+    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL,
+    feedback BLOB, outcome BLOB
 );
 """
 
 
-INSERT = "INSERT INTO rounds (round, status, turn, x, feedback) VALUES (?, ?, ?, ?, ?)"
-UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+INSERT = "INSERT INTO rounds (round, status, turn, x, feedback, outcome) VALUES (?, ?, ?, ?, ?, ?)"
+UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=?, outcome=? WHERE round=?"
 
 
 Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk
 
 
 class Row(NamedTuple):
-    """A round as it is on disk; `turn` counts the feedbacks that were applied."""
+    """A round as it is on disk; `turn` counts the feedbacks that were applied.
+
+    `outcome` is the state after it, or a digest of that (:mod:`coldq.agent.outcome`); rounds
+    written by older versions have none.
+    """
 
     round: int
     status: int
     turn: int | None
     x: bytes
     feedback: bytes | None
+    outcome: bytes | None = None
 
 
 def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
@@ -121,6 +129,7 @@ class Options(NamedTuple):
     batch: tuple[int, ...]
     keywords: dict[str, Any]
     start: str | None  # that of its first decision, see start_of; older files do not say
+    version: str  # of coldq, which wrote the last snapshot, in words
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Options:
@@ -141,6 +150,7 @@ class Options(NamedTuple):
             batch_shape(found["batch"]),
             keywords,
             found.get("start"),
+            f"{found.get('version') or 'an older version'!s:.40}",
         )
 
     @property
@@ -251,6 +261,8 @@ class Store:
         run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
         run("COMMIT")
+        if not self.is_new:
+            with_outcomes(run)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Options:
@@ -343,6 +355,15 @@ class Store:
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
 
+    def recalled(self, row: Row, state: Any, learner: Any) -> Any:
+        """The state after a round as it was then, or None."""
+        try:
+            return recalled(row.outcome or b"", state, learner)
+        except (InvalidInput, ValueError) as error:
+            raise self._errors.damaged(
+                f"the outcome of round {row.round} is not whole: {error}"
+            ) from None
+
     def opened(self, round: int, x: Array) -> None:
         """A new round, which is written with what comes next.
 
@@ -352,7 +373,7 @@ class Store:
         """
         data = x.astype(FLOATS, copy=False).tobytes()
         if self._unwritten:
-            self._put([(round, OPEN, None, data, None)])
+            self._put([(round, OPEN, None, data, None, None)])
         else:
             self._unwritten[round] = data
 
@@ -362,7 +383,7 @@ class Store:
 
     def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
-        self._put([(round, HELD, None, self._unwritten.get(round), known)])
+        self._put([(round, HELD, None, self._unwritten.get(round), known, None)])
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
@@ -372,11 +393,11 @@ class Store:
             round, known = each.round, each.known
             if each.feedback is None:
                 skipped += 1
-                rows.append((round, SKIPPED, None, new.get(round), None))
+                rows.append((round, SKIPPED, None, new.get(round), None, None))
             else:
                 turn += 1
                 as_data = as_data and known is not None
-                rows.append((round, APPLIED, turn, new.get(round), known))
+                rows.append((round, APPLIED, turn, new.get(round), known, outcome(each.state)))
         if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
             self._skipped = skipped
@@ -475,7 +496,7 @@ class Store:
             self._tidy()
         self._unclean = True
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
-            opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
+            opened = [(round, OPEN, None, x, None, None) for round, x in self._unwritten.items()]
             rows = opened + rows
         if len(rows) == 1 and snapshot is None:
             with self._errors:
@@ -513,11 +534,13 @@ class Store:
                 self._logged = found.end
         self._unclean = False
 
-    def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
+    def _write_row(
+        self, round: int, status: int, turn: Any, x: Any, feedback: Any, outcome: Any
+    ) -> None:
         if x is None:  # it is there already
-            self._db.execute(UPDATE, (status, turn, feedback, round))
+            self._db.execute(UPDATE, (status, turn, feedback, outcome, round))
         else:
-            self._db.execute(INSERT, (round, status, turn, x, feedback))
+            self._db.execute(INSERT, (round, status, turn, x, feedback, outcome))
 
     def _write(self, state: Any, turn: int) -> None:
         run = self._db.execute
@@ -525,7 +548,7 @@ class Store:
         for name, array in state.to_arrays().items():
             if name != KEY:
                 run("INSERT INTO state (name, array) VALUES (?, ?)", (name, _bytes(array)))
-        self._note({"turn": turn})
+        self._note({"turn": turn, "version": __version__})
 
     def _note(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
@@ -567,15 +590,15 @@ class InOurWords:
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise in_use(self.path) from None
-        if code.startswith("SQLITE_NOTADB"):
-            raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
-        if code.startswith("SQLITE_CORRUPT"):
-            if not self.opened:
-                raise self.damaged(str(error)) from None
+        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) and self.opened:
             raise NotWritten(
                 f"{self.path} could not be written: {error}. Its disk may have failed: opening it "
                 "again says whether it is damaged"
             ) from error
+        if code.startswith("SQLITE_NOTADB"):
+            raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
+        if code.startswith("SQLITE_CORRUPT"):
+            raise self.damaged(str(error)) from None
         raise NotWritten(
             f"{self.path} could not be written: {error}. What was there before is unchanged"
         ) from error
@@ -594,6 +617,12 @@ def make_tables(run: Callable[[str], Any]) -> None:
         run(command)
     run(f"PRAGMA application_id={OURS}")
     run(f"PRAGMA user_version={FORMAT}")
+
+
+def with_outcomes(run: Callable[[str], Any]) -> None:
+    """See to it that rounds have a place for their outcome, which older files lack."""
+    if "outcome" not in {column[1] for column in run("PRAGMA table_info(rounds)")}:
+        run("ALTER TABLE rounds ADD COLUMN outcome BLOB")
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
