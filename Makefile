@@ -10,7 +10,7 @@ SETUP := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: reproduce rates test lint types unit test-cpus test-arm test-x86 cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent kill-sweep test-cluster test-container test-browser test-adapters bench docs test-site picture sizes dist clean
+	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters bench bench-operations docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -75,6 +75,14 @@ adversary: $(SETUP)
 kill-agent: $(SETUP)
 	$(BIN)/python -m tests.agent.kills --kills 200
 
+# The log of an agent, damaged 200 times: refused or right, never older than what was acknowledged.
+damage-logs: $(SETUP)
+	$(BIN)/python -m tests.agent.damaged_logs --cases 200
+
+# A served agent under load, backed up 50 times, over HTTP and from its file: each is of one moment.
+backup-agent: $(SETUP)
+	$(BIN)/python -m tests.agent.backups --count 50
+
 # A sweep, killed 20 times at work: every result once, none half written, no process left behind.
 kill-sweep: $(SETUP)
 	$(BIN)/python -m tests.sweeps.kills --kills 20
@@ -132,6 +140,10 @@ dist: $(VENV)/.ready-dist
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.agents
+
+# What operators wait for: connections, bursts, /live under a long feedback, /metrics of many agents.
+bench-operations: $(SETUP)
+	$(BIN)/python -m benchmarks.operations
 
 $(SETUP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("coldq needs Python 3.11 or later, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'

@@ -20,9 +20,9 @@ OLDER_QUOTA = (
 )
 NO_LIMIT = 2**31
 
-HERE, NUMBER_ALONE = -100, 0x100  # AT_FDCWD and STATX_INO, of Linux's statx
+HERE, NUMBER_AND_SIZE = -100, 0x300  # AT_FDCWD, STATX_INO and STATX_SIZE, of Linux's statx
 Found = ctypes.c_char * 256  # what it fills
-PLACES = struct.Struct("=32xQ96xII")  # where it puts the file's number, and that of its device
+PLACES = struct.Struct("=32xQQ88xII")  # where it puts the file's number, its size, and its device
 
 
 def cores() -> int:
@@ -45,16 +45,22 @@ def _quota() -> int:
 
 
 def which_file(name: bytes) -> tuple[int, ...]:
-    """The number of a file and that of its device, which no other file has while it is there.
+    """The number of a file and that of its device, which no other file has while it is there."""
+    return which_and_size(name)[0]
+
+
+def which_and_size(name: bytes) -> tuple[tuple[int, ...], int]:
+    """Which file a name leads to, and the size of that in bytes.
 
     Its times are not asked for, where that can be: since Linux 6.13 whoever does, as `os.stat`,
     makes the next write to the file note a finer one, which adds a third to what a commit takes.
     """
     statx, found = _statx(), Found()
-    if statx is not None and statx(HERE, name, 0, NUMBER_ALONE, found) == 0:
-        return PLACES.unpack_from(found)
+    if statx is not None and statx(HERE, name, 0, NUMBER_AND_SIZE, found) == 0:
+        number, size, *device = PLACES.unpack_from(found)
+        return (number, *device), size
     status = Path(os.fsdecode(name)).stat()  # also says why it is not to be found
-    return status.st_ino, status.st_dev
+    return (status.st_ino, status.st_dev), status.st_size
 
 
 @cache

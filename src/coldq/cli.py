@@ -266,6 +266,32 @@ def recover(
 
 
 @live.command()
+def backup(
+    path: Annotated[Path, typer.Argument(help="An agent's file, which may be in use.")],
+    out: Annotated[Path, typer.Argument(help="A new file for the copy.")],
+) -> None:
+    """Copy an agent's file as of one moment, while it is served or not."""
+    from coldq.agent import backup as run_backup
+
+    saved = run_backup(path, out)
+    typer.echo(f"{saved.path} goes up to round {saved.round}")
+
+
+@live.command()
+def restore(
+    saved: Annotated[Path, typer.Argument(help="A backup.")],
+    path: Annotated[Path, typer.Argument(help="Where the agent's file is, or was.")],
+) -> None:
+    """Put a backup in the place of an agent's file; what is there now is kept beside it."""
+    from coldq.agent import restore as run_restoring
+
+    done = run_restoring(saved, path)
+    for left in done.aside:
+        typer.echo(f"kept: {left}")
+    typer.echo(f"{done.path} goes on after round {done.round}")
+
+
+@live.command()
 def rehearse(
     seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 5,
     horizon: Annotated[int | None, typer.Option(help="How many slots; by default all.")] = None,

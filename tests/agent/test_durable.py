@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -12,6 +14,7 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -285,7 +288,7 @@ def test_nothing_in_a_file_is_executed(path: Path) -> None:
         evil = {"type": "os.system", "command": "echo pwned"}
         db.execute("UPDATE meta SET value=? WHERE name='learner'", (json.dumps(evil),))
         db.commit()
-    with pytest.raises(coldq.InvalidInput, match=r"there is no 'os\.system' to build"):
+    with pytest.raises(coldq.NotReadable, match=r"there is no 'os\.system' to build"):
         coldq.Agent.open(path)
     text = (
         bytes(np.lib.format.magic(1, 0))
@@ -554,6 +557,90 @@ def test_a_log_that_is_gone_is_said_at_once_and_nothing_is_lost(path: Path) -> N
         assert bits(again.state) == bits(undisturbed([1, 2]))
 
 
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.999])
+def test_a_log_cut_off_under_an_open_agent_is_said_before_the_next_receipt(
+    path: Path, tmp_path: Path, left: float
+) -> None:
+    one = coldq.Agent(LEARNER, 2, path=path)
+    played(one, range(9))
+    before, log = bits(one.state), Path(f"{path}-wal")
+    os.truncate(log, int(left * log.stat().st_size))
+    whole, rest = path.read_bytes(), log.read_bytes()
+    for _ in range(2):
+        with pytest.raises(coldq.NotWritten, match="was cut off while this agent had it open"):
+            one.observe(one.decide().round, *revealed(10))
+        assert bits(one.state) == before and one.in_flight == (10,)
+    with pytest.raises(coldq.NotWritten, match="was cut off"):
+        one.close()
+    with pytest.raises(coldq.NotReadable, match="round 9 was acknowledged and is not in it"):
+        coldq.Agent.open(path)
+    assert (path.read_bytes(), log.read_bytes()) == (whole, rest)
+    found = coldq.agent.recover(path, tmp_path / "new.db")
+    assert "up to round 9" in found.lost[0] and found.round < 9
+    with coldq.Agent.open(found.path) as again:
+        for round in range(found.round + 1, 10):
+            again.observe(again.decide(round).round, *revealed(round))
+        assert bits(again.state) == before
+
+
+@pytest.mark.parametrize("without", ["the note", "a sound log", "a log"])
+def test_rounds_that_a_log_lost_are_missed_by_the_note_or_by_what_follows_them(
+    path: Path, without: str
+) -> None:
+    """As after a power cut, which forgets the note, and after a kill, which does not."""
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(20))
+        copy = crash(one, path)
+    log = Path(f"{copy}-wal")
+    data = bytearray(log.read_bytes())
+    place = len(data) - 4120 * (9 if without == "the note" else 1) + 2000
+    data[place] ^= 1
+    log.write_bytes(data)
+    if without == "a log":
+        log.unlink()
+    if without == "the note":
+        file = bytearray(copy.read_bytes())
+        file[72:92] = bytes(20)
+        copy.write_bytes(file)
+    words = "though later ones are there" if without == "the note" else "round 20 was acknowledged"
+    with pytest.raises(coldq.NotReadable, match=f"{words}.*coldq agent recover"):
+        coldq.Agent.open(copy)
+
+
+DEAD = """
+import os, sys, coldq
+from tests.agent.feeds import LEARNER, bits, revealed
+path, dead = sys.argv[1], os.open(sys.argv[2], os.O_RDWR)
+one = coldq.Agent(LEARNER, 2, path=path)
+for round in range(1, 10):
+    one.observe(one.decide().round, *revealed(round))
+for handle in os.listdir("/proc/self/fd"):
+    try:
+        name = os.readlink(f"/proc/self/fd/{handle}")
+    except OSError:
+        continue
+    if name in (path, f"{path}-wal"):
+        os.dup2(dead, int(handle))
+before = bits(one.state)
+for act in [lambda: one.observe(one.decide().round, *revealed(10))] * 3 + [one.close]:
+    try:
+        act()
+    except coldq.NotWritten as error:
+        print(error)
+assert bits(one.state) == before
+"""
+
+
+def test_a_disk_that_dies_is_no_damage_to_a_file_that_is_whole(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEAD, path, "/dev/full"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 4, done.stdout + done.stderr
+    assert done.stdout.count("could not be written") == 4
+    with coldq.Agent.open(path) as again:
+        assert bits(again.state) == bits(undisturbed(list(range(1, 10))))
+
+
 def test_the_log_of_an_agent_is_not_applied_to_a_file_in_the_place_of_its_own(
     path: Path, tmp_path: Path
 ) -> None:
@@ -597,13 +684,69 @@ def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
 ) -> None:
     usual = Store._take
 
-    def taken(store: Store, new: bool) -> None:
-        usual(store, new)
+    def taken(store: Store, *given: Any) -> None:
+        usual(store, *given)
         Path(f"{path}-wal").unlink()
 
     monkeypatch.setattr(Store, "_take", taken)
     with pytest.raises(coldq.NotWritten, match="-wal"):
         coldq.Agent(LEARNER, 2, path=path)
+
+
+@pytest.mark.parametrize("dim", [3, 1000], ids=["kept", "a digest"])
+def test_where_an_upgrade_gives_other_bits_that_is_said_and_the_states_of_then_count(
+    path: Path, dim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=dim), eta=0.01)
+    slopes = np.linspace(-1.0, -0.5, dim)
+    with coldq.Agent(learner, 0, path=path) as one:
+        for _ in range(5):
+            one.observe(one.decide().round, coldq.Linear(slopes), None)
+        copies = [crash(one, path).rename(path.with_name(f"{k}.db")) for k in range(2)]
+        for copy in copies:
+            shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+        state = bits(one.state)
+    for copy in copies:
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute("UPDATE meta SET value='\"0.1.7\"' WHERE name='version'")
+            db.commit()
+    with coldq.Agent.open(copies[0]) as again:  # the same bits: nothing to say
+        assert bits(again.state) == state
+    usual = coldq.OGD.update
+
+    def rounded(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
+        new = usual(learner, state, feedback, played=played)
+        return dataclasses.replace(new, x=np.nextafter(new.x, 1.0))
+
+    monkeypatch.setattr(coldq.OGD, "update", rounded)
+    words = rf"5 rounds from 1 on.*by coldq 0\.1\.7 then and {coldq.__version__} now"
+    with pytest.warns(coldq.agent.OtherBits, match=words):
+        again = coldq.Agent.open(copies[1])
+    assert (bits(again.state) == state) == (dim == 3) and again.round == 5
+    again.close()
+    with coldq.Agent.open(copies[1]) as again:  # it is said once: the state is written
+        assert (bits(again.state) == state) == (dim == 3)
+    with closing(sqlite3.connect(copies[1])) as db:
+        version = db.execute("SELECT value FROM meta WHERE name='version'").fetchone()
+        assert version == (json.dumps(coldq.__version__),)
+
+
+def test_files_without_outcomes_open_and_get_them(path: Path, tmp_path: Path) -> None:
+    with coldq.Agent(LEARNER, 2, path=path) as one:
+        played(one, range(5))
+        copy = crash(one, path)
+    for change in (
+        "ALTER TABLE rounds DROP COLUMN outcome",
+        "DELETE FROM meta WHERE name='version'",
+    ):
+        with closing(sqlite3.connect(copy)) as db:
+            db.execute(change)
+            db.commit()
+    assert coldq.agent.recover(copy, tmp_path / "new.db").lost == ()
+    for file in (copy, tmp_path / "new.db"):
+        with coldq.Agent.open(file) as again:
+            assert bits(again.state) == bits(one.state)
+            played(again, range(1))
 
 
 def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A share of what ``make kill-agent`` and ``make fuzz`` do with agents."""
+"""A share of what ``make kill-agent``, ``make damage-logs`` and ``make fuzz`` do with agents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from tests.agent import stateful
+from tests.agent.damaged_logs import damage_again_and_again
 
 
 def test_an_agent_killed_at_work_loses_nothing_and_counts_nothing_twice() -> None:
@@ -17,3 +18,7 @@ def test_an_agent_killed_at_work_loses_nothing_and_counts_nothing_twice() -> Non
 
 def test_an_agent_does_what_a_model_of_few_lines_does() -> None:
     stateful.check(cases=25)
+
+
+def test_a_damaged_log_is_refused_or_right_and_a_torn_tail_opens() -> None:
+    assert "none older" in damage_again_and_again(20, seed=2)

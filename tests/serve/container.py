@@ -45,6 +45,7 @@ class Image:
     def __init__(self, root: Path) -> None:
         self.root, self.place, self.user = root, root, None
         self.command: list[str] = []
+        self.check: list[str] = []
         self.volumes: list[Path] = []
         inherited = {name: v for name, v in os.environ.items() if not name.startswith("COLDQ_")}
         inherited.pop("PYTHONPATH", None)  # the package that is installed, no other
@@ -67,7 +68,7 @@ class Image:
         """One instruction."""
         match word:
             case "FROM":
-                assert re.fullmatch(r"python:3\.\d+-slim", rest), rest
+                assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", rest), rest
                 venv.create(self.root / "venv", with_pip=True)
                 path = f"{self.root / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
                 self.environment |= {"PATH": path, "VIRTUAL_ENV": str(self.root / "venv")}
@@ -98,6 +99,8 @@ class Image:
                 self.volumes.append(self.inside(rest))
             case "EXPOSE":
                 assert rest == self.environment["COLDQ_PORT"], rest
+            case "HEALTHCHECK":
+                self.check = json.loads(rest.partition("CMD ")[2])
             case "CMD":
                 self.command = json.loads(rest)
             case _:
@@ -117,6 +120,8 @@ def used(image: Image) -> None:
                 base_url=where, headers=headers, timeout=HANGING, trust_env=False
             ) as client:
                 wait_until_healthy(client, running)
+                check = image.run(image.check)
+                assert "ready" in check.communicate(timeout=HANGING)[0] and not check.returncode
                 made = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
                 assert client.put("/agents/pump", json=made).status_code == 201
                 x = client.post("/agents/pump/decide").json()["x"]
@@ -126,6 +131,7 @@ def used(image: Image) -> None:
                 assert answer.json() == {"round": 1, "status": "applied"}, answer.text
             running.send_signal(signal.SIGTERM)
             output = running.communicate(timeout=HANGING)[0]
+            assert image.run(image.check).wait() == 1  # nobody is there any more
             assert running.returncode == 0 and "stopped by SIGTERM" in output, output
         finally:
             running.kill()

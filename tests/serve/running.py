@@ -13,7 +13,7 @@ import uvicorn
 
 from coldq.commands.serve import bound
 from coldq.serve import create_app
-from coldq.serve.connections import limited
+from coldq.serve.connections import Server, limited
 from tests.processes import HANGING
 
 TOKEN = "a token"
@@ -26,11 +26,11 @@ class Client(httpx.Client):
 
 
 @contextmanager
-def running(app: Any, most: int, seconds: float) -> Iterator[tuple[str, uvicorn.Server]]:
+def running(app: Any, most: int, seconds: float) -> Iterator[tuple[str, Server]]:
     """A server with so many connections at most, which wait so long for their clients."""
     http = limited(most, seconds)
     settings = uvicorn.Config(app, log_level="error", access_log=False, http=http)
-    server, listening = uvicorn.Server(settings), bound("127.0.0.1", 0)
+    server, listening = Server(settings), bound("127.0.0.1", 0)
     listening.listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

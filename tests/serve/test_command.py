@@ -151,10 +151,11 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
 
 
 LISTENS_WITH = """
-import sys, uvicorn
+import sys
 from coldq.cli import run
 from coldq.warmup import kernels
-uvicorn.Server.run = lambda server, sockets: print([k.name for k in kernels() if not k._built])
+from coldq.serve.connections import Server
+Server.run = lambda server, sockets: print([k.name for k in kernels() if not k._built])
 sys.argv = ["coldq", "serve", "--port", "0", "--no-token"]
 run()
 """

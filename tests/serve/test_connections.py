@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,15 @@ def _received(silent: socket.socket) -> bytes:
         return silent.recv(10_000)
     except ConnectionResetError:
         return b""
+
+
+def test_a_head_without_an_end_is_not_kept() -> None:
+    with client() as server, connect(str(server.base_url)) as endless:
+        endless.sendall(b"GET /live HTTP/1.1\r\n")
+        with suppress(ConnectionError):
+            for _ in range(10_000):  # 20 MB
+                endless.sendall(b"x-more: " + b"x" * 2000 + b"\r\n")
+            raise AssertionError("all of it was taken")
 
 
 LARGE = b"x" * 2**25  # far more than a system keeps of what nobody takes

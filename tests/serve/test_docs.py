@@ -17,6 +17,8 @@ import pytest
 
 import coldq
 from coldq.agent.metrics import Collector
+from coldq.serve.counts import Counts
+from coldq.serve.metrics import Apart
 from tests.agent.feeds import LEARNER, revealed
 from tests.processes import HANGING
 from tests.serve import curl
@@ -56,10 +58,13 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
     agent.observe(agent.decide().round, *revealed(1))
     other = coldq.Agent(LEARNER, 2)
     other.observe(other.decide().round, *revealed(1))
+    counts = Counts()
+    counts.answered({"path": "/live"}, "GET", 200, 0.001, b"")
     registry = prometheus_client.CollectorRegistry()
-    registry.register(Collector({"margin": agent, "queue": other}))
+    registry.register(Apart({"margin": agent, "queue": other}))
+    registry.register(counts)
     text = prometheus_client.generate_latest(registry).decode()
-    there = set(re.findall(r"^(\w+)\{", text, re.MULTILINE))
+    there = set(re.findall(r"^(\w+)[ {]", text, re.MULTILINE))
     board = json.loads((DOCS / "grafana-agents.json").read_text())
     asked = {
         name
@@ -67,7 +72,7 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
         for target in panel["targets"]
         for name in re.findall(r"coldq_\w+", target["expr"])
     }
-    assert len(asked) == 8 and asked <= there
+    assert len(asked) == 14 and asked <= there
 
 
 def test_counts_are_of_one_moment_while_rounds_go_on() -> None:

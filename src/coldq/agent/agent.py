@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -116,6 +117,7 @@ class Agent:
         self._done: list[Settled] | None = None  # what counts, though an interrupt came in between
         self._astray = False  # whether an interrupt left the file ahead of memory
         self._state = learner.init(self.n_constraints, start, batch)
+        self._seconds = inf  # that the last update took
         self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
         self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
@@ -145,8 +147,12 @@ class Agent:
         (Agent(OGD, round 1), Simplex(dim=3, total=1.0, cap=inf))
         """
         options = Store.read(path)
-        made = options.learner() if learner is None else learner
-        return cls(made, options.n_constraints, path=path, batch=options.batch, **options.keywords)
+        if learner is not None:
+            return cls(learner, path=path, **options.arguments)
+        try:
+            return cls(options.learner(), path=path, **options.arguments)
+        except InvalidInput as error:  # though all of it was in the file
+            raise NotReadable(f"{path} cannot be opened: {error}") from None
 
     @property
     def state(self) -> Any:
@@ -293,6 +299,30 @@ class Agent:
         told.reverse()
         return History.of(told, self._dual_names, self.n_constraints)
 
+    def backup(self) -> bytes:
+        """The agent's file as of now, in one piece: as bytes, which :meth:`open` takes from a file.
+
+        >>> import coldq, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1)
+        >>> with coldq.Agent(learner, 0, path=folder / "agent.db") as agent:
+        ...     _ = agent.observe(agent.decide().round, coldq.Linear([-1.0]), None)
+        ...     _ = (folder / "copy.db").write_bytes(agent.backup())
+        >>> with coldq.Agent.open(folder / "copy.db") as copy:
+        ...     copy.round
+        1
+        """
+        from coldq.agent.backup import checked
+
+        if self._within():
+            raise InvalidInput(WITHIN)
+        with self._lock:
+            self._require_usable()
+            if self._store is None:
+                raise InvalidInput("this agent lives in memory: there is no file to back up")
+            path, both = self._store.path, self._store.read_both()
+        return checked(path, *both)[0]
+
     def close(self) -> None:
         """Let go of the file, so that another may open it; without a path nothing happens.
 
@@ -345,7 +375,7 @@ class Agent:
         if made.batch == whole:  # with the axes of the learner's own, as older files have it
             fixed["batch"] = whole
         require_same_agent(store.path, made, self.learner, fixed, self._state if started else None)
-        found = restored(store, self.learner, self.late, self._state.x, made.fingerprint)
+        found = restored(store, self.learner, self.late, self._state.x, made)
         if np.shape(found.state.x)[:-1] != whole:
             raise InvalidInput(
                 f"the agent in {store.path} has the leading axes {np.shape(found.state.x)[:-1]}, "
@@ -461,6 +491,8 @@ class Agent:
         known, state = self._settled, self._state
         for round, x, feedback, data, state, residuals, seconds in self._done:
             status = "skipped" if feedback is None else "applied"
+            if feedback is not None:
+                self._seconds = seconds
             past = round, status, x, feedback, data, self._duals_of(state), residuals, seconds
             known[round] = new_tuple(Past, past)
             self._open.pop(round, None)

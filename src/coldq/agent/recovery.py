@@ -11,10 +11,22 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import FORMAT, HELD, OURS, Row, after, file_and_log, make_tables, path_of
+from coldq.agent.store import (
+    FORMAT,
+    HELD,
+    INSERT,
+    OURS,
+    Row,
+    after,
+    file_and_log,
+    make_tables,
+    path_of,
+    with_outcomes,
+)
 from coldq.errors import InvalidInput, NotReadable, NotWritten
 from coldq.files import whole_file
 
@@ -49,7 +61,9 @@ def recover(
         raise InvalidInput(f"{out} is there already: recover writes a new file")
     lost: list[str] = []
     with _copied(path) as copy:
-        meta, state, rows = _readable(path, copy, lost)
+        with copy.open("rb") as file:
+            told = Acknowledged.found(file.read(100))
+        meta, state, rows = _readable(path, copy, lost, told)
         with whole_file(out) as new:
             new.unlink()
             _written(new, meta, state, rows)
@@ -89,7 +103,9 @@ def _say_its_length(path: Path) -> None:
             file.write(pages.to_bytes(4, "big"))
 
 
-def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[Row]]:
+def _readable(
+    path: Path, copy: Path, lost: list[str], told: Acknowledged | None
+) -> tuple[Any, Any, list[Row]]:
     """The description, the snapshot and the rounds of a file, as far as they go."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as db:
         try:
@@ -104,11 +120,18 @@ def _readable(path: Path, copy: Path, lost: list[str]) -> tuple[Any, Any, list[R
                 )
             meta = db.execute("SELECT name, value FROM meta").fetchall()
             state = db.execute("SELECT name, array FROM state").fetchall()
+            with_outcomes(db.execute)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise NotReadable(
                 f"of {path} neither the learner nor its state is readable: {error}"
             ) from None
         found = _rounds(db, lost)
+        if told is not None and not lost and not told.is_in(db.execute):
+            latest = max((row.round for row in found), default=0)
+            lost.append(
+                f"what was told after round {latest}, up to round {told.round} at least: its log "
+                "is damaged, cut off or gone, and it can be told again"
+            )
     try:
         saved = int(dict(meta)["turn"])
     except (KeyError, TypeError, ValueError):
@@ -145,7 +168,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
     for row in found:
         if row.round in dropped or (row.status == HELD and not _whole(row)):
             lost.append(f"the feedback of round {row.round}: it can be told again")
-            row = row._replace(status=0, turn=None, feedback=None)
+            row = row._replace(status=0, turn=None, feedback=None, outcome=None)
         kept.append(row)
     return kept
 
@@ -164,5 +187,5 @@ def _written(path: Path, meta: Any, state: Any, rows: list[Row]) -> None:
         make_tables(db.execute)
         db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
         db.executemany("INSERT INTO state VALUES (?, ?)", state)
-        db.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", rows)
+        db.executemany(INSERT, rows)
         db.execute("COMMIT")

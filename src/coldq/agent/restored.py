@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from coldq import __version__
 from coldq._values import Array
 from coldq.agent.applying import applied
+from coldq.agent.outcome import outcome
 from coldq.agent.rounds import Decision, Held, Past
 from coldq.agent.store import APPLIED, HELD, OPEN, Options, Store, start_of
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, warn
 from coldq.learners.maker import require_same
 
 
@@ -35,7 +37,7 @@ def require_same_agent(
     if own is not None:
         remedy = f"coldq.Agent.open({os.fspath(path)!r}) goes on with the one it was"
         require_same(made.fingerprint, own, f"the agent in {path} was made", remedy)
-    theirs = {"n_constraints": made.n_constraints, "batch": made.batch, **made.keywords}
+    theirs = made.arguments
     for name, value in fixed.items():
         if theirs[name] != value:
             raise InvalidInput(
@@ -48,9 +50,21 @@ def require_same_agent(
         )
 
 
-def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: str) -> Restored:
-    """Where the agent of a file stood; what came after its snapshot is applied again."""
-    found = Restored(store.state(learner, fingerprint), 0, {}, {}, {})
+class OtherBits(UserWarning):
+    """Rounds that were applied again gave other bits than when they were told; those count.
+
+    >>> import coldq
+    >>> issubclass(coldq.agent.OtherBits, UserWarning)
+    True
+    """
+
+
+def restored(store: Store, learner: Any, late: str, like: Array, made: Options) -> Restored:
+    """Where the agent of a file stood; what came after its snapshot is applied again.
+
+    Where that gives another state than it gave then, the one then counts if it was kept.
+    """
+    found = Restored(store.state(learner, made.fingerprint), 0, {}, {}, {})
     latest, rows = 0, store.rounds()
     for row in rows:
         x, latest = store.decision(row, like), row.round
@@ -63,9 +77,21 @@ def restored(store: Store, learner: Any, late: str, like: Array, fingerprint: st
         else:
             status = "applied" if row.status == APPLIED else "skipped"
             found.settled[latest] = Past(latest, status, x, None, row.feedback, None, [], 0.0)
-    state = found.state
+    state, other, kept = found.state, [], True
     for row in store.again(rows):
         decision = Decision(found.settled[row.round].x, row.round)
         state = applied(learner, late, state, decision, store.feedback(row), None).state
         store.turn += 1  # though the snapshot is older
+        if row.outcome is not None and row.outcome != outcome(state):
+            then = store.recalled(row, state, learner)
+            other, kept = [*other, row.round], then is not None
+            state = state if then is None else then
+    if other:
+        counts = "the states of then count" if kept else "it goes on from these"
+        warn(
+            f"{store.path}: {len(other)} rounds from {other[0]} on, applied again, gave other bits "
+            f"than when they were told, by coldq {made.version} then and {__version__} now, or on "
+            f"another processor: {counts}",
+            OtherBits,
+        )
     return found._replace(state=state, latest=latest)

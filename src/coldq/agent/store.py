@@ -1,9 +1,10 @@
 """An agent on disk: one SQLite file, in which every transaction is whole or absent.
 
 It is in WAL mode with synchronous=FULL. What is acknowledged is on disk; a file that was cut off in
-the middle of a write, by a kill or by the power, opens as of the last transaction. All of it is
-data: arrays in NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON,
-feedback as :mod:`coldq.agent.packing` has it.
+the middle of a write, by a kill or by the power, opens as of the last transaction. One whose log is
+damaged, so that something acknowledged is missing, does not open. All of it is data: arrays in
+NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON, feedback as
+:mod:`coldq.agent.packing` has it.
 
 The state is written as a snapshot now and then. Feedback that was applied since is applied again
 when the file is opened, which gives the same bits. Feedback that holds functions of the user's own
@@ -20,18 +21,23 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from errno import ENAMETOOLONG
 from math import inf
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._system import in_every_fork, which_file
+from coldq import __version__
+from coldq._system import in_every_fork, which_and_size, which_file
 from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
+from coldq.agent.acknowledged import Acknowledged, Notes
 from coldq.agent.lock import Lock, in_use
+from coldq.agent.outcome import outcome, recalled
 from coldq.agent.packing import FLOATS, unpacked
+from coldq.agent.wal import Log
 from coldq.description import build, describe
 from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
@@ -48,23 +54,32 @@ TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL, feedback BLOB
+    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL,
+    feedback BLOB, outcome BLOB
 );
 """
 
 
-INSERT = "INSERT INTO rounds (round, status, turn, x, feedback) VALUES (?, ?, ?, ?, ?)"
-UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=? WHERE round=?"
+INSERT = "INSERT INTO rounds (round, status, turn, x, feedback, outcome) VALUES (?, ?, ?, ?, ?, ?)"
+UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=?, outcome=? WHERE round=?"
+
+
+Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk
 
 
 class Row(NamedTuple):
-    """A round as it is on disk; `turn` counts the feedbacks that were applied."""
+    """A round as it is on disk; `turn` counts the feedbacks that were applied.
+
+    `outcome` is the state after it, or a digest of that (:mod:`coldq.agent.outcome`); rounds
+    written by older versions have none.
+    """
 
     round: int
     status: int
     turn: int | None
     x: bytes
     feedback: bytes | None
+    outcome: bytes | None = None
 
 
 def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
@@ -114,6 +129,7 @@ class Options(NamedTuple):
     batch: tuple[int, ...]
     keywords: dict[str, Any]
     start: str | None  # that of its first decision, see start_of; older files do not say
+    version: str  # of coldq, which wrote the last snapshot, in words
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Options:
@@ -134,7 +150,13 @@ class Options(NamedTuple):
             batch_shape(found["batch"]),
             keywords,
             found.get("start"),
+            f"{found.get('version') or 'an older version'!s:.40}",
         )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an agent is made with, beside its learner and its file."""
+        return {"n_constraints": self.n_constraints, "batch": self.batch, **self.keywords}
 
     def learner(self) -> Any:
         """The learner, from its description."""
@@ -156,24 +178,68 @@ class Store:
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         self._files: list[tuple[bytes, tuple[int, ...]]] = []  # as they were opened
+        self._logged = 0  # bytes of the log
+        self._cut = False  # whether it was found shorter than that
+        self._unclean = False  # whether a write failed, which may have left its beginning there
+        self._notes: Notes | None = None
+        self.committed: Committed | None = None
         self._held = Lock(self.path)
         self._process = os.getpid()
         try:
             with self._errors:
+                told = self._require_log()
                 self._db = Connection(
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
-                self._take(new)
+                self._take(new, told)
                 self._files = [(name, which_file(name)) for name in file_and_log(self.path)]
+                self._notes = Notes(self.path)
+            self._errors.opened = True
         except BaseException:
             self.close()
             raise
 
-    def _take(self, new: bool) -> None:
+    def _require_log(self) -> Acknowledged | None:
+        """That nothing acknowledged is missing because the log is damaged; the round last noted.
+
+        This comes before SQLite opens the file, as it drops from the log what it does not apply.
+        """
+        file, log = (Path(os.fsdecode(name)) for name in file_and_log(self.path))
+        if not file.is_file():
+            return None
+        with file.open("rb") as opened:
+            told = Acknowledged.found(opened.read(100))
+        data = log.read_bytes() if log.is_file() else b""
+        if not data:  # nothing is to be applied or dropped
+            return told
+        found = Log.read(data)
+        if found.damage:
+            raise self._errors.damaged(f"in its log {log.name} {found.damage}")
+        if found.pages and not file.stat().st_size:
+            raise self._errors.damaged(f"it is empty, but its log {log.name} is not")
+        if told is not None:
+            with closing(sqlite3.connect(":memory:")) as db:
+                db.deserialize(found.over(file.read_bytes()))
+                self._require_told(told, db.execute)
+        if found.torn:  # it would stay behind what is written next
+            os.truncate(log, found.end)
+        return told
+
+    def _require_told(self, told: Acknowledged, run: Callable[..., Any]) -> None:
+        """That what was acknowledged is there."""
+        if not told.is_in(run):
+            raise self._errors.damaged(
+                f"round {told.round} was acknowledged and is not in it: its log is damaged, cut "
+                "off or gone"
+            )
+
+    def _take(self, new: bool, told: Acknowledged | None) -> None:
         """Take the file, and look whose it is before anything is written to it."""
         run = self._db.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
         run("PRAGMA trusted_schema=OFF")
+        if told is not None:
+            self._require_told(told, run)
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         owner, version = (
             run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
@@ -195,6 +261,8 @@ class Store:
         run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
         run("COMMIT")
+        if not self.is_new:
+            with_outcomes(run)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Options:
@@ -219,6 +287,9 @@ class Store:
             make_tables(run)
             self._note(meta)
             self._write(state, 0)
+        with self._errors:  # what recovery needs is in the file itself
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._acknowledge(0, OPEN)
 
     def options(self) -> Options:
         """What the agent was made with."""
@@ -284,23 +355,27 @@ class Store:
                 f"the feedback of round {row.round} is not whole: {error}"
             ) from None
 
+    def recalled(self, row: Row, state: Any, learner: Any) -> Any:
+        """The state after a round as it was then, or None."""
+        try:
+            return recalled(row.outcome or b"", state, learner)
+        except (InvalidInput, ValueError) as error:
+            raise self._errors.damaged(
+                f"the outcome of round {row.round} is not whole: {error}"
+            ) from None
+
     def opened(self, round: int, x: Array) -> None:
         """A new round, which is written with what comes next.
 
         A kill may forget one, but never what it plays: that is the decision of the state on disk,
         so that the agent which opens the file next knows it too. Of several in a row no more than
-        one is put off. They need not wait for the disk, as they follow from what is there.
+        one is put off.
         """
         data = x.astype(FLOATS, copy=False).tobytes()
-        if not self._unwritten:
+        if self._unwritten:
+            self._put([(round, OPEN, None, data, None, None)])
+        else:
             self._unwritten[round] = data
-            return
-        with self._errors:
-            try:
-                self._db.execute("PRAGMA synchronous=NORMAL")
-                self._put([(round, OPEN, None, data, None)])
-            finally:
-                self._db.execute("PRAGMA synchronous=FULL")
 
     def unopened(self, round: int) -> None:
         """A round that was opened for nothing."""
@@ -308,7 +383,7 @@ class Store:
 
     def hold(self, round: int, known: bytes | None) -> None:
         """Feedback that waits."""
-        self._put([(round, HELD, None, self._unwritten.get(round), known)])
+        self._put([(round, HELD, None, self._unwritten.get(round), known, None)])
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
         """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
@@ -318,11 +393,11 @@ class Store:
             round, known = each.round, each.known
             if each.feedback is None:
                 skipped += 1
-                rows.append((round, SKIPPED, None, new.get(round), None))
+                rows.append((round, SKIPPED, None, new.get(round), None, None))
             else:
                 turn += 1
                 as_data = as_data and known is not None
-                rows.append((round, APPLIED, turn, new.get(round), known))
+                rows.append((round, APPLIED, turn, new.get(round), known, outcome(each.state)))
         if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
             self._skipped = skipped
@@ -345,19 +420,44 @@ class Store:
 
     def require_there(self) -> None:
         """That what is written now, to the log beside the file, is found again by their names."""
+        size = 0
         for name, opened in self._files:
-            if not _is_still(name, opened):
+            try:
+                found, size = which_and_size(name)
+            except OSError:
+                found = ()
+            if found != opened:
                 raise NotWritten(
                     f"{os.fsdecode(name)} is gone, or another file than the one that was opened: "
                     "nothing was written, and nothing has changed"
                 )
+        if size < self._logged:
+            self._cut = True
+            raise NotWritten(
+                f"the log of {self.path}, beside it, was cut off while this agent had it open, and "
+                "with it rounds that were acknowledged: nothing was written, and nothing has "
+                "changed. `coldq agent recover` saves what is readable"
+            )
+
+    def read_both(self) -> tuple[bytes, bytes]:
+        """The file and its log, as they are: nothing is written meanwhile."""
+        self.require_there()
+        assert self._notes is not None
+        with self._errors:
+            return self._notes.read(), Path(os.fsdecode(self._files[1][0])).read_bytes()
 
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
         if os.getpid() != self._process:
             return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
-            self._db.close()
+            if self._cut:  # half of the log would be applied
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
+            else:
+                self._db.close()
+        if self._notes is not None:
+            with suppress(OSError):  # of a disk that is gone
+                self._notes.close()
         self._set_log_aside()
         self._held.close()
 
@@ -381,10 +481,22 @@ class Store:
 
         Most often that is one row at the end of its table.
         """
+        begun, whole = perf_counter(), False
+        try:
+            self._put_all(rows, snapshot)
+            whole = True
+        finally:
+            if self.committed is not None:
+                self.committed(perf_counter() - begun, whole)
+
+    def _put_all(self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None) -> None:
         self.require_ours()
         self.require_there()
+        if self._unclean:
+            self._tidy()
+        self._unclean = True
         if self._unwritten and not any(row[0] in self._unwritten for row in rows):
-            opened = [(round, OPEN, None, x, None) for round, x in self._unwritten.items()]
+            opened = [(round, OPEN, None, x, None, None) for round, x in self._unwritten.items()]
             rows = opened + rows
         if len(rows) == 1 and snapshot is None:
             with self._errors:
@@ -398,15 +510,37 @@ class Store:
                     self._write(state, turn)
                     settled = "DELETE FROM rounds WHERE round<=? AND status IN (?, ?)"
                     self._db.execute(settled, (oldest, APPLIED, SKIPPED))
+        self._unclean = False
         self._unwritten.clear()
         if snapshot is not None:
             self._saved, self._skipped = snapshot[1], 0
+        if rows and rows[-1][1] != OPEN:
+            self._acknowledge(*rows[-1][:2])
 
-    def _write_row(self, round: int, status: int, turn: Any, x: Any, feedback: Any) -> None:
+    def _acknowledge(self, round: int, status: int) -> None:
+        """Note what is on disk, and how long the log is that has it."""
+        assert self._notes is not None
+        self._notes.write(round, status)
+        with suppress(OSError):  # the next write says it
+            self._logged = which_and_size(self._files[1][0])[1]
+
+    def _tidy(self) -> None:
+        """Cut off the log what a failed write has left there, which looks like damage."""
+        with self._errors:
+            log = Path(os.fsdecode(self._files[1][0]))
+            found = Log.read(log.read_bytes())
+            if found.torn:
+                os.truncate(log, found.end)
+                self._logged = found.end
+        self._unclean = False
+
+    def _write_row(
+        self, round: int, status: int, turn: Any, x: Any, feedback: Any, outcome: Any
+    ) -> None:
         if x is None:  # it is there already
-            self._db.execute(UPDATE, (status, turn, feedback, round))
+            self._db.execute(UPDATE, (status, turn, feedback, outcome, round))
         else:
-            self._db.execute(INSERT, (round, status, turn, x, feedback))
+            self._db.execute(INSERT, (round, status, turn, x, feedback, outcome))
 
     def _write(self, state: Any, turn: int) -> None:
         run = self._db.execute
@@ -414,7 +548,7 @@ class Store:
         for name, array in state.to_arrays().items():
             if name != KEY:
                 run("INSERT INTO state (name, array) VALUES (?, ?)", (name, _bytes(array)))
-        self._note({"turn": turn})
+        self._note({"turn": turn, "version": __version__})
 
     def _note(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
@@ -443,6 +577,7 @@ class InOurWords:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.opened = False  # and whole by then: what SQLite finds wrong may be the disk's failure
 
     def __enter__(self) -> None:
         return None
@@ -455,6 +590,11 @@ class InOurWords:
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise in_use(self.path) from None
+        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) and self.opened:
+            raise NotWritten(
+                f"{self.path} could not be written: {error}. Its disk may have failed: opening it "
+                "again says whether it is damaged"
+            ) from error
         if code.startswith("SQLITE_NOTADB"):
             raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
         if code.startswith("SQLITE_CORRUPT"):
@@ -477,6 +617,12 @@ def make_tables(run: Callable[[str], Any]) -> None:
         run(command)
     run(f"PRAGMA application_id={OURS}")
     run(f"PRAGMA user_version={FORMAT}")
+
+
+def with_outcomes(run: Callable[[str], Any]) -> None:
+    """See to it that rounds have a place for their outcome, which older files lack."""
+    if "outcome" not in {column[1] for column in run("PRAGMA table_info(rounds)")}:
+        run("ALTER TABLE rounds ADD COLUMN outcome BLOB")
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:

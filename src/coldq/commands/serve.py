@@ -50,7 +50,7 @@ def serve(
     import uvicorn
 
     from coldq.serve import create_app
-    from coldq.serve.connections import ACCEPTED, OnceAMinute, limited
+    from coldq.serve.connections import OnceAMinute, Server, limited
     from coldq.serve.descriptors import shared
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -73,14 +73,15 @@ def serve(
             server_header=False,
             http=limited(connections),
             ws="none",
-            backlog=ACCEPTED,
             timeout_graceful_shutdown=PATIENCE,
         )
         for speaker in ("asyncio", "uvicorn.error"):
             logging.getLogger(speaker).addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
         signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
-        uvicorn.Server(settings).run(sockets=[listening])
+        server = Server(settings)
+        app.state.ending = lambda: server.should_exit
+        server.run(sockets=[listening])
 
 
 def prepare() -> None:
@@ -88,7 +89,11 @@ def prepare() -> None:
     from coldq.warmup import is_kept, kernels, warmup
 
     if not all(map(is_kept, kernels())):
-        print("coldq compiles its kernels first: a minute, once on a machine", flush=True)
+        print(
+            "coldq compiles its kernels first: a minute or some, once on a machine; `coldq warmup` "
+            "does it ahead",
+            flush=True,
+        )
     warmup()
 
 

@@ -14,14 +14,16 @@ from threading import Lock
 from typing import Any
 
 from coldq.agent import Agent
-from coldq.agent.store import Store
+from coldq.agent.store import Committed, Store
 from coldq.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
+DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII)  # whatever follows their names
 ROWS = 10_000  # constraints
 SUFFIX = ".db"
 AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
+QUICK = 0.001  # seconds
 log = logging.getLogger("coldq.serve")
 
 
@@ -54,8 +56,15 @@ class Agents:
     1
     """
 
-    def __init__(self, folder: Path | None, awake: int = 1000, most: int = 10_000) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        awake: int = 1000,
+        most: int = 10_000,
+        committed: Committed | None = None,
+    ) -> None:
         self.folder, self.awake, self.most = folder, awake, most
+        self.committed = committed  # is told of every transaction
         self._lock = Lock()  # of what follows, never while a file is opened or closed
         self._open: OrderedDict[str, Agent] = OrderedDict()
         self._uses: dict[str, _Use] = {}
@@ -113,6 +122,11 @@ class Agents:
                     agent = self._awake(name, Agent.open(path))
             yield agent
 
+    def is_quick(self, name: str) -> bool:
+        """Whether an agent, if there is one, answers within a millisecond: its last update did."""
+        agent = self._open.get(name)
+        return agent is None or (agent._seconds < QUICK and not agent._held)
+
     def close(self) -> None:
         """Put all to sleep."""
         with self._lock:
@@ -127,6 +141,8 @@ class Agents:
             raise InvalidInput(
                 "a name has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit"
             )
+        if DEVICES.fullmatch(name):
+            raise InvalidInput(f"{name!r} is the name of a device on some systems: take another")
         return None if self.folder is None else self.folder / f"{name}{SUFFIX}"
 
     @contextmanager
@@ -160,6 +176,8 @@ class Agents:
         return None
 
     def _awake(self, name: str, agent: Agent) -> Agent:
+        if agent._store is not None:
+            agent._store.committed = self.committed
         with self._lock:
             self._open[name] = agent
         self._put_to_sleep()

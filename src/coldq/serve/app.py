@@ -18,7 +18,7 @@ from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
@@ -26,8 +26,10 @@ from coldq.agent import Agent, OtherFeedback
 from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.feedback import Forecast
 from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
-from coldq.serve.direct import Direct
+from coldq.serve.counts import Counts
+from coldq.serve.direct import Direct, Sent
 from coldq.serve.guard import OPEN_TO_ALL, Guard
+from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 
 HERE = Path(__file__).parent
@@ -36,29 +38,33 @@ PAGE_RULES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+
+def _plain_number(value: Any) -> Any:
+    """A number in a path, as it is written: digits alone."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("a number is written in digits alone")
+    return value
+
+
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
-Round = Annotated[int, InPath(ge=1, le=2**53)]
+Round = Annotated[int, InPath(ge=1, le=2**53), BeforeValidator(_plain_number)]
+Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
 InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by its name
-Use = Callable[[str, Callable[[Agent], Any]], Awaitable[Any]]  # of it
-
-
-class Sent(BaseModel):
-    """What a client sends; a word that is not known is refused."""
-
-    model_config = ConfigDict(extra="forbid")
+Use = Callable[..., Awaitable[Any]]  # of it: its name, what to do, and whether that is quick
 
 
 class Creation(Sent):
     """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
 
     learner: Description
-    n_constraints: int = Field(ge=0, le=ROWS)
-    limit: int | None = Field(1000, ge=0, le=1_000_000)
+    n_constraints: Whole = Field(ge=0, le=ROWS)
+    limit: Whole | None = Field(1000, ge=0, le=1_000_000)
     late: Literal["played", "held"] | None = None
     order: Literal["round", "arrival"] = "round"
-    remember: int = Field(100, ge=1, le=LONGEST)
+    remember: Whole = Field(100, ge=1, le=LONGEST)
 
 
 class Expected(Sent):
@@ -134,7 +140,8 @@ def create_app(
     >>> create_app(token="secret").title
     'coldq'
     """
-    agents = Agents(folder, awake)
+    counts = Counts()
+    agents = Agents(folder, awake, committed=counts.committed)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -145,13 +152,13 @@ def create_app(
         code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
     }
     app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
-    app.state.agents = agents
-    app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate)
+    app.state.agents, app.state.counts = agents, counts
+    app.state.ending = lambda: False  # whoever runs it knows better
+    app.add_middleware(Guard, token=token, largest_body=largest_body, rate=rate, counts=counts)
     app.add_exception_handler(Error, _refused)
     app.add_exception_handler(MemoryError, _refused)
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Exception, _unforeseen)
 
     pool = ThreadPoolExecutor(AT_ONCE)  # the loop's own waits at its end for what is at work
     turns = WeakValueDictionary[str, asyncio.Lock]()
@@ -160,28 +167,28 @@ def create_app(
         loop, context = asyncio.get_running_loop(), copy_context()
         return await loop.run_in_executor(pool, context.run, work)
 
-    async def in_turn(name: str, work: Callable[[], Any]) -> Any:
-        """Work on an agent: at once if it is in memory, else beside the loop.
+    async def in_turn(name: str, work: Callable[[], Any], quick: bool = False) -> Any:
+        """Work on an agent: at once if it is in memory and quick, else beside the loop.
 
         An agent does one thing after the other: more than one thread would only wait for it, and
         be missed by other agents.
         """
-        if folder is None:
+        if quick and folder is None and name not in turns and agents.is_quick(name):
             return work()
         turn = turns.setdefault(name, asyncio.Lock())
         async with turn:
             return await beside(work)
 
-    async def use(name: str, act: Callable[[Agent], Any]) -> Any:
+    async def use(name: str, act: Callable[[Agent], Any], quick: bool = False) -> Any:
         def done() -> Any:
             with agents.get(name) as agent:
                 return act(agent)
 
-        return await in_turn(name, done)
+        return await in_turn(name, done, quick)
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
     _add_agents(app, agents, in_turn, use)
-    _add_server(app, agents, beside)
+    _add_server(app, agents, beside, Readiness(folder, lambda: app.state.ending()))
     return app
 
 
@@ -192,23 +199,26 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
     async def observe(name: Name, round: Round, told: Told) -> Json:
         """Tell the feedback of a round; the same again changes nothing."""
-        loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
-        forecast = None
-        if told.forecast is not None:
-            expected = told.forecast.loss, told.forecast.constraint
-            forecast = Forecast(*map(part_of_feedback, expected))
-        answer = await use(name, lambda agent: agent.observe(round, loss, constraint, forecast))
-        return Json(answer._asdict())
+
+        def observed(agent: Agent) -> Json:
+            loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
+            forecast = None
+            if told.forecast is not None:
+                expected = told.forecast.loss, told.forecast.constraint
+                forecast = Forecast(*map(part_of_feedback, expected))
+            return Json(agent.observe(round, loss, constraint, forecast)._asdict())
+
+        return await use(name, observed, told._is_small)
 
     @app.post("/agents/{name}/decide", response_model=Decided)
     async def decide(name: Name) -> Json:
         """The latest decision as long as its round has no feedback, then that of a new round."""
-        return _decision(await use(name, lambda agent: agent.decide()))
+        return await use(name, lambda agent: _decision(agent.decide()), True)
 
     @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
     async def decide_round(name: Name, round: Round) -> Json:
         """The decision of a round: the same, however often it is asked for."""
-        return _decision(await use(name, lambda agent: agent.decide(round)))
+        return await use(name, lambda agent: _decision(agent.decide(round)), True)
 
     app.router.route_class = APIRoute
 
@@ -228,7 +238,8 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
 
         with hearing() as heard:
             new = await in_turn(name, made)
-        return Json({**await use(name, _shown), "warnings": heard}, 201 if new else 200)
+        more, code = {"warnings": heard}, 201 if new else 200
+        return await use(name, lambda agent: Json(_shown(agent) | more, code))
 
     @app.get("/agents")
     async def names() -> list[str]:
@@ -238,36 +249,55 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
     @app.get("/agents/{name}")
     async def inspect(name: Name) -> Json:
         """An agent: its learner, its rounds, and the decision of its state."""
-        return Json(await use(name, _shown))
+        return await use(name, lambda agent: Json(_shown(agent)))
 
     @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
     async def skip(name: Name, round: Round) -> Json:
         """Go on without the feedback of a round; again changes nothing."""
-        return Json((await use(name, lambda agent: agent.skip(round)))._asdict())
+        return await use(name, lambda agent: Json(agent.skip(round)._asdict()), True)
+
+    @app.get("/agents/{name}/backup", response_class=Response)
+    async def backup(name: Name) -> Response:
+        """The agent's file as of now, for `coldq agent restore`."""
+        kind, place = "application/vnd.sqlite3", f'attachment; filename="{name}.db"'
+        data = await use(name, lambda agent: agent.backup())
+        return Response(data, media_type=kind, headers={"Content-Disposition": place})
 
     @app.get("/agents/{name}/history")
     async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
-        table = await use(name, lambda agent: agent.history(last))
-        return Json({key: _plain(column) for key, column in table.columns.items()})
+
+        def shown(agent: Agent) -> Json:
+            columns = agent.history(last).columns
+            return Json({key: _plain(column) for key, column in columns.items()})
+
+        return await use(name, shown)
 
 
-def _add_server(app: FastAPI, agents: Agents, beside: Beside) -> None:
+def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readiness) -> None:
     """What the server says of itself, and its page."""
 
+    @app.get("/live")
     @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Whether the server is there."""
+    async def live() -> dict[str, str]:
+        """Whether the server is there, and answers."""
         return {"status": "ok"}
+
+    @app.get("/ready")
+    async def ready() -> Json:
+        """Whether the server is not ending, and can write to its folder."""
+        obstacle = await readiness.obstacle()
+        return _said(obstacle, 503) if obstacle else Json({"status": "ready"})
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
-        """What the agents that are awake do, for Prometheus."""
+        """What the server and the agents that are awake do, for Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         from coldq.serve.metrics import Apart
 
         registry = CollectorRegistry()
+        registry.register(app.state.counts)
         registry.register(Apart(agents.awake_now))
         text = await beside(lambda: generate_latest(registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -337,12 +367,6 @@ async def _not_here(request: Request, error: Exception) -> Json:
     """What the framework refuses: a path or a method that is not there, a body it cannot read."""
     assert isinstance(error, HTTPException)
     return _said(error.detail, error.status_code, error.headers)
-
-
-async def _unforeseen(request: Request, error: Exception) -> Json:
-    """What should not have happened; whoever runs the server finds the rest in its log."""
-    words = f"the server failed, and its log says where: {type(error).__name__}"
-    return _said(words, 500, {"Connection": "close"})  # uvicorn does, and tells nobody
 
 
 async def _invalid(request: Request, error: Exception) -> Json:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from time import monotonic
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 Usual: Any = AutoHTTPProtocol
-ACCEPTED = 16  # connections taken at once, and waiting to be; few, as the limit sees them later
+ACCEPTED = 16  # connections taken at once; few, as the limit sees them later
+WAITING = 2048  # connections that the system keeps until they are taken, as uvicorn's default
 FLOODS = (  # a connection without a descriptor, one that is no HTTP, one that would be a web socket
     "socket.accept()", "Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket",
 )  # fmt: skip
+HEAD = 65_536  # bytes of a request's head; one of uvicorn's two parsers takes any number
 SILENCE = 20.0  # seconds for a whole request to come, and for some of an answer to be taken
 
 
@@ -26,6 +30,7 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
 
     class Limited(Usual):
         asked: Any = None  # the request that had not come whole when its time was over
+        in_head, head = False, 0  # whether one is being read, and its bytes so far
         unsent = 0  # bytes of answers that the client had still to take when its time began
 
         def connection_made(self, transport: Any) -> None:
@@ -33,6 +38,20 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
             self.expect()
             if len(known) > most:
                 next((one for one in known if one.gives_way()), self).end()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.head += len(data)
+            if self.in_head and self.head > HEAD:
+                self.end()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.in_head, self.head = True, 0
+
+        def on_headers_complete(self) -> None:
+            self.in_head = False
+            super().on_headers_complete()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -78,6 +97,20 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
                 timer.cancel()
 
     return Limited
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, with a long queue of connections, of which it takes a few at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        config.backlog = ACCEPTED
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; asyncio takes at once as many as it lets wait."""
+        await super().startup(sockets=sockets)
+        for listening in sockets or []:
+            listening.listen(WAITING)
 
 
 class OnceAMinute(logging.Filter):

@@ -6,6 +6,7 @@ takes none, and is described on the interface page like any other.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from inspect import signature
 from typing import Any
@@ -13,7 +14,16 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, TypeAdapter, ValidationError
+
+SMALL = 16_384  # bytes of a body that is read in less than a millisecond
+
+
+class Sent(BaseModel):
+    """What a client sends; a word that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+    _is_small: bool = PrivateAttr(True)
 
 
 class Direct(APIRoute):
@@ -31,7 +41,7 @@ class Direct(APIRoute):
         parts, models = {}, {}
         for name, one in signature(endpoint, eval_str=True).parameters.items():
             kind = one.annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if isinstance(kind, type) and issubclass(kind, Sent):
                 models[name] = kind.__pydantic_validator__.validate_json
             else:
                 parts[name] = TypeAdapter(kind).validator.validate_python
@@ -44,8 +54,12 @@ class Direct(APIRoute):
                     place = "path", name
                     values[name] = read(given[name])
                 for name, read in models.items():
-                    place = ("body",)
-                    values[name] = read(await _json(request))
+                    place, body = ("body",), await _json(request)
+                    if len(body) <= SMALL:
+                        values[name] = read(body)
+                    else:  # the others need not wait for it
+                        values[name] = await asyncio.to_thread(read, body)
+                        values[name]._is_small = False
             except ValidationError as error:
                 found = [one | {"loc": (*place, *one["loc"])} for one in error.errors()]
                 raise RequestValidationError(found) from None

@@ -6,8 +6,10 @@ import asyncio
 import json
 import logging
 from secrets import compare_digest
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
+
+from coldq.serve.counts import Counts
 
 log = logging.getLogger("coldq.serve")
 
@@ -17,6 +19,8 @@ OPEN_TO_ALL: dict[str, tuple[str | None, str]] = {
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/health": (None, ""),
+    "/live": (None, ""),
+    "/ready": (None, ""),
 }
 
 
@@ -30,9 +34,16 @@ class Guard:
     """
 
     def __init__(
-        self, app: Any, *, token: str | None, largest_body: int, rate: float | None
+        self,
+        app: Any,
+        *,
+        token: str | None,
+        largest_body: int,
+        rate: float | None,
+        counts: Counts | None = None,
     ) -> None:
         self.app, self.largest_body, self.rate = app, largest_body, rate
+        self.counts = Counts() if counts is None else counts
         self.token = None if token is None else f"Bearer {token}".encode()
         self.left, self.seen = rate or 0.0, monotonic()
 
@@ -70,14 +81,34 @@ class Guard:
             return
         if scope["type"] != "http":
             return
+        method, begun, code, body = scope["method"], perf_counter(), 0, b""
+        if method == "HEAD":  # whoever serves this leaves the body out
+            scope = scope | {"method": "GET"}
+
+        async def heard(message: Any) -> None:
+            nonlocal code, body
+            if message["type"] == "http.response.start":
+                code = message["status"]
+            elif code >= 400:
+                body = body or message.get("body", b"")
+            await send(message)
+
         try:
-            await self._admit(scope, receive, send)
+            await self._admit(scope, receive, heard)
         except asyncio.CancelledError:  # the server ends; an error would be logged with its trace
             log.warning("a request was given up: its client took longer than the server's end")
+        except Exception as error:  # what nobody foresaw; uvicorn would log each with its trace
+            if self.counts.may_say(500):
+                log.exception("%.10s %.200r failed", method, scope["path"])
+            if not code:
+                words = f"the server failed, and its log says where: {type(error).__name__}"
+                await _refuse(heard, 500, words, (b"connection", b"close"))
+        if code:
+            self.counts.answered(scope, method, code, perf_counter() - begun, body)
 
     async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
         """Strangers first: what they ask for is not counted, and nothing that they send is read."""
-        reads, headers = scope["method"] in ("GET", "HEAD"), scope["headers"]
+        reads, headers = scope["method"] == "GET", scope["headers"]
         if not (reads and scope["path"] in OPEN_TO_ALL):
             if not self.knows(headers):
                 bearer = b"www-authenticate", b"Bearer"
@@ -87,8 +118,6 @@ class Guard:
                 later = b"retry-after", b"1"
                 await _refuse(send, 429, "too many requests: wait a second", later)
                 return
-        if scope["method"] == "HEAD":  # whoever serves this leaves the body out
-            scope = scope | {"method": "GET"}
         if reads or self._is_small(headers):
             await self.app(scope, receive, send)
             return

@@ -12,36 +12,66 @@ from coldq.agent.metrics import Collector
 log = logging.getLogger("coldq.serve")
 
 
-PATIENCE = 1.0  # seconds to wait for agents at work, all together: Prometheus waits ten
+PATIENCE = 0.25  # seconds to wait for agents at work, all together
+LONGEST = 0.6  # seconds to look at agents: Prometheus waits ten
+SERIES = 10_000  # of all agents together
+ROWS = 20  # constraints of an agent that have series of their own
 
 
 class Apart(Collector):
     """A collector of prometheus_client: an agent that fails, or is at work for long, as where its
     disk hangs, is logged and left out, the others are shown.
 
+    They are looked at by name, as long as there is time and there are not too many series: so the
+    series stay the same from one look to the next.
+
     >>> import coldq
     >>> from coldq.serve.metrics import Apart
     >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
-    >>> families = Apart(lambda: {"a": agent, "b": agent}).collect()
-    >>> [sample.labels["agent"] for sample in next(families).samples]
+    >>> families = list(Apart(lambda: {"a": agent, "b": agent}).collect())
+    >>> [sample.labels["agent"] for sample in families[0].samples]
     ['a', 'b']
+    >>> [(family.name, family.samples[0].value) for family in families[-2:]]
+    [('coldq_agents_awake', 2), ('coldq_agents_left_out', 0)]
     """
 
     def collect(self) -> Iterator[Any]:
         """All numbers, each with the name of its agent."""
+        from prometheus_client.core import GaugeMetricFamily
+
         families = {family.name: family for family in Collector({}).collect()}
-        until = monotonic() + PATIENCE
-        for name, agent in self._agents().items():
-            if not agent._lock.acquire(timeout=max(0.0, until - monotonic())):
-                log.warning("agent %s is at work, and left out of the metrics", name)
+        agents, begun = self._agents(), monotonic()
+        shown, series, busy = 0, 0, ""
+        for name in sorted(agents):
+            gone = monotonic() - begun
+            if series >= SERIES or gone > LONGEST:
+                break
+            agent = agents[name]
+            if not agent._lock.acquire(timeout=max(0.0, PATIENCE - gone)):
+                busy = busy or name
                 continue
             try:
-                found = list(Collector({name: agent}).collect())
+                found = [(family, _few(family.samples)) for family in
+                         Collector({name: agent}).collect()]  # fmt: skip
             except Exception as error:
                 log.error("agent %s has no metrics: %r", name, error)
                 continue
             finally:
                 agent._lock.release()
-            for family in found:
-                families[family.name].samples.extend(family.samples)
+            shown += 1
+            for family, samples in found:
+                series += len(samples)
+                families[family.name].samples.extend(samples)
+        if busy:
+            log.warning("agent %s is at work, and left out of the metrics", busy)
         yield from families.values()
+        awake = GaugeMetricFamily("coldq_agents_awake", "Agents that are open.")
+        awake.add_metric([], len(agents))
+        out = GaugeMetricFamily("coldq_agents_left_out", "Those of them that are not shown here.")
+        out.add_metric([], len(agents) - shown)
+        yield from (awake, out)
+
+
+def _few(samples: list[Any]) -> list[Any]:
+    """Without the rows beyond those that are shown."""
+    return [each for each in samples if int(each.labels.get("row", 0)) <= ROWS]

@@ -11,7 +11,8 @@ from coldq.errors import InvalidInput
 from coldq.protocols import require_learner
 
 STATE = 2_000_000  # numbers: sizes that are small by themselves are multiplied in it
-SIZES = ("dim", "period", "delay", "shape")  # a few bytes that ask for any amount of memory
+# A few bytes that ask for any amount of memory.
+SIZES = dict.fromkeys(("dim", "period", "delay", "shape")).keys()
 
 
 class Whole(NamedTuple):
@@ -76,15 +77,16 @@ def _requested(description: Any, whole: Whole) -> Any:
             if not PLAIN.issuperset(map(type, part)):
                 for each in part:
                     look(each, depth + 1)
-        elif isinstance(part, Mapping) and "base64" not in part:
+        elif isinstance(part, dict) and "base64" not in part:
             name = part.get("type")
             if isinstance(name, str) and name in known:
                 if known[name].__module__.split(".")[1] not in whole.kinds:
                     raise InvalidInput(f"a {name} is no part of a {whole.name}")
-                for word in SIZES:
-                    total += _size(word, part.get(word))
+                for word in part.keys() & SIZES:
+                    total += _size(word, part[word])
             for each in part.values():
-                look(each, depth + 1)
+                if isinstance(each, list | dict):
+                    look(each, depth + 1)
 
     look(description, 0)
     if total > whole.largest:

@@ -1,0 +1,77 @@
+"""The last round that was acknowledged, noted where a damaged log cannot take it away.
+
+It stands in the header of the database file, in 20 bytes that SQLite keeps for later versions of
+its format and does not look at. A note is written when its round is on disk and does not wait for
+the disk itself, so that it is never ahead: after a kill it is exact, after a power cut perhaps some
+rounds older.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+PLACE = 72  # in the file, in bytes
+NOTE = struct.Struct("<4sqi")  # whose it is, the round and its status; its checksum follows
+CHECKSUM = struct.Struct("<I")
+OURS = b"told"
+
+
+class Acknowledged(NamedTuple):
+    """A round and the status that its receipt told of."""
+
+    round: int
+    status: int
+
+    @classmethod
+    def found(cls, file: bytes) -> Acknowledged | None:
+        """What the beginning of a database file says, if anything."""
+        note = file[PLACE : PLACE + NOTE.size]
+        checksum = file[PLACE + NOTE.size : PLACE + NOTE.size + CHECKSUM.size]
+        if not note.startswith(OURS) or checksum != CHECKSUM.pack(crc32(note)):
+            return None
+        return cls(*NOTE.unpack(note)[1:])
+
+    def is_in(self, run: Callable[..., Any]) -> bool:
+        """Whether a database has this round. A status only rises; the oldest rounds are dropped."""
+        found = "SELECT (SELECT status FROM rounds WHERE round=?), (SELECT max(round) FROM rounds)"
+        try:
+            status, latest = run(found, (self.round,)).fetchone()
+        except sqlite3.DatabaseError:  # there is no such table, or none that can be read
+            return False
+        if status is None:
+            return self.round == 0 or (latest or 0) > self.round
+        return status >= self.status
+
+
+class Notes:
+    """The place of the note in an open file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("r+b", buffering=0)
+
+    def write(self, round: int, status: int) -> None:
+        """Note a round that is on disk; where that fails, damage to the log is found later."""
+        note = NOTE.pack(OURS, round, status)
+        with suppress(OSError):
+            self._file.seek(PLACE)
+            self._file.write(note + CHECKSUM.pack(crc32(note)))
+
+    def read(self) -> bytes:
+        """The whole file."""
+        self._file.seek(0)
+        return self._file.readall()
+
+    def close(self) -> None:
+        """After SQLite has closed the file: its locks go with any handle of the process."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        """Close: an agent that nobody has any more is no leak to be warned of."""
+        with suppress(AttributeError, OSError):
+            self.close()

@@ -1,0 +1,51 @@
+"""What a round made of the state: all of it if it is small, else a digest.
+
+Feedback that is applied again when a file is opened may give other bits where coldq was upgraded,
+or the processor is another one. So each round has what it gave when it was told.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from coldq.learners.maker import KEY
+
+SMALL = 1024  # bytes of a state that is kept whole, beside a feedback of about as many
+DIGEST = 16
+WHOLE, SHORT = b"=", b"#"
+
+
+def outcome(state: Any) -> bytes:
+    """The bits of a state, or their digest.
+
+    >>> import coldq
+    >>> from coldq.agent.outcome import outcome
+    >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
+    >>> outcome(learner.init(0))[:1], len(outcome(learner.init(0)))
+    (b'=', 25)
+    """
+    bits = b"".join(_plain(a).tobytes() for name, a in state.to_arrays().items() if name != KEY)
+    return (
+        WHOLE + bits if len(bits) <= SMALL else SHORT + blake2b(bits, digest_size=DIGEST).digest()
+    )
+
+
+def recalled(known: bytes, state: Any, learner: Any) -> Any:
+    """The state that a round gave, in the shapes of one that it gives now; None if not kept."""
+    arrays, begin = state.to_arrays(), 1
+    sizes = {name: _plain(array).nbytes for name, array in arrays.items() if name != KEY}
+    if known[:1] != WHOLE or len(known) != 1 + sum(sizes.values()):
+        return None
+    for name, size in sizes.items():
+        like = _plain(arrays[name])
+        kept = np.frombuffer(known[begin : begin + size], like.dtype).reshape(like.shape)
+        arrays[name], begin = kept.astype(arrays[name].dtype), begin + size
+    return learner.from_arrays(arrays)
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """With the same bytes on any machine."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)

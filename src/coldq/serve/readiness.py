@@ -1,0 +1,61 @@
+"""Whether a server can do its work: it is not ending, and what it is told can be written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+
+SIZE = 65_536  # bytes that are written to see whether they can be: more than a file has to spare
+FRESH = 1.0  # seconds for which an answer holds: anybody may ask
+PATIENCE = 2.0  # seconds for a disk to answer
+
+
+class Readiness:
+    """What stands in the way, in words, or nothing.
+
+    >>> import asyncio
+    >>> from coldq.serve.readiness import Readiness
+    >>> asyncio.run(Readiness(None, lambda: False).obstacle())
+    ''
+    >>> asyncio.run(Readiness(None, lambda: True).obstacle())
+    'the server is ending'
+    """
+
+    def __init__(self, folder: Path | None, ending: Callable[[], bool]) -> None:
+        self.folder, self.ending = folder, ending
+        self._pool = ThreadPoolExecutor(1)  # one probe at a time, however long a disk hangs
+        self._probe: asyncio.Future[str] | None = None
+        self._begun = float("-inf")
+
+    async def obstacle(self) -> str:
+        """Look, or say what was found a moment ago."""
+        if self.ending():
+            return "the server is ending"
+        if self.folder is None:
+            return ""
+        if self._probe is None or (self._probe.done() and monotonic() - self._begun > FRESH):
+            self._begun = monotonic()
+            loop = asyncio.get_running_loop()
+            self._probe = loop.run_in_executor(self._pool, _written, self.folder)
+        await asyncio.wait([self._probe], timeout=PATIENCE)
+        if not self._probe.done():
+            waited = monotonic() - self._begun
+            return f"{self.folder} has not taken a file for {waited:.0f} seconds"
+        return self._probe.result()
+
+
+def _written(folder: Path) -> str:
+    """Why a file cannot be written there, or nothing."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(SIZE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"{folder} cannot be written to: {error.strerror or error}"
+    return ""
