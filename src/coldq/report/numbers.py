@@ -16,6 +16,7 @@ GREEK = {
     "lambda": "λ",
     "mu": "μ",
 }
+MANY_TIMES = 1e6  # a number that grew by more began as rounding
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -72,10 +73,10 @@ def percentage(fraction: float) -> str:
     """A signed distance as percent.
 
     >>> from coldq.report.numbers import percentage
-    >>> percentage(-0.0157), percentage(0.0), percentage(94.378)
-    ('−1.6%', '0.0%', '+9,438%')
+    >>> percentage(-0.0157), percentage(0.0), percentage(94.378), percentage(2e9)
+    ('−1.6%', '0.0%', '+9,438%', 'from zero')
     """
-    if not math.isfinite(fraction):
+    if not abs(fraction) < MANY_TIMES:
         return "from zero"
     digits = 1 if abs(fraction) < 10.0 else 0
     return f"{100.0 * fraction:+,.{digits}f}%".replace("+0.0%", "0.0%").replace("-", "−")
