@@ -126,7 +126,9 @@ def test_the_first_page_has_every_extra_that_a_user_may_want() -> None:
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
-    there = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    notebooks = [path.with_suffix(".md") for path in (ROOT / "docs").rglob("*.ipynb")]
+    pages = [*(ROOT / "docs").rglob("*.md"), *notebooks]
+    there = {str(path.relative_to(ROOT / "docs")) for path in pages}
     assert named - MADE == there
 
 

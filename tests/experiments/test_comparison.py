@@ -166,7 +166,7 @@ def test_a_comparison_is_a_table_a_text_latex_and_a_picture() -> None:
 def test_a_dollar_in_a_name_is_a_dollar() -> None:
     problem = problem_of(table(30))
     found = coldq.compare(problem, {r"$\none$": coldq.COLDQ.for_problem(problem)})
-    left, _ = found.plot()
+    left, _ = found.plot().axes
     FigureCanvasAgg(left.figure).draw()  # which would raise over a formula
 
 

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from coldq._notebook import html_table
 from coldq._values import Array, percent, quiet
-from coldq.errors import Error, InvalidInput
+from coldq.errors import Error, InvalidInput, installed
 from coldq.experiments.intervals import brief
 from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
@@ -27,12 +28,13 @@ from coldq.experiments.targets import (
     first_scored,
     score,
 )
-from coldq.frames import Tabular, library
+from coldq.frames import Tabular
 from coldq.headroom import Headroom, tune_headroom
 from coldq.learners import CATALOGUE, COLDQ, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
+from coldq.trace.plots import NO_MATPLOTLIB, drawn_on
 
 RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
@@ -185,6 +187,11 @@ class Comparison(Tabular):
         lines.insert(1, "-" * max(map(len, lines)))
         return "\n".join([*lines, "", self.about, *absences(self.left_out)])
 
+    def _repr_html_(self) -> str:
+        """The table, as `print` has it."""
+        notes = (self.about, *absences(self.left_out))
+        return html_table(self.title, self.headings, self.cells(), notes)
+
     def to_latex(self) -> str:
         r"""The table for a paper, with ``\toprule`` and the like of booktabs.
 
@@ -202,15 +209,13 @@ class Comparison(Tabular):
     def plot(self, axes: Any = None) -> Any:
         """Cost and share of every learner, a row each, with their intervals.
 
-        `axes` are two of Matplotlib's, side by side; without them a figure is made. They are
-        returned.
+        `axes` are two of Matplotlib's, side by side, and are returned; without them a new figure
+        is, which a notebook shows by itself.
         """
+        given = axes
         if axes is None:
-            library("matplotlib")
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.0, 1.0 + 0.16 * len(self)), layout="constrained")
-            axes = figure.subplots(1, 2, sharey=True)
+            new = installed("coldq._figure", NO_MATPLOTLIB)
+            axes = new.subplots(7.0, 1.0 + 0.16 * len(self), 1, 2, sharey=True)[0]
         left, right = axes
         rows = np.arange(len(self))
         for panel, name, times, title in (
@@ -238,7 +243,7 @@ class Comparison(Tabular):
         names = [one.learner for one in self.results]
         left.set_yticks(rows, names, parse_math=False)  # a $ is a dollar
         left.set_ylim(len(self) - 0.4, -0.6)
-        return axes
+        return drawn_on(axes, given)
 
 
 @quiet

@@ -44,7 +44,7 @@ from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, table_of, with_data
-from coldq.learners.state import MORE, State, axes
+from coldq.learners.state import MORE, State, axes, brief_array
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
 
@@ -64,6 +64,18 @@ class ForesightState(State):
     moments: Array = field(metadata=axes("forecast", "N"))
     errors: Array = field(metadata=axes("forecast"))
     past: Array = field(metadata=axes("row", MORE))
+
+    def about(self) -> dict[str, str]:
+        """Slot, decision, how often rows were violated so far, and the margin."""
+        judged = np.maximum(self.judged, 1)
+        return State.about(self) | {
+            "slots judged": brief_array(self.judged),
+            "violated": brief_array(self.violated),
+            "rate so far, %": brief_array(100.0 * self.violated / judged),
+            "not counted": f"{brief_array(self.excluded)}, violated after a saturated step",
+            "margin": brief_array(self.margin),
+            "margin factor": brief_array(self.factor),
+        }
 
     @property
     def factor(self) -> Array:

@@ -34,7 +34,7 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
 
 
 def _draw(found: Comparison) -> Canvas:
-    left, right = found.plot()
+    left, right = found.plot().axes
     for axes in (left, right):
         axes.grid(visible=False, axis="y")
     left.tick_params(axis="y", length=0.0, labelsize=6.5)

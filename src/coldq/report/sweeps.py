@@ -13,8 +13,8 @@ from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
-from coldq.sweeps.answers import Answers, shown
-from coldq.sweeps.table import Sweep
+from coldq.sweeps.answers import Answers
+from coldq.sweeps.table import Sweep, shown
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vP*X"
