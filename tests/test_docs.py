@@ -65,7 +65,7 @@ def test_what_a_page_says_to_type_works(page: str, typed: str, tmp_path: Path) -
     if program == "make":
         assert set(arguments) <= TARGETS
     elif program == "pip":
-        found = re.search(r"\.\[([\w,]+)\]", typed)
+        found = re.search(r"(?:\.|coldq)\[([\w,]+)\]", typed)
         assert set(found.group(1).split(",") if found else ()) <= set(EXTRAS)
     else:
         assert program == "coldq"
@@ -144,3 +144,21 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
     assert coldq.__version__ == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_learners_of_your_own_names_every_check_and_what_authors_call() -> None:
+    page = (ROOT / "docs" / "add-your-own-learner.md").read_text(encoding="utf-8")
+    for check in coldq.checks.CHECKS:
+        assert f"| `{check.__name__}` |" in page
+    written = (ROOT / "docs" / "api" / "own-learner.md").read_text(encoding="utf-8")
+    for name in (
+        "observe",
+        "gradient_of",
+        "values_of",
+        "jacobian_of",
+        "new_state",
+        "State",
+        "axes",
+    ):
+        assert f"`{name}`" in page
+        assert name in written
