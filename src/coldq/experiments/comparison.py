@@ -17,6 +17,7 @@ import numpy as np
 from coldq._notebook import html_table
 from coldq._values import Array, percent, quiet
 from coldq.errors import Error, InvalidInput, installed
+from coldq.experiments.coinciding import coinciding
 from coldq.experiments.intervals import brief
 from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
@@ -80,7 +81,8 @@ class Comparison(Tabular):
     `results` has a row for each, those that keep the rate first, by cost, then the others, by
     share; a rate counts as kept where the interval of the share reaches down to it. Slots from
     `begin` + 1 on are scored, intervals are by `block` slots that follow each other. `left_out`
-    says why others did not play, `tuned` what the headroom did where it was tuned.
+    says why others did not play, `tuned` what the headroom did where it was tuned, `coinciding`
+    which learners decided the same, and why.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -101,6 +103,7 @@ class Comparison(Tabular):
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
     tuned: Headroom | None = None
+    coinciding: tuple[str, ...] = ()
 
     headings: ClassVar[tuple[str, ...]] = (
         "learner", "cost a slot", "slots violated", "violation", "cost, difference",
@@ -185,11 +188,11 @@ class Comparison(Tabular):
             cells = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
         lines.insert(1, "-" * max(map(len, lines)))
-        return "\n".join([*lines, "", self.about, *absences(self.left_out)])
+        return "\n".join([*lines, "", self.about, *self.coinciding, *absences(self.left_out)])
 
     def _repr_html_(self) -> str:
         """The table, as `print` has it."""
-        notes = (self.about, *absences(self.left_out))
+        notes = (self.about, *self.coinciding, *absences(self.left_out))
         return html_table(self.title, self.headings, self.cells(), notes)
 
     def to_latex(self) -> str:
@@ -299,10 +302,12 @@ def compare(
         raise InvalidInput(f"{problem.horizon} slots are too few to tune on some and score others")
     left_out: dict[str, str] = {}
     scores: list[Score] = []
+    played: list[Any] = []
 
     def play(name: str, learner: Any) -> None:
         try:
             scores.append(score(name, learner, problem, seeds, begin))
+            played.append(learner)
         except Error as error:
             left_out[name] = str(error)
         done(name)
@@ -327,7 +332,13 @@ def compare(
         raise InvalidInput(f"no learner can play this problem: {reasons}")
     title = getattr(problem, "title", type(problem).__name__) if title is None else title
     block = block_length(problem.horizon - begin)
-    found = sorted(_results(scores), key=lambda one: _standing(one, q))
+    rows = list(_results(scores))
+    same = coinciding(
+        problem,
+        {row.learner: one for row, one in zip(rows, played, strict=True)},
+        {row.learner: _measured(one) for row, one in zip(rows, scores, strict=True)},
+    )
+    found = sorted(rows, key=lambda one: _standing(one, q))
     return Comparison(
         str(title),
         problem,
@@ -339,7 +350,13 @@ def compare(
         tuple(found),
         left_out,
         tuned,
+        same,
     )
+
+
+def _measured(one: Score) -> Array:
+    """What tells the decisions of one learner from those of another."""
+    return np.concatenate([one.cost_series, one.share_series, [one.violation]])
 
 
 def _standing(one: Result, rate: float) -> tuple[float, ...]:
