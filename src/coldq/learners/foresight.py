@@ -12,6 +12,9 @@ conformal inference on the event that a row is violated: ``e = 1 - q`` if one is
 0 if one is though the step before was saturated, so that no margin would have helped;
 
     V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),  lambda = max(0, lambda + eta e).
+
+A number that sets how cautious decisions are, moved so by what they bring, is conformal decision
+theory (Lekeufack, Angelopoulos, Bajcsy, Jordan and Malik, arXiv 2310.05921).
 """
 
 from __future__ import annotations
