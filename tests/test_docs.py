@@ -162,3 +162,17 @@ def test_the_page_on_learners_of_your_own_names_every_check_and_what_authors_cal
     ):
         assert f"`{name}`" in page
         assert name in written
+
+
+def test_what_is_missing_is_named_with_an_extra_that_there_is_in_the_words_of_the_docs() -> None:
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    asked = [
+        words.strip()
+        for path in sources
+        for words in re.findall(r"pip install ([^\s`\"]+)", path.read_text(encoding="utf-8"))
+    ]
+    assert "'coldq[report]'" in asked
+    for words in asked:
+        named = re.fullmatch(r"'coldq\[([\w,{}]+)\]'", words)
+        assert named or words in (".", "--no-cache-dir", "-e"), words
+        assert named is None or set(named[1].split(",")) <= {*EXTRAS, "{extra}"}
