@@ -127,7 +127,7 @@ def test_formulas_are_drawn_without_scripts(plain: Reader) -> None:
 
 
 def test_docstrings_lose_nothing_to_markdown(desk: Reader) -> None:
-    desk.open("api/learners.html")
+    desk.open("api/learners-rate.html")
     text = re.sub(r"\s+", " ", desk.page.locator("article").inner_text())
     assert "min over x in X of <d, x - x^c> / F + alpha |x - x^c|^2 / F" in text
     assert ":class:" not in text and ":func:" not in text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 GREEK = {
     "alpha": "α",
@@ -99,6 +101,8 @@ def typeset(text: str) -> Markup:
     >>> print(typeset("alpha_t = t^(1/2), X = [0, 5]^10, a < b"))
     α<sub>t</sub> = t<sup>1/2</sup>, X = [0, 5]<sup>10</sup>, a &lt; b
     """
+    from markupsafe import Markup, escape  # which only pages need
+
     html = re.sub(r"(?<![\w)])-(?=\d)", "−", str(escape(text)))
     html = re.sub(r"\b(" + "|".join(GREEK) + r")(?![a-z])", lambda name: GREEK[name[1]], html)
     html = re.sub(r"(?<=\w)_(\w)\b", r"<sub>\1</sub>", html)
