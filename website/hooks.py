@@ -3,21 +3,26 @@
 MkDocs calls these functions while it builds. Formulas are written as GitHub shows them, in fences
 of ``math`` and in dollars around backticks, and become MathML. The gallery is made of `examples/`:
 each is run, and its picture, its words and its source make a section. Notebooks are executed, and
-become pages with what their cells show.
+become pages with what their cells show. Names of the API are links, and sessions copy as code.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import html as markup
 import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -25,7 +30,21 @@ KEPT = ROOT / "build" / "gallery"  # pictures, by what they were made of
 ROOT_PAGES = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 DISPLAYED = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"\$`([^`]+)`\$")
+CODE = re.compile(r'(<div class="(?:language-\w+ )?highlight">)(<pre\b.*?</pre>)', re.DOTALL)
+LEFT_ALONE = re.compile(r"(<a\b.*?</a>|<pre\b.*?</pre>|<h\d\b.*?</h\d>)", re.DOTALL)
+NAME = re.compile(r"(<code>)((?:coldq\.)?[A-Za-z_][\w.]*(?:\([^<>]*\))?)</code>")
 TOKEN = "formula-number-{}-of-this-page"
+
+
+def on_config(config: Any) -> Any:
+    """The repository is where this clone came from, unless COLDQ_REPOSITORY names another."""
+    command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    address = os.environ.get("COLDQ_REPOSITORY") or done.stdout.strip()
+    if address.startswith(("http://", "https://")):
+        config.repo_url = address.removesuffix(".git")
+        config.repo_name = "Repository"
+    return config
 
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:
@@ -123,7 +142,7 @@ def section(path: Path, picture: str, words: str) -> str:
     rest = "\n\n".join(part for part in rest.strip().split("\n\n") if command not in part)
     return (
         f"## {title}\n\n**{first}** {rest}\n\n![{first}]({picture})\n\n"
-        f"```text\n$ {command}\n{words}```\n\n"
+        f"```sh\n{command}\n```\n\n```text\n{words}```\n\n"
         f'<details markdown="1"><summary>The source, examples/{path.name}</summary>\n\n'
         f"```python\n{text}```\n\n</details>\n"
     )
@@ -162,11 +181,58 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Formulas where they belong: Markdown has not touched them."""
+    """Formulas where they belong: Markdown has not touched them. Names become links."""
     for k, formula in enumerate(page.meta.get("formulas", ())):
         token = TOKEN.format(k)
         html = html.replace(f"<p>{token}</p>", f'<div class="formula">{formula}</div>')
         html = html.replace(token, formula)
     # A wide table scrolls by itself, also without Material's script.
     html = re.sub(r"<table\b[^>]*>", r'<div class="wide"><table>', html)
-    return html.replace("</table>", "</table></div>")
+    html = html.replace("</table>", "</table></div>")
+    html = CODE.sub(copied_as_code, html)
+    return linked(html, page.url)
+
+
+def copied_as_code(match: re.Match[str]) -> str:
+    """A session that copies without prompts and without what was printed."""
+    if '<span class="gp">' not in match[2]:
+        return match[0]
+    lines = markup.unescape(re.sub(r"<[^>]+>", "", match[2])).splitlines()
+    code = "\n".join(line[4:] for line in lines if line[:3] in (">>>", "..."))
+    return f'{match[1][:-1]} data-copy="{markup.escape(code)}">{match[2]}'
+
+
+def linked(html: str, here: str) -> str:
+    """Names of the API in code lead to where they are written down, unless they stand there."""
+    homes = api_homes()
+
+    def link(match: re.Match[str]) -> str:
+        name = match[2].removeprefix("coldq.").partition("(")[0]
+        owner, _, part = (name, "", "") if name in homes else name.rpartition(".")
+        if owner not in homes:
+            return match[0]
+        page, full = homes[owner]
+        found = resolve_name(full)
+        if part and not hasattr(found, part):
+            return match[0]
+        if isinstance(found, ModuleType) and not match[2].startswith("coldq."):
+            return match[0]  # such as an extra that is called as a module
+        target = f"{get_relative_url(page, here)}#{full}"
+        return f'<a class="name" href="{target}"><code>{match[2]}</code></a>'
+
+    parts = LEFT_ALONE.split(html)  # what must not be changed comes at odd places
+    return "".join(part if k % 2 else NAME.sub(link, part) for k, part in enumerate(parts))
+
+
+@cache
+def api_homes() -> dict[str, tuple[str, str]]:
+    """Page and whole name of what the API has, by the names that pages call it."""
+    homes = {}
+    for path in sorted((ROOT / "docs" / "api").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"^::: coldq\.(\S+)$", text, re.MULTILINE):
+            home = f"api/{path.stem}.html", f"coldq.{name}"
+            homes[re.sub(r"^(\w+)\.\1$", r"\1", name)] = home  # a module and its function
+            if name.startswith(("learners.", "problems.", "agent.")):
+                homes.setdefault(name.rpartition(".")[2], home)
+    return homes
