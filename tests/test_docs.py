@@ -65,7 +65,7 @@ def test_what_a_page_says_to_type_works(page: str, typed: str, tmp_path: Path) -
     if program == "make":
         assert set(arguments) <= TARGETS
     elif program == "pip":
-        found = re.search(r"\.\[([\w,]+)\]", typed)
+        found = re.search(r"(?:\.|coldq)\[([\w,]+)\]", typed)
         assert set(found.group(1).split(",") if found else ()) <= set(EXTRAS)
     else:
         assert program == "coldq"
@@ -126,7 +126,9 @@ def test_the_first_page_has_every_extra_that_a_user_may_want() -> None:
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
-    there = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    notebooks = [path.with_suffix(".md") for path in (ROOT / "docs").rglob("*.ipynb")]
+    pages = [*(ROOT / "docs").rglob("*.md"), *notebooks]
+    there = {str(path.relative_to(ROOT / "docs")) for path in pages}
     assert named - MADE == there
 
 
@@ -142,3 +144,35 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
     assert coldq.__version__ == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_learners_of_your_own_names_every_check_and_what_authors_call() -> None:
+    page = (ROOT / "docs" / "add-your-own-learner.md").read_text(encoding="utf-8")
+    for check in coldq.checks.CHECKS:
+        assert f"| `{check.__name__}` |" in page
+    written = (ROOT / "docs" / "api" / "own-learner.md").read_text(encoding="utf-8")
+    for name in (
+        "observe",
+        "gradient_of",
+        "values_of",
+        "jacobian_of",
+        "new_state",
+        "State",
+        "axes",
+    ):
+        assert f"`{name}`" in page
+        assert name in written
+
+
+def test_what_is_missing_is_named_with_an_extra_that_there_is_in_the_words_of_the_docs() -> None:
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    asked = [
+        words.strip()
+        for path in sources
+        for words in re.findall(r"pip install ([^\s`\"]+)", path.read_text(encoding="utf-8"))
+    ]
+    assert "'coldq[report]'" in asked
+    for words in asked:
+        named = re.fullmatch(r"'coldq\[([\w,{}]+)\]'", words)
+        assert named or words in (".", "--no-cache-dir", "-e"), words
+        assert named is None or set(named[1].split(",")) <= {*EXTRAS, "{extra}"}

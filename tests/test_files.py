@@ -155,7 +155,7 @@ for limit in limits:
             {
                 200: "compare-linear.parquet",
                 9_000: "compare-linear.png",
-                1_000_000: "index.html",
+                1_000_000: "compare-linear.html",
             },
         ),
     ],

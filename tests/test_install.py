@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -153,3 +154,53 @@ def test_public_names_have_docstrings_with_a_doctest() -> None:
         if callable(thing):
             assert thing.__doc__ is not None, name
             assert ">>>" in thing.__doc__, name
+
+
+PLAIN = """
+import sys
+absent = "jinja2 markupsafe matplotlib plotly pyarrow pandas polars cvxpy networkx fastapi uvicorn"
+sys.modules |= dict.fromkeys([*absent.split(), "prometheus_client", "IPython"])
+from coldq.cli import run
+sys.argv = ["coldq", *sys.argv[1:]]
+run()
+"""
+
+
+def plainly(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command where nothing is installed but what `pip install .` brings."""
+    return subprocess.run(
+        [sys.executable, "-c", PLAIN, *words], cwd=folder, capture_output=True, text=True,
+        check=False, env={**os.environ, "COLUMNS": "120"},
+    )  # fmt: skip
+
+
+def test_every_command_of_the_first_page_works_after_a_plain_install(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    typed = re.findall(r"^coldq (.*)$", page, re.MULTILINE)
+    assert len(typed) >= 3
+    for words in typed:
+        done = plainly(tmp_path, *words.split())
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) > 3
+        if words.startswith("compare"):
+            assert "RECOO" in done.stdout
+            assert "pip install 'coldq[report]'" in " ".join(done.stdout.split())
+    assert plainly(tmp_path, "new", "my-load").returncode == 0
+    own = ["my-load/my-load.toml", "--learners", "COLDQ", "--horizon", "40"]
+    done = plainly(tmp_path, "compare", *own)
+    assert done.returncode == 0, done.stderr
+    assert "headroom" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [("reproduce --quick", "report"), ("sweep s.toml", "tables"), ("serve", "serve"),
+     ("rates --quick", "report")],
+)  # fmt: skip
+def test_a_command_that_needs_more_names_its_extra(words: str, extra: str, tmp_path: Path) -> None:
+    text = 'problems = ["linear"]\nlearners = ["COLDQ"]\nseeds = 2\n'
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    done = plainly(tmp_path, *words.split())
+    assert done.returncode == 1
+    assert f"pip install 'coldq[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr

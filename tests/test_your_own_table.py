@@ -44,7 +44,7 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch) -> None:
         short = ["--horizon", "30"] if words[0] == "compare" else []
         done = CliRunner().invoke(app, [*words, *short])
         assert done.exit_code == 0, done.output
-    assert (tmp_path / "results" / "index.html").is_file()
+    assert (tmp_path / "results" / "compare-my-load.html").is_file()
 
 
 def test_every_key_is_on_the_page() -> None:

@@ -1,6 +1,7 @@
 """Constraints from JAX and PyTorch functions, their derivatives taken automatically in float64.
 
-Each needs its library, imported when the adapter is called: ``pip install jax`` or ``torch``.
+Each needs its library, imported when the adapter is called: ``pip install 'coldq[jax]'`` or
+``'coldq[torch]'``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def from_jax(
     >>> coldq.adapters.from_jax  # doctest: +ELLIPSIS
     <function from_jax at ...>
     """
-    jax = installed("jax", "from_jax needs jax, which is not installed")
+    jax = installed("jax", "from_jax needs jax: install it with pip install 'coldq[jax]'")
     jnp: Any = import_module("jax.numpy")
 
     def rows(x: Any) -> Any:
@@ -59,7 +60,7 @@ def from_torch(
     >>> coldq.adapters.from_torch  # doctest: +ELLIPSIS
     <function from_torch at ...>
     """
-    torch = installed("torch", "from_torch needs torch, which is not installed")
+    torch = installed("torch", "from_torch needs torch: install it with pip install 'coldq[torch]'")
 
     def rows(x: Any) -> Any:
         return torch.reshape(function(x), (-1,))

@@ -389,6 +389,15 @@ def _outside(domain: Domain) -> Array | None:
     return None
 
 
+def _keeps_rows(case: Case) -> bool:
+    """Whether a state has something for each constraint, so that their number must stay."""
+    sizes = (
+        sum(array.size for array in arrays_in(case.learner.init(count)))
+        for count in (case.n_constraints, case.n_constraints + 1)
+    )
+    return len(set(sizes)) == 2
+
+
 def bad_input_is_refused(case: Case) -> None:
     """What cannot be used raises a sentence before anything changes."""
     learner, state = case.learner, case.init((3,))
@@ -413,7 +422,7 @@ def bad_input_is_refused(case: Case) -> None:
             "a loss that would enlarge the batch",
         ),
     ]
-    if CONSTRAINT in learner.card.needs:
+    if CONSTRAINT in learner.card.needs and _keeps_rows(case):
         one_more = Affine(np.ones((case.n_constraints + 1, p)), np.ones(case.n_constraints + 1))
         wrong.append((Feedback(good.loss, one_more), "more constraints than it was started for"))
     before = snapshot(state)

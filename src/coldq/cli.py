@@ -106,13 +106,13 @@ def compare(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:
-    """Compare learners on a problem: loss against violation, as a table, a picture and parquet.
+    """Compare learners on a problem: loss against violation, as a table, a page and parquet.
 
     With --rate: what it costs to keep a share of violated slots, beside what engineers build:
     headroom, and forecasts with margins, tuned. On a problem of your own all learners stand beside
     headroom, at 5% if no rate is given.
     """
-    from coldq.commands.compare import run_compare, run_own, run_targets
+    from coldq.commands.compare import no_page, page_of, run_compare, run_own, run_targets
     from coldq.experiments.named import is_own
     from coldq.experiments.targets import keys_of, rates_of
     from coldq.report.terminal import (
@@ -128,19 +128,26 @@ def compare(
         raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
     if last is not None and not rate and not own:
         raise coldq.InvalidInput("--last says which slots are scored at a --rate, and needs one")
-    chosen = _first_seeds(20 if seeds is None else seeds)
+    chosen, titles = _first_seeds(20 if seeds is None else seeds), (problem,)
     with stoppable(AGAIN):
         if own:
-            run_own(
+            found = run_own(
                 problem, names, rates_of(rate or "0.05"), None if seeds is None else chosen, out,
                 horizon=horizon, last=last, show=print_comparison,
             )  # fmt: skip
+            titles = [one.title for one in found]
         elif rate:
-            keys, rates = keys_of(problem), rates_of(rate)
-            print_overall(run_targets(keys, rates, chosen, out, horizon, last, print_target))
+            titles = keys_of(problem)
+            found = run_targets(titles, rates_of(rate), chosen, out, horizon, last, print_target)
+            print_overall(found)
         else:
             run_compare(problem, names, chosen, out, horizon, print_league)
-    typer.echo(f"The report: {out / 'index.html'}")
+    lacks = no_page()
+    if lacks:
+        typer.echo(f"No report was written: {lacks}")
+        return
+    for title in dict.fromkeys(titles):
+        typer.echo(f"The report: {page_of(title, out)}")
 
 
 @app.command()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._notebook import track, track_all
 from coldq._values import Array, is_ours, quiet
 from coldq.constraints import Affine, Kind, SparseAffine, Stacked, Unconstrained, require_whole
 from coldq.domains import Domain
@@ -180,7 +181,8 @@ def _solve_dynamic(
         return x, loss, np.ones((S, T), bool)
     x, loss, feasible = np.full((S, T, p), np.nan), np.full((S, T), np.nan), np.zeros((S, T), bool)
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
-    for t, revealed in replay(problem, seeds, decisions):
+    slots = track_all(replay(problem, seeds, decisions), T, "best decisions")
+    for t, revealed in slots:
         best, exists = nearest_minimiser(revealed, problem.domain, near)
         near = np.where(exists[:, None], best, near)
         feasible[:, t - 1] = exists
@@ -192,8 +194,9 @@ def _solve_dynamic(
 def _solve_static(
     problem: Problem, seeds: tuple[int, ...], decisions: Array | None
 ) -> tuple[Array, Array, np.ndarray]:
-    slots = [revealed for _, revealed in replay(problem, seeds, decisions, held=True)]
     S, T, p = len(seeds), problem.horizon, problem.domain.dim
+    each = replay(problem, seeds, decisions, held=True)
+    slots = [revealed for _, revealed in track_all(each, T, "slots of the best fixed decision")]
     near = np.array(np.broadcast_to(problem.domain.start(), (S, p)))
     losses, constraints = [s.loss for s in slots], [s.constraint for s in slots]
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
@@ -261,7 +264,7 @@ def _static_on_rows(
     A = np.concatenate([np.broadcast_to(g.A, (S, *g.A.shape[-2:])) for g in rows], axis=1)
     b = np.concatenate([np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows], axis=1)
     best, exists = np.array(near), np.ones(S, bool)
-    for s in range(S):
+    for s in track(range(S), "best fixed decisions"):
         best[s], exists[s] = _add_violated_rows(H[s], q[s], A[s], b[s], domain, near[s])
     return best, exists
 

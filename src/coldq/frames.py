@@ -52,4 +52,4 @@ def numbered(name: str, values: Array) -> dict[str, Array]:
 
 def library(name: str) -> Any:
     """A library that only tables and pictures need; raise if it is not installed."""
-    return installed(name, f"this table needs {name}: install it with pip install {name}")
+    return installed(name, f"this table needs {name}: install it with pip install 'coldq[tables]'")

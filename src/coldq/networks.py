@@ -27,6 +27,7 @@ from coldq.errors import InvalidInput, installed
 from coldq.feedback import Feedback
 from coldq.losses import LeastSquares, Quadratic, Smooth
 
+NO_NETWORKX = "from_networkx needs NetworkX: install it with pip install 'coldq[networks]'"
 SUMS_TO_ONE = 1e-12  # how far the sum of n weights may be from 1, for each of them
 
 
@@ -90,7 +91,7 @@ def from_networkx(graph: Any) -> np.ndarray:
     >>> bool((networks.from_networkx(networkx.cycle_graph(5)) == networks.ring(5)).all())
     True
     """
-    networkx = installed("networkx", "from_networkx needs NetworkX: pip install networkx")
+    networkx = installed("networkx", NO_NETWORKX)
     if not isinstance(graph, networkx.Graph) or graph.is_directed():
         raise InvalidInput(f"graph must be an undirected NetworkX graph, but is {graph!r}")
     adjacent = networkx.to_numpy_array(graph, weight=None) != 0.0

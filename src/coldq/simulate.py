@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coldq._notebook import track
 from coldq._values import Array, as_array, flag, is_ours, is_several, real_array, whole_number
 from coldq.errors import InvalidInput, NotRevealed
 from coldq.feedback import Feedback
@@ -76,7 +76,8 @@ def simulate(
     start
         x_1, if not the learner's default.
     progress
-        Whether to show a progress bar; by default only on a terminal.
+        Whether to show a progress bar after the first second; by default on a terminal and in a
+        notebook.
 
     >>> import coldq
     >>> problem = coldq.problems.TimeVarying(horizon=50)
@@ -476,13 +477,5 @@ def recorded(name: str, value: Any, shape: tuple[int, ...]) -> Array:
 
 def _slots(horizon: int, progress: bool | None) -> Iterator[int]:
     """1 to T, with a progress bar where somebody watches."""
-    slots = range(1, horizon + 1)
-    if progress is None:
-        progress = sys.stderr.isatty()
-    if not flag("progress", progress):
-        yield from slots
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(slots, "slots", console=Console(stderr=True), transient=True)
+    shown = None if progress is None else flag("progress", progress)
+    return track(range(1, horizon + 1), "slots", shown)

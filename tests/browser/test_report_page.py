@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import coldq
 from coldq.experiments.compare import League, compare
+from coldq.report.comparison import write_comparison_page
 from coldq.report.league import write_league_page
 from coldq.report.page import write_page
+from coldq.report.sweeps import write_sweep_page
+from coldq.sweeps.answers import answers
 from tests.chromium import PATIENCE
 from tests.reproduction import AWKWARD, small_reproduction
 
@@ -282,6 +287,37 @@ def test_nothing_overflows_a_phone(phone: Opened) -> None:
     assert phone.width() == 390
     for plot in phone.page.locator(".plot").all():
         assert plot.bounding_box()["width"] <= 390
+
+
+@pytest.fixture(scope="module")
+def still_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A comparison and a sweep, with names as long as users give them."""
+    folder = tmp_path_factory.mktemp("still")
+    long = "a-load-of-many-counties-that-was-measured-by-somebody-else.toml"
+    found = coldq.compare(coldq.problems.Autoscale(90), ["COLDQ", "RECOO", "OGD"], title=long)
+    write_comparison_page(found, folder / "compare.html")
+    asked = [{"learner": "COLDQ", "epsilon": [0.1, 0.5, 2.5]}, "RECOO"]
+    swept = coldq.sweep(problems=["linear"], learners=asked, seeds=2)
+    write_sweep_page(swept, answers(swept), folder / "sweep.html")
+    return [folder / "compare.html", folder / "sweep.html"]
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_pages_and_their_pictures_fit_the_window(
+    browser: Any, still_pages: list[Path], address: str, width: int
+) -> None:
+    for opened in [*(path.as_uri() for path in still_pages), address]:
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(opened)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for picture in page.locator("figure img").all():
+            box = picture.bounding_box()
+            assert 0 < box["width"] <= width
+            assert picture.get_attribute("src").startswith("data:image/svg+xml;base64,")
+            assert picture.evaluate("image => image.naturalWidth") > 0
+        context.close()
 
 
 def test_text_has_contrast(desk: Opened) -> None:

@@ -27,7 +27,7 @@ def test_the_example_runs_and_is_short(tmp_path, monkeypatch) -> None:
     some = ["--learners", "SelfTuning", "--out", "results"]
     done = CliRunner().invoke(app, ["compare", "my-load/my-load.toml", *some])
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "results" / "index.html").is_file()
+    assert (tmp_path / "results" / "compare-my-load.html").is_file()
 
 
 def test_the_command_to_try_next_can_be_pasted(tmp_path, monkeypatch) -> None:

@@ -6,8 +6,10 @@ import struct
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import coldq
+from coldq.cli import app
 from coldq.commands.compare import run_compare
 from coldq.experiments.compare import League, Standing, compare
 from coldq.experiments.named import learners_of
@@ -73,9 +75,9 @@ def test_everything_is_written_and_joined_to_the_page(tmp_path, capsys):
     assert table["seed"].to_pylist() == [0, 1, 2] * 2
     for suffix in (".png", ".pdf"):
         assert (tmp_path / "figures" / f"compare-linear{suffix}").stat().st_size > 1000
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    for words in ("OnlineLinear: all learners", "OnlineQuadratic: all learners"):
-        assert words in page
+    for key, words in (("linear", "OnlineLinear"), ("quadratic", "OnlineQuadratic")):
+        page = (tmp_path / f"compare-{key}.html").read_text(encoding="utf-8")
+        assert f"<h1>{words}: all learners</h1>" in page
 
 
 def test_a_league_is_shown_whether_it_can_be_written_or_not(tmp_path, capsys):
@@ -92,7 +94,20 @@ def test_a_league_is_written_whether_it_can_be_shown_or_not(tmp_path):
     with pytest.raises(BrokenPipeError):
         run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20, show=closed)
     assert (tmp_path / "compare-linear.parquet").is_file()
-    assert "OnlineLinear: all learners" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    page = (tmp_path / "compare-linear.html").read_text(encoding="utf-8")
+    assert "OnlineLinear: all learners" in page
+
+
+def test_a_league_is_printed_where_no_page_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("coldq.commands.needs.find_spec", lambda name: None)
+    words = ["linear", "--learners", "COLDQ,OGD", "--seeds", "2", "--horizon", "20"]
+    done = CliRunner().invoke(app, ["compare", *words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "OnlineLinear, T = 20, 2 seeds" in done.output
+    lines = " ".join(done.output.split())
+    assert "No report was written: it needs jinja2, matplotlib, plotly, pyarrow" in lines
+    assert "pip install 'coldq[report]'" in lines
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path):
@@ -111,7 +126,8 @@ def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path
     assert plot["role"] == "img"
     best = league.standings[0]
     assert f"{best.name} at loss {best.loss.mean() / 100.0:.4g} " in plot["aria-label"]
-    assert page.values("src") == ["figures/compare-time-varying.png"]  # without scripts
+    (source,) = page.values("src")  # without scripts
+    assert source.startswith("data:image/svg+xml;base64,")
     # A row for every learner.
     content = (tmp_path / "figures" / "compare-time-varying.png").read_bytes()
     width, height = struct.unpack(">II", content[16:24])
@@ -121,7 +137,7 @@ def test_the_plot_on_the_page_and_the_picture_show_means_a_slot(league, tmp_path
 
 def test_one_seed_has_no_interval(tmp_path):
     run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20)
-    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    page = Page((tmp_path / "compare-linear.html").read_text(encoding="utf-8"))
     for each in json.loads(page.data)["compare-linear"]["learners"]:
         assert each["loss"][1] is None and each["violation"][1] is None
     assert "intervals" not in page.values("name")

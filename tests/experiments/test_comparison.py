@@ -166,7 +166,7 @@ def test_a_comparison_is_a_table_a_text_latex_and_a_picture() -> None:
 def test_a_dollar_in_a_name_is_a_dollar() -> None:
     problem = problem_of(table(30))
     found = coldq.compare(problem, {r"$\none$": coldq.COLDQ.for_problem(problem)})
-    left, _ = found.plot()
+    left, _ = found.plot().axes
     FigureCanvasAgg(left.figure).draw()  # which would raise over a formula
 
 
@@ -255,10 +255,13 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
     done = run("own_module:problem", "--last", "20")
     assert done.exit_code == 0, done.output
     assert "slots 41 to 60" in " ".join(done.output.split())
-    page = (tmp_path / "results/index.html").read_text(encoding="utf-8")
-    assert "my load: learners beside headroom" in page
-    assert "other: learners beside headroom" in page
-    assert "own_module:problem: learners beside headroom" in page
+    for name, title in (
+        ("my-load", "my load"), ("other", "other"), ("own_module-problem", "own_module:problem")
+    ):  # fmt: skip
+        page = (tmp_path / f"results/compare-{name}.html").read_text(encoding="utf-8")
+        assert f"<h1>{title}: learners beside headroom</h1>" in page
+        assert "data:image/svg+xml" in page
+        assert "<script" not in page
     picture = tmp_path / "results/figures/compare-own_module-problem-0.05.png"
     picture.unlink()
     picture.mkdir()

@@ -50,7 +50,7 @@ def test_the_command_writes_the_table_and_the_picture(tmp_path) -> None:
     assert rivals.count("at SelfTuning's share") == rivals.count("on the slots before") == 15
     assert "autoregressive + conformal PID" in " ".join(done.output.split())
     assert (tmp_path / "figures" / "rate-autoscale-0.1.png").stat().st_size > 5_000
-    assert "rate-autoscale-0.1" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "rate-autoscale-0.1" in (tmp_path / "compare-autoscale.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["", ",", " , "])

@@ -382,3 +382,28 @@ def test_arrays_saved_before_a_learner_had_a_reading_count_as_of_its_default() -
     np.testing.assert_array_equal(made("t").from_arrays(arrays).x, np.zeros(2))
     with pytest.raises(coldq.InvalidInput, match="index differs"):
         made("t+1").from_arrays(arrays)
+
+
+@pytest.mark.parametrize("batch", [(), (1000,)], ids=str)
+@every_learner
+def test_a_state_prints_slot_and_decision_in_at_most_twelve_lines(learner, batch):
+    state = learner.init(3, batch=batch)
+    lines = repr(state).splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 120
+    assert lines[0] == type(learner).__name__
+    assert [line.split()[0] for line in lines[1:3]] == ["slot", "decision"]
+    assert state._repr_html_().count("<tr>") == len(lines) - 1
+
+
+def test_a_state_that_keeps_a_rate_says_how_often_and_with_which_margin():
+    learner = coldq.SafetyMargin(coldq.COLDQ(coldq.Box(0.0, 9.0, dim=1), horizon=9), 0.1)
+    state = learner.init(1)
+    for demand in (1.0, 2.0, 8.0):
+        rows = coldq.Affine([[-1.0]], [-demand])
+        state = learner.update(state, coldq.Feedback(coldq.Linear([1.0]), rows))
+    said = dict(line.strip().split("  ", 1) for line in repr(state).splitlines()[1:])
+    assert said["slots judged"].strip() == "2"
+    assert said["violated"].strip() == str(state.violated)
+    assert float(said["rate so far, %"]) == pytest.approx(50.0 * float(state.violated))
+    assert said["margin"].strip().startswith("[")

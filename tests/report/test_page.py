@@ -211,12 +211,28 @@ def test_every_plot_has_an_alternative_that_states_its_ends(page: Page) -> None:
 
 def test_the_ratio_to_cvxpy_is_that_of_the_same_runs(page: Page, tmp_path: Path) -> None:
     result = small_reproduction()
-    shown = re.search(r"here: ([\d.,e+]+) times", page.text)
+    shown = re.search(r"these runs took ([\d.,e+]+) times less", page.text)
     assert shown is not None
     assert float(shown[1].replace(",", "")) == pytest.approx(24.0)
-    assert "1,000 steps of 12 ms" in page.text
+    assert "500 ms for 1,000 steps, 500 µs each" in page.text
+    assert "12 s, estimated from steps of 12 ms" in page.text
     without = Page(written(replace(result, stepping=None), tmp_path))
     assert "CVXPY" not in without.text
+
+
+def test_the_page_names_code_day_and_processor(page: Page, tmp_path: Path) -> None:
+    known = small_reproduction().origin
+    assert f"run on {known.date}" in page.text
+    assert f"{known.processor}, {known.cores} core" in page.text
+    made = replace(known, commit="0123456789ab+", processor="Z80", date="2026-01-02")
+    other = Page(written(replace(small_reproduction(), origin=made), tmp_path)).text
+    assert "commit 0123456789ab+, run on 2026-01-02" in other
+    assert "Z80, " in other
+
+
+def test_the_page_says_whose_limits_those_are(page: Page) -> None:
+    assert "the paper's own are “over 40%” less violation" in page.text
+    assert "“nearly the same” within 1%" in page.text
 
 
 def test_the_same_result_gives_the_same_bytes(html: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -45,10 +45,10 @@ def broken_parts() -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", broken_parts())
 def test_what_is_no_whole_part_is_named_and_left_out(kind: str, tmp_path: Path) -> None:
-    path, folder = tmp_path / "index.html", tmp_path / "parts"
+    path, folder = tmp_path / "index.html", tmp_path / "parts" / "index"
     join(part("first"), path)
     (folder / "old.json").write_text(broken_parts()[kind], encoding="utf-8")
-    with pytest.warns(coldq.IgnoredFile, match=r"parts.old\.json is not a whole part"):
+    with pytest.warns(coldq.IgnoredFile, match=r"index.old\.json is not a whole part"):
         page = joined(path)
     assert "Part first" in page and "Part new" in page
     assert "Part old" not in page
@@ -63,7 +63,26 @@ def test_a_page_that_is_not_ours_is_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "<h1>My home page</h1>"
     assert not (tmp_path / "parts").exists()
     with pytest.raises(coldq.InvalidInput, match="was not written by coldq"):  # before any work
-        require_report(tmp_path, 1.0)
+        require_report(path, 1.0)
+
+
+def test_a_page_is_joined_from_its_own_parts_alone(tmp_path: Path) -> None:
+    join(part("reproduction"), tmp_path / "index.html")
+    join(part("mine"), tmp_path / "compare-mine.html")
+    own = (tmp_path / "compare-mine.html").read_text(encoding="utf-8")
+    assert "<h1>Title mine</h1>" in own
+    assert "Part reproduction" not in own
+    assert "Part mine" not in joined(tmp_path / "index.html")
+
+
+def test_only_a_page_with_interactive_plots_carries_what_draws_them(tmp_path: Path) -> None:
+    still, lively = tmp_path / "still.html", tmp_path / "lively.html"
+    join(part("still"), still)
+    join(replace(part("lively"), data={"lively": {"floor": None}}), lively)
+    assert "<script" not in still.read_text(encoding="utf-8")
+    assert still.stat().st_size < 100_000
+    assert lively.read_text(encoding="utf-8").count("<script") >= 3
+    assert lively.stat().st_size > 1_000_000
 
 
 def test_a_whole_part_is_joined(tmp_path: Path) -> None:
@@ -72,7 +91,7 @@ def test_a_whole_part_is_joined(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_and_a_folder_are_named(tmp_path: Path) -> None:
-    folder = tmp_path / "parts"
+    folder = tmp_path / "parts" / "index"
     (folder / "folder.json").mkdir(parents=True)
     (folder / "old.json").write_bytes(b"\x80\x81\xff")
     with pytest.warns(coldq.IgnoredFile) as ignored:
@@ -84,8 +103,8 @@ def test_bytes_that_are_no_text_and_a_folder_are_named(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_run_left_is_no_part(tmp_path: Path) -> None:
-    path, folder = tmp_path / "index.html", tmp_path / "parts"
-    folder.mkdir()
+    path, folder = tmp_path / "index.html", tmp_path / "parts" / "index"
+    folder.mkdir(parents=True)
     # As an older version named it, and as this one does.
     (folder / ".compare-linear-ab12.json").write_text(json.dumps(asdict(part("old"))))
     with whole_file(folder / "old.json") as temporary:
@@ -100,7 +119,8 @@ def test_what_a_killed_run_left_is_no_part(tmp_path: Path) -> None:
 
 
 def test_a_broken_part_is_mended_by_the_command_that_makes_it(tmp_path: Path) -> None:
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / "new.json").write_text("{")
+    folder = tmp_path / "parts" / "index"
+    folder.mkdir(parents=True)
+    (folder / "new.json").write_text("{")
     assert "Part new" in joined(tmp_path / "index.html")
-    assert json.loads((tmp_path / "parts" / "new.json").read_text())["key"] == "new"
+    assert json.loads((folder / "new.json").read_text())["key"] == "new"

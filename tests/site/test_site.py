@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from website.docstrings import as_markdown
 
+import coldq
 from tests.chromium import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -121,13 +124,88 @@ def test_formulas_are_drawn_without_scripts(plain: Reader) -> None:
     assert formulas.count() == len(re.findall(r"^```math$|\$`", written, re.MULTILINE))
     for formula in formulas.all():
         box = formula.bounding_box()
-        assert box is not None and box["height"] > 8.0
+        assert box is not None and box["height"] > 5.0  # that of one small letter
     text = "".join(formulas.all_text_contents())
     assert "\\" not in text and "formula-number" not in plain.page.content()
 
 
+def test_home_has_an_example_an_install_line_and_the_version(desk: Reader) -> None:
+    desk.open("index.html")
+    text = desk.page.locator("article").inner_text()
+    for words in ("pip install .", f"Version {coldq.__version__}", "learner.update", "array(["):
+        assert words in text
+
+
+def test_the_repository_is_linked_where_there_is_an_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from website.hooks import on_config
+
+    monkeypatch.setenv("COLDQ_REPOSITORY", "https://forge.example/coldq.git")
+    assert on_config(SimpleNamespace()).repo_url == "https://forge.example/coldq"
+
+
+def test_pages_lead_on_and_back(desk: Reader) -> None:
+    desk.open("start.html")
+    for link, title in (("prev", "Home"), ("next", "A first run (notebook)")):
+        assert title in desk.page.locator(f".md-footer__link--{link}").inner_text()
+
+
+def test_it_is_dark_where_that_is_asked_for(browser: Any) -> None:
+    reader = Reader(browser, viewport=DESK, color_scheme="dark")
+    reader.open("index.html")
+    colour = "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)"
+    assert max(reader.page.evaluate(colour)) < 80
+    reader.page.locator("label[title='Light mode']").click()
+    assert min(reader.page.evaluate(colour)) > 240
+    reader.context.close()
+
+
+def test_code_copies_without_prompts_and_outputs_and_fits_the_page(desk: Reader) -> None:
+    desk.open("start.html")
+    copied = desk.page.locator("[data-copy]").evaluate_all("all => all.map(e => e.dataset.copy)")
+    assert len(copied) >= 3
+    for code in copied:
+        ast.parse(code)
+    assert "array([0., 0., 0.])" in desk.page.locator("article").inner_text()
+    assert not any("array([0." in code or ">>>" in code for code in copied)
+    for name in ("index.html", "start.html", "how-to-choose.html", "add-your-own-learner.html"):
+        desk.open(name)
+        wide = desk.page.locator("pre > code").evaluate_all(
+            "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText)"
+        )
+        assert wide == []
+
+
+def test_names_are_links_and_every_link_leads_somewhere(desk: Reader) -> None:
+    ids: dict[str, set[str]] = {}
+    for name in READ:
+        ids[name] = set(re.findall(r'\bid="([^"]+)"', (SITE / name).read_text(encoding="utf-8")))
+    for name in READ:
+        text = (SITE / name).read_text(encoding="utf-8")
+        for target in re.findall(r'<a class="name" href="([^"]+)"', text):
+            page, _, anchor = target.partition("#")
+            there = ((SITE / name).parent / page).resolve().relative_to(SITE.resolve())
+            assert anchor in ids[str(there)], f"{name} has a link to {target}"
+    desk.open("api/index.html")
+    names = desk.page.locator("article td code").count()
+    links = desk.page.locator("article td a code").count()
+    assert links >= 0.85 * names  # the others are arguments, commands and modules
+
+
+def test_the_api_has_a_page_a_family_and_no_empty_heading(desk: Reader) -> None:
+    for name in (page for page in READ if page.startswith("api/")):
+        desk.open(name)
+        if "learners" in name:
+            assert desk.page.evaluate("document.documentElement.scrollHeight") < 25_000, name
+        text = (SITE / name).read_text(encoding="utf-8")
+        (article,) = re.findall(r"<article.*?</article>", text, re.DOTALL)
+        bodies = re.split(r"<h[1-6]\b.*?</h[1-6]>", article, flags=re.DOTALL)[1:]
+        assert all(re.sub(r"<[^>]+>", "", body).strip() for body in bodies), name
+
+
 def test_docstrings_lose_nothing_to_markdown(desk: Reader) -> None:
-    desk.open("api/learners.html")
+    desk.open("api/learners-rate.html")
     text = re.sub(r"\s+", " ", desk.page.locator("article").inner_text())
     assert "min over x in X of <d, x - x^c> / F + alpha |x - x^c|^2 / F" in text
     assert ":class:" not in text and ":func:" not in text

@@ -156,7 +156,7 @@ def test_the_report_says_of_which_problems_each_learner_met_functions_of_its_own
     words = "The problem answers to decisions, so that each met functions of its own."
     assert done.output.count(words) == 1
     assert done.output.index("linear, T = ") < done.output.index(words)
-    assert (tmp_path / "results" / "index.html").read_text(encoding="utf-8").count(words) == 1
+    assert (tmp_path / "results" / "sweep.html").read_text(encoding="utf-8").count(words) == 1
     latex = [path.read_text() for path in sorted((tmp_path / "results").glob("*.tex"))]
     assert [words in one for one in latex] == [False, True]
 
@@ -172,16 +172,16 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
     assert done.exit_code == 0, done.output
     assert "Recommended, the knee of the front:" in done.output
     assert "1 tasks failed" in done.output
-    page = (tmp_path / "results" / "index.html").read_text(encoding="utf-8")
+    page = (tmp_path / "results" / "sweep.html").read_text(encoding="utf-8")
     assert "Tuned to equal loss" in page
     assert "epsilon must be positive" in page
     for suffix in ("png", "pdf"):
         assert (tmp_path / "results" / "figures" / f"sweep-1-linear.{suffix}").is_file()
     assert (tmp_path / "results" / "sweep-1-linear.tex").is_file()
-    (tmp_path / "results" / "index.html").unlink()
+    (tmp_path / "results" / "sweep.html").unlink()
     unprinted = CliRunner(charset="ascii").invoke(app, ["sweep", "report", "results"])
     assert isinstance(unprinted.exception, UnicodeEncodeError)  # which a command does not raise
-    assert (tmp_path / "results" / "index.html").is_file()
+    assert (tmp_path / "results" / "sweep.html").is_file()
     (tmp_path / "results" / "sweep-1-linear.tex").unlink()
     (tmp_path / "results" / "sweep-1-linear.tex").mkdir()
     unwritten = CliRunner().invoke(app, ["sweep", "report", "results"])

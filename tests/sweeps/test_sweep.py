@@ -279,7 +279,7 @@ def test_a_part_of_a_sweep_is_said_to_be_one(tmp_path, monkeypatch) -> None:
     assert (found.missing, repr(found)[-18:]) == (1, ", 1 tasks missing)")
     report = CliRunner().invoke(app, ["sweep", "report", "out"])
     assert report.exit_code == 0, report.output
-    page = Path("out", "index.html").read_text(encoding="utf-8")
+    page = Path("out", "sweep.html").read_text(encoding="utf-8")
     for said in (report.output, page):
         assert "Tasks that are not done yet: 1. So this " in said
 

@@ -312,7 +312,7 @@ def test_infeasible_slots_are_named_and_regret_is_had_over_the_others() -> None:
 
 
 def test_a_picture_draws_what_the_arrays_say_with_the_seeds_as_bands() -> None:
-    axes = TRACE.plot()
+    axes = TRACE.plot().axes
     assert [panel.get_title() for panel in axes] == ["loss", "violation", *KEPT]
     drawn = [TRACE.loss[..., None], TRACE.violation.sum(axis=-1)[..., None]]
     drawn += [TRACE.decisions, TRACE.queue, TRACE.multipliers]
@@ -331,26 +331,28 @@ def test_a_picture_draws_what_the_arrays_say_with_the_seeds_as_bands() -> None:
 
 def test_only_what_is_there_is_drawn_and_one_seed_has_no_band() -> None:
     trace = coldq.simulate(LEARNER, PROBLEM, seeds=[4])
-    axes = trace.plot()
+    axes = trace.plot().axes
     assert [panel.get_title() for panel in axes] == ["loss", "violation"]
     assert all(len(panel.collections) == 0 for panel in axes)
     margin = with_margin()
-    assert [panel.get_title() for panel in margin.plot()][-2:] == ["decisions", "margin"]
+    assert [panel.get_title() for panel in margin.plot().axes][-2:] == ["decisions", "margin"]
     keep = ["decisions"]
-    network = coldq.simulate(ON_NETWORK, NETWORK, seeds=[1], keep=keep).plot("decisions")
+    run = coldq.simulate(ON_NETWORK, NETWORK, seeds=[1], keep=keep)
+    (network,) = run.plot("decisions").axes
     assert len(network.lines) == len(network.collections) == 10  # the agents are the band
     for wrong in ("queue", "", 3, [], ["loss", 1]):
         with pytest.raises(coldq.InvalidInput, match="what m"):
             trace.plot(wrong)  # type: ignore[arg-type]
 
 
-def test_axes_go_in_and_come_out_as_in_pandas_and_nothing_global_changes() -> None:
+def test_a_figure_or_the_axes_given_come_out_and_nothing_global_changes() -> None:
     import matplotlib.pyplot as plt
 
     before, figures = dict(matplotlib.rcParams), plt.get_fignums()
-    one = TRACE.plot("loss", color="black", linewidth=3.0, label="mine")
+    drawn = TRACE.plot("loss", color="black", linewidth=3.0, label="mine")
+    (one,) = drawn.axes
     assert one.lines[0].get_color() == "black" and one.lines[0].get_linewidth() == 3.0
-    assert one.lines[0].get_label() == "mine" and one.figure is not None
+    assert one.lines[0].get_label() == "mine" and one.figure is drawn
     again = TRACE.plot("violation", ax=one, cumulative=True)
     assert again is one and len(one.lines) == 2
     running = np.add.accumulate(TRACE.violation.sum(axis=-1), axis=1).mean(axis=0)
@@ -369,14 +371,14 @@ def test_axes_go_in_and_come_out_as_in_pandas_and_nothing_global_changes() -> No
 
 def test_traces_are_compared_in_one_picture() -> None:
     other = coldq.simulate(coldq.RECOO.for_problem(PROBLEM), PROBLEM, seeds=[4, 9])
-    loss, violation = coldq.plot_compare([TRACE, other, TRACE])
+    loss, violation = coldq.plot_compare([TRACE, other, TRACE]).axes
     labels = ["COLDQ 1", "RECOO", "COLDQ 2"]
     assert [line.get_label() for line in loss.lines] == labels
     for line, trace in zip(violation.lines, [TRACE, other, TRACE], strict=True):
         measured = coldq.hard_violation(trace, cumulative=True).mean(axis=0)
         assert line.get_ydata() == pytest.approx(measured, rel=1e-12)
     assert len({line.get_color() for line in loss.lines}) == 3
-    one = coldq.plot_compare({"ours": TRACE, "theirs": other}, "loss", cumulative=False)
+    one = coldq.plot_compare({"ours": TRACE, "theirs": other}, "loss", cumulative=False).axes[0]
     assert [line.get_label() for line in one.lines] == ["ours", "theirs"]
     assert (one.lines[1].get_ydata() == other.loss.mean(axis=0)).all()
     assert coldq.plot_compare([TRACE], "loss", ax=one) is one and len(one.lines) == 3
@@ -393,7 +395,7 @@ def test_a_picture_of_different_seeds_says_so() -> None:
             for seeds in ([4, 9], [4, 5], [9, 4])
         )
         for traces, words in (([one, other], said), ([one, again], "")):
-            legend = coldq.plot_compare(traces, "loss").get_legend()
+            legend = coldq.plot_compare(traces, "loss").axes[0].get_legend()
             assert legend.get_title().get_text() == words
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coldq.commands.needs import require_report
+from coldq.commands.needs import REPORT, lacking, require_place
 from coldq.errors import InvalidInput
 from coldq.experiments.compare import League, compare
 from coldq.experiments.comparison import Comparison, count_of
@@ -22,7 +22,7 @@ from coldq.experiments.targets import (
     measure_target,
     target_problem,
 )
-from coldq.report.files import write_comparison, write_scores, write_standings
+from coldq.report.files import plain, write_comparison, write_scores, write_standings
 from coldq.report.terminal import progress
 from coldq.warmup import warmup
 
@@ -38,19 +38,19 @@ def run_compare(
     """Play a league, write it as parquet, a picture and a part of the page, and show it."""
     problem_of(key, horizon)
     names, out = tuple(learners), Path(out)
-    count = len(learners_of(names))
-    require_report(out)
-
-    from coldq.report.league import write_league_page
-
+    count, page = len(learners_of(names)), page_of(key, out)
+    writes = _writes(page)
     with _warm_progress(count) as done:
         league = compare(key, names, seeds, horizon=horizon, done=done)
     if not league.standings:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
         raise InvalidInput(f"no learner can play {key}: {reasons}")
     try:
-        write_standings(league, out / f"compare-{league.key}.parquet")
-        write_league_page(league, out / "index.html")
+        if writes:
+            from coldq.report.league import write_league_page
+
+            write_standings(league, out / f"compare-{league.key}.parquet")
+            write_league_page(league, page)
     finally:  # whether it can be written or not
         show(league)
     return league
@@ -71,10 +71,8 @@ def run_own(
     title, problem = own_problem(name, horizon)
     names, rates, out = tuple(learners), tuple(rates), Path(out)
     learners_of(names)
-    require_report(out)
-
-    from coldq.report.comparison import write_comparison_page
-
+    page = page_of(title, out)
+    writes = _writes(page)
     found = []
     with _warm_progress(len(rates) * count_of(names)) as done:
         for rate in rates:
@@ -83,9 +81,12 @@ def run_own(
             )
             found.append(made)
     try:
-        for made in found:
-            write_comparison(made, out)
-            write_comparison_page(made, out / "index.html")
+        if writes:
+            from coldq.report.comparison import write_comparison_page
+
+            for made in found:
+                write_comparison(made, out)
+                write_comparison_page(made, page)
     finally:  # whether they can be written or not
         for made in found:
             show(made)
@@ -105,23 +106,42 @@ def run_targets(
     keys, rates, out = tuple(keys), tuple(rates), Path(out)
     for key in keys:
         first_scored(target_problem(key, horizon).horizon, last)
-    require_report(out)
-
-    from coldq.report.targets import write_target_page
-
+    writes = _writes(*(page_of(key, out) for key in keys))
     targets: list[Target] = []
     with _warm_progress(PARTS * len(keys)) as done:
         for key in keys:
             found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
             targets += found
             try:
-                write_scores(targets, out / "compare-rates.parquet")
-                for target in found:
-                    write_target_page(target, out / "index.html")
+                if writes:
+                    from coldq.report.targets import write_target_page
+
+                    write_scores(targets, out / "compare-rates.parquet")
+                    for target in found:
+                        write_target_page(target, page_of(key, out))
             finally:  # whether they can be written or not
                 for target in found:
                     show(target)
     return targets
+
+
+def page_of(title: str, out: Path) -> Path:
+    """The page of all comparisons on the problem of this name."""
+    return out / f"compare-{plain(title, 'own')}.html"
+
+
+def no_page() -> str:
+    """Why there is no page: a sentence on what it lacks, or nothing."""
+    return lacking("it", "report", *REPORT)
+
+
+def _writes(*pages: Path) -> bool:
+    """Whether pages are written: then raise unless they can be."""
+    if no_page():
+        return False
+    for page in pages:
+        require_place(page)
+    return True
 
 
 @contextmanager

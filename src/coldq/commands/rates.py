@@ -42,7 +42,7 @@ def measure_tables(
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
     n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
     out, shown = Path(out), console()
-    require_report(out)
+    require_report(out / "index.html")
     whole = tasks(horizons, n_seeds)
     bar = Progress(
         TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),

@@ -33,7 +33,7 @@ def reproduce(
     parquet: each file whole or not at all. A `quick` look tries few alphas where RECOO is tuned.
     """
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
-    require_report(out, MEGABYTES)
+    require_report(out / "index.html", MEGABYTES)
 
     from coldq.report.page import write_page
 

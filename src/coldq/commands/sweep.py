@@ -103,11 +103,11 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
     if folder is None:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
     found = read(folder)
-    out = folder if out is None else out
-    require_report(out)
+    page = (folder if out is None else out) / "sweep.html"
+    require_report(page)
     from coldq.report.sweeps import write_sweep_page
 
-    said, shown, page = answers(found), console(), out / "index.html"
+    said, shown = answers(found), console()
     try:
         write_sweep_page(found, said, page)
     finally:  # whether it can be written or not

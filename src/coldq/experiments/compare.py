@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
+from coldq.experiments.coinciding import coinciding
 from coldq.experiments.intervals import front
 from coldq.experiments.named import learners_of, make, problem_of, told_apart
 from coldq.learners.card import Card
@@ -32,13 +33,14 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class League:
-    """All standings by mean violation, and why others did not play."""
+    """All standings by mean violation, why others did not play, and whose decisions coincide."""
 
     key: str
     problem: Problem
     seeds: tuple[int, ...]
     standings: tuple[Standing, ...]
     left_out: Mapping[str, str]
+    coinciding: tuple[str, ...] = ()
 
     @property
     def front(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ def compare(
     """
     problem, names = problem_of(key, horizon), tuple(learners)
     seeds = told_apart(problem, seed_tuple(seeds))
-    standings, left_out = [], {}
+    standings, left_out, played = [], {}, {}
     for learner in learners_of(names):
         name = learner.__name__
         made = make(learner, problem, named=bool(names))
@@ -77,9 +79,14 @@ def compare(
             left_out[name] = made
         else:
             standings.append(_play(made, problem, seeds))
+            played[name] = made
         done(name)
     standings.sort(key=lambda standing: float(standing.violation.mean()))
-    return League(key, problem, seeds, tuple(standings), left_out)
+    totals = {
+        one.name: np.concatenate([one.loss, one.violation, one.soft_violation]) for one in standings
+    }
+    same = coinciding(problem, played, totals)
+    return League(key, problem, seeds, tuple(standings), left_out, same)
 
 
 def _play(learner: Any, problem: Problem, seeds: tuple[int, ...]) -> Standing:

@@ -14,8 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from coldq._notebook import html_table
 from coldq._values import Array, percent, quiet
-from coldq.errors import Error, InvalidInput
+from coldq.errors import Error, InvalidInput, installed
+from coldq.experiments.coinciding import coinciding
 from coldq.experiments.intervals import brief
 from coldq.experiments.named import absences, learners_of, make, told_apart
 from coldq.experiments.targets import (
@@ -27,12 +29,13 @@ from coldq.experiments.targets import (
     first_scored,
     score,
 )
-from coldq.frames import Tabular, library
+from coldq.frames import Tabular
 from coldq.headroom import Headroom, tune_headroom
 from coldq.learners import CATALOGUE, COLDQ, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
+from coldq.trace.plots import NO_MATPLOTLIB, drawn_on
 
 RATE = 0.05
 SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
@@ -78,7 +81,8 @@ class Comparison(Tabular):
     `results` has a row for each, those that keep the rate first, by cost, then the others, by
     share; a rate counts as kept where the interval of the share reaches down to it. Slots from
     `begin` + 1 on are scored, intervals are by `block` slots that follow each other. `left_out`
-    says why others did not play, `tuned` what the headroom did where it was tuned.
+    says why others did not play, `tuned` what the headroom did where it was tuned, `coinciding`
+    which learners decided the same, and why.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -99,6 +103,7 @@ class Comparison(Tabular):
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
     tuned: Headroom | None = None
+    coinciding: tuple[str, ...] = ()
 
     headings: ClassVar[tuple[str, ...]] = (
         "learner", "cost a slot", "slots violated", "violation", "cost, difference",
@@ -183,7 +188,12 @@ class Comparison(Tabular):
             cells = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
         lines.insert(1, "-" * max(map(len, lines)))
-        return "\n".join([*lines, "", self.about, *absences(self.left_out)])
+        return "\n".join([*lines, "", self.about, *self.coinciding, *absences(self.left_out)])
+
+    def _repr_html_(self) -> str:
+        """The table, as `print` has it."""
+        notes = (self.about, *self.coinciding, *absences(self.left_out))
+        return html_table(self.title, self.headings, self.cells(), notes)
 
     def to_latex(self) -> str:
         r"""The table for a paper, with ``\toprule`` and the like of booktabs.
@@ -202,15 +212,13 @@ class Comparison(Tabular):
     def plot(self, axes: Any = None) -> Any:
         """Cost and share of every learner, a row each, with their intervals.
 
-        `axes` are two of Matplotlib's, side by side; without them a figure is made. They are
-        returned.
+        `axes` are two of Matplotlib's, side by side, and are returned; without them a new figure
+        is, which a notebook shows by itself.
         """
+        given = axes
         if axes is None:
-            library("matplotlib")
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.0, 1.0 + 0.16 * len(self)), layout="constrained")
-            axes = figure.subplots(1, 2, sharey=True)
+            new = installed("coldq._figure", NO_MATPLOTLIB)
+            axes = new.subplots(7.0, 1.0 + 0.16 * len(self), 1, 2, sharey=True)[0]
         left, right = axes
         rows = np.arange(len(self))
         for panel, name, times, title in (
@@ -238,7 +246,7 @@ class Comparison(Tabular):
         names = [one.learner for one in self.results]
         left.set_yticks(rows, names, parse_math=False)  # a $ is a dollar
         left.set_ylim(len(self) - 0.4, -0.6)
-        return axes
+        return drawn_on(axes, given)
 
 
 @quiet
@@ -294,10 +302,12 @@ def compare(
         raise InvalidInput(f"{problem.horizon} slots are too few to tune on some and score others")
     left_out: dict[str, str] = {}
     scores: list[Score] = []
+    played: list[Any] = []
 
     def play(name: str, learner: Any) -> None:
         try:
             scores.append(score(name, learner, problem, seeds, begin))
+            played.append(learner)
         except Error as error:
             left_out[name] = str(error)
         done(name)
@@ -322,7 +332,13 @@ def compare(
         raise InvalidInput(f"no learner can play this problem: {reasons}")
     title = getattr(problem, "title", type(problem).__name__) if title is None else title
     block = block_length(problem.horizon - begin)
-    found = sorted(_results(scores), key=lambda one: _standing(one, q))
+    rows = list(_results(scores))
+    same = coinciding(
+        problem,
+        {row.learner: one for row, one in zip(rows, played, strict=True)},
+        {row.learner: _measured(one) for row, one in zip(rows, scores, strict=True)},
+    )
+    found = sorted(rows, key=lambda one: _standing(one, q))
     return Comparison(
         str(title),
         problem,
@@ -334,7 +350,13 @@ def compare(
         tuple(found),
         left_out,
         tuned,
+        same,
     )
+
+
+def _measured(one: Score) -> Array:
+    """What tells the decisions of one learner from those of another."""
+    return np.concatenate([one.cost_series, one.share_series, [one.violation]])
 
 
 def _standing(one: Result, rate: float) -> tuple[float, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coldq.experiments.claims import Verdict, check_claims
 from coldq.experiments.figures import FIGURES, Figure
+from coldq.experiments.origin import Origin, origin
 from coldq.experiments.published import EndPoint, end_points
 from coldq.experiments.runs import (
     ALPHAS,
@@ -24,7 +25,10 @@ from coldq.warmup import warmup
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """Everything that the report shows."""
+    """Everything that the report shows.
+
+    `seconds` is what all of it took by the clock, with so many `processes`.
+    """
 
     figures: tuple[FigureRuns, ...]
     verdicts: tuple[Verdict, ...]
@@ -32,6 +36,8 @@ class Reproduction:
     seeds: tuple[int, ...]
     seconds: float
     stepping: Stepping | None
+    processes: int = 1
+    origin: Origin = field(default_factory=origin)
 
 
 def count_steps(figures: Iterable[Figure]) -> int:
@@ -64,4 +70,5 @@ def reproduce(
         seeds=seeds,
         seconds=time.perf_counter() - begun,
         stepping=stepping_with_cvxpy(runs),
+        processes=processes,
     )

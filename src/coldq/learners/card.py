@@ -21,6 +21,9 @@ NEEDS = (GRADIENT, GRADIENT_ELSEWHERE, WHOLE_LOSS, CONSTRAINT, WHOLE_CONSTRAINT,
 FIRST_ORDER = frozenset({GRADIENT, CONSTRAINT})  # what a gradient step needs
 WHOLE_STEP = FIRST_ORDER | {WHOLE_CONSTRAINT}  # what a step on the constraint itself needs
 
+# Learners that no paper has: this project's own, by their entry in references.bib.
+OWN = {"SelfTuning": "coldq2026selftuning", "SafetyMargin": "coldq2026selftuning"}
+
 # Which violation a claim bounds.
 MEASURES = ("hard", "soft")
 
@@ -193,13 +196,19 @@ def reference(*keys: str) -> str:
 
 
 def citation(learner: Any) -> str:
-    """The BibTeX entry of a learner's paper, for a learner or its class.
+    """The BibTeX entries of a learner, or of its class: of its paper, or of this project.
+
+    What is this project's own comes first, then the papers that it stands on.
 
     >>> import coldq
     >>> print(coldq.citation(coldq.COLDQ).splitlines()[0])
     @inproceedings{wang2025coldq,
+    >>> [line for line in coldq.citation(coldq.SelfTuning).splitlines() if line.startswith("@")][:2]
+    ['@software{coldq2026selftuning,', '@inproceedings{wang2025coldq,']
     """
     card = getattr(learner, "card", None)
     if not isinstance(card, Card):
         raise InvalidInput(f"a citation needs a learner with a card, but {learner!r} has none")
-    return card.bibtex
+    kind = learner if isinstance(learner, type) else type(learner)
+    own = OWN.get(kind.__name__)
+    return card.bibtex if own is None else f"{reference(own)}\n{card.bibtex}"

@@ -58,8 +58,8 @@ class CLASP(OGD):
 
     References
     ----------
-    Ferreira, Xavier and Soares, arXiv 2601.16072, 2026: rule and bounds from its abstract and
-    reviews of it.
+    Ferreira, Xavier and Soares, ICML 2026: rule and bounds from its abstract and reviews of it. The
+    paper has two variants, CLASP-I and CLASP-F; which of them this rule is could not be checked.
 
     >>> import coldq
     >>> learner = coldq.CLASP(coldq.Box(0.0, 4.0, dim=2), eta=1.0)

@@ -50,7 +50,9 @@ class COLDQ(Learner):
                   <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n Q_t^n [g_t^n(x)]_+
 
     With Corollary 1's parameters, alpha_t = t^((1 - V_x) / 2), eta = 1/T and gamma = epsilon T, its
-    dynamic regret is O(T^((1 + V_x) / 2)) and its hard violation O(T^V_g). No Slater condition.
+    dynamic regret is O(T^((1 + V_x) / 2)) and its hard violation O(T^V_g). No Slater condition, and
+    no decision that is feasible in all slots. Where there is one and V_g > 1/2, O(T^V_g) is worse
+    than the O(sqrt(T) log T) of :class:`~coldq.SinhaVaze`; at V_g = 1 it says nothing.
 
     Parameters
     ----------

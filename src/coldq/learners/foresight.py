@@ -17,6 +17,9 @@ would have last; 0 if one was though the decision was reduced, so that no margin
 
 In V e is without the gap. The error budget (:mod:`coldq.learners.error_budget`) widens the margin
 when more slots were violated than the rate allows.
+
+A number that sets how cautious decisions are, moved so by what they bring, is conformal decision
+theory (Lekeufack, Angelopoulos, Bajcsy, Jordan and Malik, arXiv 2310.05921).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
 from coldq.learners.forecaster import Forecaster, Kept
 from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
 from coldq.learners.recent import Recent
-from coldq.learners.state import MORE, State, axes
+from coldq.learners.state import MORE, State, axes, brief_array
 
 SPREAD = 0.03  # the weight of a surprise in its moving average
 CLIP, CLIP_FROM = 4.0, 10  # surprises count up to 4 times their average, once there are 10
@@ -85,6 +88,18 @@ class ForesightState(State):
         """Limits that were restored as one array are parted into blocks again."""
         State.__post_init__(self)
         object.__setattr__(self, "recent", Recent.of(self.recent))
+
+    def about(self) -> dict[str, str]:
+        """Slot, decision, how often rows were violated so far, and the margin."""
+        booked = np.maximum(self.slots, 1)
+        return State.about(self) | {
+            "slots booked": brief_array(self.slots),
+            "violated": brief_array(self.violated),
+            "rate so far, %": brief_array(100.0 * self.violated / booked),
+            "overdraft": brief_array(self.overdraft),
+            "margin": brief_array(self.margin),
+            "margin factor": brief_array(self.factor),
+        }
 
     @property
     def factor(self) -> Array:

@@ -94,7 +94,16 @@ class Learner(Value):
         return {n: v for n, v in self.__dict__.items() if n not in ("_maker", "_build")}
 
     def new_state(self, *arrays: Any) -> Any:
-        """A state of this learner, its arrays in order."""
+        """A state of this learner, its arrays in order: the slot, the decision, and its own.
+
+        The state knows its learner, so that saved arrays say whose they are. The arrays are kept
+        as they are: new ones, that share no memory with the feedback.
+
+        >>> import coldq, numpy as np
+        >>> learner = coldq.OGD(coldq.Box(0.0, 4.0, dim=1), eta=0.5)
+        >>> learner.new_state(np.array(2), np.array([1.5])).made_by
+        Maker(OGD)
+        """
         return self._build(*arrays)
 
     def _take(self, domain: Domain, horizon: int | None = None, **parameters: Any) -> None:
@@ -149,7 +158,15 @@ class Learner(Value):
         return np.ones(whole, np.int64), x
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> Any:
-        """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides."""
+        """The state before slot 1: x_1 = `start`, or the domain's own, and zeros besides.
+
+        `batch` are leading axes: as many decision makers side by side.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 4.0, dim=2), horizon=9)
+        >>> learner.init(3, batch=(1000,)).queue.shape
+        (1000, 3)
+        """
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
         lengths = {"N": rows, "p": x.shape[-1], MORE: 0}
@@ -173,11 +190,23 @@ class Learner(Value):
             )
 
     def observe(
-        self, state: Any, feedback: Feedback, rows: str, played: Place
+        self, state: Any, feedback: Feedback, rows: str | None = None, played: Place = None
     ) -> tuple[Array, Array]:
-        """The gradient of f_t at x_t, and g_t(x_t), one for each entry of the state's `rows`."""
+        """The gradient of f_t and the values of g_t at x_t, or where a late feedback was `played`.
+
+        Both are checked: finite, of the state's batch, and with as many values as the state's array
+        called `rows` has entries. A learner that keeps nothing for each row leaves `rows` out, and
+        takes as many as there are.
+
+        >>> import coldq
+        >>> learner = coldq.OGD(coldq.Box(0.0, 4.0, dim=2), eta=0.5)
+        >>> told = coldq.Feedback(coldq.Linear([1.0, 2.0]), coldq.Affine([[1.0, 1.0]], [3.0]))
+        >>> learner.observe(learner.init(1), told)
+        (array([1., 2.]), array([-3.]))
+        """
         gradient = self.gradient_of(state, feedback, played)
-        return gradient, self.values_of(state, feedback, getattr(state, rows).shape, played)
+        shape = None if rows is None else getattr(state, rows).shape
+        return gradient, self.values_of(state, feedback, shape, played)
 
     def _place(self, state: Any, played: Place) -> Array:
         """Where f_t and g_t are evaluated: at x_t, unless another decision was played."""
@@ -192,7 +221,18 @@ class Learner(Value):
         return x if (at == x).all() else at
 
     def gradient_of(self, state: Any, feedback: Feedback, played: Place = None) -> Array:
-        """The gradient of f_t at x_t; state and feedback must be this learner's and this slot's."""
+        """The gradient of f_t at x_t, or where a late feedback was `played`.
+
+        State and feedback are checked first: they must be this learner's and this slot's. So it is
+        called before anything else of the feedback is read, or :meth:`observe` is.
+
+        >>> import coldq
+        >>> learner = coldq.OGD(coldq.Box(0.0, 4.0, dim=2), eta=0.5)
+        >>> told = coldq.Feedback(coldq.LeastSquares([[1.0, 1.0]], [2.0]), None)
+        >>> state = learner.init(0)
+        >>> learner.gradient_of(state, told), learner.gradient_of(state, told, played=[1.0, 0.0])
+        (array([-2., -2.]), array([-1., -1.]))
+        """
         if (
             type(state) is not self.state_type
             or state.made_by is not self._maker
@@ -250,15 +290,27 @@ class Learner(Value):
             )
 
     def values_of(
-        self, state: Any, feedback: Feedback, shape: Shape, played: Place = None
+        self, state: Any, feedback: Feedback, shape: Shape | None = None, played: Place = None
     ) -> Array:
-        """g_t(x_t), one value for each constraint the learner was started for."""
+        """The values g_t(x_t), or those where a late feedback was `played`.
+
+        `shape` is that of an array with an entry for each constraint the learner was started for,
+        such as its queue; another number of values is refused. Without it any number is taken.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 4.0, dim=1), horizon=9)
+        >>> state, rows = learner.init(2), coldq.Affine([[1.0], [2.0]], [3.0, 1.0])
+        >>> learner.values_of(state, coldq.Feedback(coldq.Linear([1.0]), rows), state.queue.shape)
+        array([-3., -1.])
+        """
         x = state.x if played is None else self._place(state, played)
         try:
             g = feedback.constraint.value(x)
         except InvalidInput:
             require_coordinates("constraint", feedback.constraint, x)
             raise
+        if shape is None:
+            shape = (*x.shape[:-1], *np.shape(g)[-1:])
         if type(g) is not np.ndarray or g.shape != shape or g.dtype is not FLOAT:
             name, rows = "the constraint's value", shape[-1]
             if np.shape(as_array(name, g))[-1:] != (rows,):
@@ -302,7 +354,14 @@ class Learner(Value):
         return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
 
     def jacobian_of(self, state: Any, feedback: Feedback, rows: int, played: Place = None) -> Array:
-        """The jacobian of g_t at x_t, its core axes contiguous."""
+        """The jacobian of g_t at x_t: a slope for each of so many `rows`, its core axes contiguous.
+
+        >>> import coldq
+        >>> learner = coldq.COLDQ(coldq.Box(0.0, 4.0, dim=2), horizon=9)
+        >>> told = coldq.Feedback(coldq.Linear([1.0, 2.0]), coldq.Affine([[1.0, 1.0]], [3.0]))
+        >>> learner.jacobian_of(learner.init(1), told, 1)
+        array([[1., 1.]])
+        """
         x = self._place(state, played)
         shape = (*x.shape[:-1], rows, x.shape[-1])
         J = point(feedback.constraint.jacobian(x), shape[-1], "the constraint's jacobian")

@@ -21,8 +21,6 @@ from coldq.protocols import Domain
 from coldq.schedules import Schedule
 from coldq.step.projection import project_on_rows
 
-BIBTEX = reference("vaze2025static")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NestedState(State):
@@ -52,8 +50,12 @@ class NestedProjections(Algorithm):
     slots S_t may be empty: that is a :class:`~coldq.Infeasible` error, which names the instances
     and leaves the state as it was.
 
-    The violation is bounded by a constant of the instance, how far apart the sets are and what
-    shape they have; so nothing is claimed of it in general. :class:`~coldq.Switch` adds a bound.
+    Vaze and Sinha bound the violation by a constant of the instance: how far apart the sets are and
+    what shape they have. Sarkar and Sinha (2026) bound it by O(sqrt(T)) on every instance for
+    NP-OGD, ``x_{t+1} = P_{S_t}(x_t - eta_t grad f_t(x_t))``, which projects once. Their bound holds
+    here, too: x_t lies in S_{t-1}, so that ``|y_t - x_t| <= eta_t |grad f_t(x_t)|``, and x_{t+1} is
+    what NP-OGD would do with the linear loss of gradient ``(x_t - y_t) / eta_t``, which is no
+    longer.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ class NestedProjections(Algorithm):
 
     References
     ----------
-    Vaze and Sinha, NeurIPS 2025, Algorithm 1.
+    Vaze and Sinha, NeurIPS 2025, Algorithm 1; Sarkar and Sinha, arXiv 2605.21107, 2026: the bound,
+    from its abstract.
 
     >>> import coldq
     >>> learner = coldq.NestedProjections(coldq.Box(0.0, 4.0, dim=1), eta=1.0)
@@ -86,10 +89,10 @@ class NestedProjections(Algorithm):
         ),
         claims=(
             Claim("convex", "fixed", Rate(0), Rate(0.5)),
-            Claim("convex", "time-varying", None, Rate(0.5)),
+            Claim("convex", "time-varying", Rate(0.5), Rate(0.5)),
         ),
         certainty="exact",
-        bibtex=BIBTEX,
+        bibtex=reference("vaze2025static", "sarkar2026improved"),
         memory="grows",
     )
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coldq._notebook import html_table
 from coldq._values import Array, as_array, first_index
 from coldq.errors import InvalidInput, WrongState
 from coldq.learners.maker import KEY, Maker, require_same
@@ -52,12 +53,39 @@ class State:
     version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
     axes_before: ClassVar[dict[str, int]] = {}  # how many come before those of the batch, if any
 
+    def __init_subclass__(cls) -> None:
+        # A dataclass writes a __repr__, pages long, into a class that has none of its own.
+        cls.__repr__ = cls.__repr__
+
     def __post_init__(self) -> None:
         self.x.setflags(write=False)  # the decision is handed out, and the state goes on from it
 
     def __getattr__(self, name: str) -> Any:
         """Only what a state lacks is asked for here: it belongs to another learner."""
         raise WrongState(f"a {type(self).__name__} has no {name}: was it made by another learner?")
+
+    def __repr__(self) -> str:
+        about = self.about()
+        width = max(map(len, about))
+        who = "a state" if self.made_by is None else type(self.made_by.learner).__name__
+        return "\n".join([who, *(f"  {name:{width}}  {text}" for name, text in about.items())])
+
+    def _repr_html_(self) -> str:
+        title, *_ = repr(self).splitlines()
+        return html_table(title, (), self.about().items())
+
+    def about(self) -> dict[str, str]:
+        """What is worth a look, a line each; ``to_arrays`` has everything.
+
+        >>> import coldq
+        >>> coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10).init(1)
+        COLDQ
+          slot         1
+          decision     [0. 0.]
+          queue        [5.]
+          multipliers  [0.]
+        """
+        return {"slot": brief_array(self.t), "decision": brief_array(self.x)}
 
     @classmethod
     def axes(cls) -> dict[str, tuple[str, ...]]:
@@ -229,6 +257,23 @@ def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
     return known["of"]
 
 
+def brief_array(values: ArrayLike) -> str:
+    """An array in one line: all of a few numbers, the ends of many, the range of a batch.
+
+    >>> import numpy as np
+    >>> from coldq.learners.state import brief_array
+    >>> brief_array(3), brief_array(np.arange(9.0)), brief_array(np.ones((4, 2)))
+    ('3', '[0. 1. 2. ... 6. 7. 8.], 9 numbers', '1 to 1, of shape (4, 2)')
+    """
+    values = np.asarray(values)
+    if values.ndim == 0:
+        return f"{values.item():.6g}"
+    if values.ndim == 1 or not values.size:
+        text = np.array2string(values, precision=6, threshold=8, max_line_width=10**6)
+        return text if values.size <= 8 else f"{text}, {values.size:,} numbers"
+    return f"{values.min():.6g} to {values.max():.6g}, of shape {values.shape}"
+
+
 def parted(arrays: Mapping[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A state's own arrays, and those of the state inside that has this name."""
     lead = f"{name}."
@@ -253,9 +298,17 @@ class DualState(State):
 
     queue: Array
 
+    def about(self) -> dict[str, str]:
+        """Slot, decision and queue."""
+        return State.about(self) | {"queue": brief_array(self.queue)}
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QueueState(DualState):
     """t, x_t, the queue behind the next step, and the multipliers of the step that gave x_t."""
 
     multipliers: Array
+
+    def about(self) -> dict[str, str]:
+        """Slot, decision, queue and multipliers."""
+        return DualState.about(self) | {"multipliers": brief_array(self.multipliers)}

@@ -14,7 +14,7 @@ from coldq.contractions import dot, weighted_mean
 from coldq.domains import diameter_of, require_single
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
-from coldq.learners.card import FIRST_ORDER, Card, Claim, Largest, Rate
+from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate
 from coldq.learners.learner import (
     Algorithm,
     Place,
@@ -64,9 +64,13 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
     needed but the domain's.
 
     In part a reconstruction: that Phi(q) = q^2, and AdaHedge over AdaGrad, is as the paper is
-    described; V, M and the steps are ours. Where every regret of the surrogate is at most
-    ``K (V + 2 Q(T))``, with K of the order of sqrt((1 + P_T) T), regret is at most K + K^2 / V and
-    violation 2 K + sqrt(V (K + G R T)); the claims are what that makes of V = sqrt(T).
+    described; V, M and the steps are ours. For every sequence u of decisions that are feasible in
+    their slots, the regret of the surrogate gives ``V Reg(u) + Q(T)^2 <= K_u (V + 2 Q(T))`` with
+    K_u of the order of sqrt((1 + P_u) T) and P_u the path of u. With u the best decisions, regret
+    is at most K + K^2 / V. With u the *shortest* feasible path, since Reg(u) >= -G R T, violation
+    is at most 2 K_u + sqrt(V (K_u + G R T)): for V = sqrt(T) and a decision that is feasible in all
+    slots O(T^(3/4)), however far the best decisions move, and O(T^max(3/4, (1+v)/2)) where the
+    shortest feasible path grows as T^v.
 
     Parameters
     ----------
@@ -91,12 +95,16 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
 
     card: ClassVar[Card] = Card(
         needs=FIRST_ORDER,
-        assumes=("a feasible decision in every slot", "known horizon"),
+        assumes=(
+            "a feasible decision in every slot",
+            "for the violation: one common to all slots, or a short path of them",
+            "known horizon",
+        ),
         claims=tuple(
             Claim(
                 "convex",
                 constraints,
-                Largest(Rate(0.75), Rate(0.5, vx=0.5)),
+                Rate(0.75),
                 Rate(0.5),
                 Rate(0.5, vx=1.0),
             )

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from coldq._values import Array, positive
 from coldq.constraints import Affine
 from coldq.feedback import Feedback
-from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
+from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
-from coldq.learners.nested_projections import BIBTEX, NestedProjections, NestedState, affine_rows
+from coldq.learners.nested_projections import NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
 from coldq.protocols import Domain
@@ -45,6 +45,9 @@ class Switch(Algorithm):
     SinhaVaze starts in the slot of the switch with Q = 0 and an empty sum of gradients. CCV never
     falls, so there is one switch at most; the rows of the nested sets are then forgotten.
 
+    In two dimensions its violation is O(T^(1/3)). In any, :class:`~coldq.NestedProjections` alone
+    has a smaller bound by now than the one that the switch ensures, O(sqrt(T)).
+
     Affine constraints only. Before the switch an empty nested set is a :class:`~coldq.Infeasible`
     error, which names the instances and leaves the state as it was.
 
@@ -59,7 +62,8 @@ class Switch(Algorithm):
 
     References
     ----------
-    Vaze and Sinha, NeurIPS 2025, Algorithm 2.
+    Vaze and Sinha, NeurIPS 2025, Algorithm 2; Balasundaram, Mahendran and Vaze, arXiv 2603.20671,
+    2026: the bound in two dimensions, from its abstract.
 
     >>> import numpy as np, coldq
     >>> learner = coldq.Switch(coldq.Box(0.0, 4.0, dim=1), horizon=4, lipschitz=2.0)
@@ -82,7 +86,7 @@ class Switch(Algorithm):
             Claim("convex", "time-varying", Rate(0.5, log=1), Rate(0.5)),
         ),
         certainty="exact",
-        bibtex=BIBTEX,
+        bibtex=reference("vaze2025static", "balasundaram2026breaking"),
         memory="grows",
     )
 

@@ -24,16 +24,17 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
     True
     """
     name = comparison_name(found)
-    write_picture(path.parent / "figures" / name, _draw, found)
-    title = f"{found.title}: learners beside headroom, {100 * found.rate:g}% of slots"
+    picture = write_picture(path.parent / "figures" / name, _draw, found)
+    title = f"{found.title}: learners beside headroom"
+    titles = (title, f"At most {100 * found.rate:g}% of slots violated")
     lead = "What each learner would have done, beside headroom as it is tuned by hand."
     shown = {"found": found, "alternative": _alternative(found)}
     shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
-    join_picture(name, title, lead, path, "comparison.html.jinja", **shown)
+    join_picture(name, titles, lead, path, "comparison.html.jinja", picture, **shown)
 
 
 def _draw(found: Comparison) -> Canvas:
-    left, right = found.plot()
+    left, right = found.plot().axes
     for axes in (left, right):
         axes.grid(visible=False, axis="y")
     left.tick_params(axis="y", length=0.0, labelsize=6.5)

@@ -36,7 +36,7 @@ def write_league_page(league: League, path: Path) -> None:
     True
     """
     name, places = f"compare-{league.key}", placed(league)
-    write_picture(path.parent / "figures" / name, _draw, league, places)
+    picture = write_picture(path.parent / "figures" / name, _draw, league, places)
     title = f"{type(league.problem).__name__}: all learners"
     lead = "Learners side by side, with the parameters that their own theory gives them."
     shown = {
@@ -46,7 +46,16 @@ def write_league_page(league: League, path: Path) -> None:
         "mean_interval": mean_interval,
     }
     data = {name: _data(places)}
-    join_picture(name, title, lead, path, "league.html.jinja", data, **shown)
+    join_picture(
+        name,
+        (title, "Loss against violation"),
+        lead,
+        path,
+        "league.html.jinja",
+        picture,
+        data,
+        **shown,
+    )
 
 
 @dataclass(frozen=True)

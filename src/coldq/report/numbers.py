@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 GREEK = {
     "alpha": "α",
@@ -16,6 +18,7 @@ GREEK = {
     "lambda": "λ",
     "mu": "μ",
 }
+MANY_TIMES = 1e6  # a number that grew by more began as rounding
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -72,10 +75,10 @@ def percentage(fraction: float) -> str:
     """A signed distance as percent.
 
     >>> from coldq.report.numbers import percentage
-    >>> percentage(-0.0157), percentage(0.0), percentage(94.378)
-    ('−1.6%', '0.0%', '+9,438%')
+    >>> percentage(-0.0157), percentage(0.0), percentage(94.378), percentage(2e9)
+    ('−1.6%', '0.0%', '+9,438%', 'from zero')
     """
-    if not math.isfinite(fraction):
+    if not abs(fraction) < MANY_TIMES:
         return "from zero"
     digits = 1 if abs(fraction) < 10.0 else 0
     return f"{100.0 * fraction:+,.{digits}f}%".replace("+0.0%", "0.0%").replace("-", "−")
@@ -98,6 +101,8 @@ def typeset(text: str) -> Markup:
     >>> print(typeset("alpha_t = t^(1/2), X = [0, 5]^10, a < b"))
     α<sub>t</sub> = t<sup>1/2</sup>, X = [0, 5]<sup>10</sup>, a &lt; b
     """
+    from markupsafe import Markup, escape  # which only pages need
+
     html = re.sub(r"(?<![\w)])-(?=\d)", "−", str(escape(text)))
     html = re.sub(r"\b(" + "|".join(GREEK) + r")(?![a-z])", lambda name: GREEK[name[1]], html)
     html = re.sub(r"(?<=\w)_(\w)\b", r"<sub>\1</sub>", html)

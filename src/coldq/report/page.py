@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import platform
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +13,7 @@ import numpy as np
 
 import coldq
 from coldq._values import Array
+from coldq.experiments import claims
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.experiments.figures import Figure, Setting
 from coldq.experiments.published import MEASURES, EndPoint
@@ -92,7 +92,7 @@ def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, 
         "sections": sections,
         "packages": {"coldq": coldq.__version__, "Python": platform.python_version()}
         | _versions(PACKAGES),
-        "machine": f"{platform.system()}, {platform.machine()}, {os.cpu_count()} cores",
+        "limits": claims,
         "gauge": gauge,
         "needs": _needs,
         "suffixes": SUFFIXES,

@@ -10,14 +10,14 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+from matplotlib.figure import Figure as Canvas
 
 import coldq
 from coldq.errors import IgnoredFile, warn
 from coldq.files import is_unfinished
 from coldq.report import numbers
 from coldq.report.files import require_own_page, write_text
-from coldq.report.pictures import SUFFIXES
+from coldq.report.pictures import SUFFIXES, as_address
 
 FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
 
@@ -41,8 +41,9 @@ class Part:
 def join(part: Part, path: Path) -> None:
     """Add a part to the page at `path`, or put it in the place of an older one of its key.
 
-    The parts lie in a folder beside the page, so that the next one can be joined to them. A file
-    there that is no whole part is named in a warning and left out.
+    The parts lie in a folder of the page's name, so that the next one can be joined to them. A file
+    there that is no whole part is named in a warning and left out. Only a page with interactive
+    plots carries the library that draws them.
 
     >>> import pathlib, tempfile
     >>> from coldq.report.parts import Part, join
@@ -54,20 +55,21 @@ def join(part: Part, path: Path) -> None:
     (True, True)
     """
     require_own_page(path)
-    folder = path.parent / "parts"
+    folder = path.parent / "parts" / path.stem
     kept = {part.key: part}
     for file in sorted(folder.glob("*.json")):
         older = None if is_unfinished(file) or file.stem == part.key else _read(file)
         if older is not None:
             kept[older.key] = older
     order = sorted(kept, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key))
+    data = {id: drawn for key in order for id, drawn in kept[key].data.items()}
     text = render(
         "page.html.jinja",
         style=Markup(text_of("page.css")),
-        plotly=Markup(get_plotlyjs()),
+        plotly=_plotly() if data else "",
         script=Markup(text_of("page.js")),
         parts=[{**asdict(kept[key]), "html": Markup(kept[key].html)} for key in order],
-        data=_json({id: drawn for key in order for id, drawn in kept[key].data.items()}),
+        data=_json(data) if data else "",
         version=coldq.__version__,
     )
     write_text(folder / f"{part.key}.json", json.dumps(asdict(part), allow_nan=False))
@@ -75,11 +77,31 @@ def join(part: Part, path: Path) -> None:
 
 
 def join_picture(
-    name: str, title: str, lead: str, path: Path, template: str, data: Any = None, **context: Any
+    name: str,
+    titles: tuple[str, str],
+    lead: str,
+    path: Path,
+    template: str,
+    picture: Canvas,
+    data: Any = None,
+    **context: Any,
 ) -> None:
-    """Join a part to the page that is one section, about the picture of this name beside it."""
-    html = render(template, name=name, title=title, suffixes=SUFFIXES, **context)
-    join(Part(name, title, lead, [(name, title)], html, data or {}), path)
+    """Join a part to the page that is one section, about the picture of this name beside it.
+
+    The `titles` are that of the page and that of the section.
+    """
+    title, own = titles
+    html = render(
+        template, name=name, title=own, suffixes=SUFFIXES, picture=as_address(picture), **context
+    )
+    join(Part(name, title, lead, [(name, own)], html, data or {}), path)
+
+
+def _plotly() -> Markup:
+    """The library that draws interactive plots, 4.8 MB."""
+    from plotly.offline import get_plotlyjs
+
+    return Markup(get_plotlyjs())
 
 
 def _read(file: Path) -> Part | None:
@@ -116,6 +138,7 @@ def render(template: str, **context: Any) -> str:
         amount=numbers.amount,
         duration=numbers.duration,
         percentage=numbers.percentage,
+        percentage_of=lambda part: numbers.amount(part, "%"),
     )
     return environment.get_template(template).render(context)
 

@@ -12,9 +12,9 @@ from coldq.experiments.intervals import with_interval
 from coldq.report.files import plain, write_text
 from coldq.report.numbers import number, percentage
 from coldq.report.parts import Part, join, render
-from coldq.report.pictures import SUFFIXES, new_canvas, write_picture
-from coldq.sweeps.answers import Answers, shown
-from coldq.sweeps.table import Sweep
+from coldq.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
+from coldq.sweeps.answers import Answers
+from coldq.sweeps.table import Sweep, shown
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vP*X"
@@ -36,12 +36,13 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
     sections, contents = [], []
     for k, one in enumerate(said, 1):
         name = f"sweep-{k}-{plain(one.problem, 'problem')}"
-        write_picture(path.parent / "figures" / name, _draw, one)
+        picture = write_picture(path.parent / "figures" / name, _draw, one)
         write_text(path.parent / f"{name}.tex", latex(one))
         contents.append((name, one.problem))
         sections.append(
             render(
                 "sweep.html.jinja", name=name, one=one, suffixes=SUFFIXES, shown=shown,
+                picture=as_address(picture),
                 with_interval=with_interval, percentage=percentage,
                 tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
                 alternative=_alternative(one), met_others=MET_OTHERS,

@@ -36,11 +36,15 @@ def write_target_page(target: Target, path: Path) -> None:
     True
     """
     name = f"rate-{target.key}-{target.rate:g}"
-    write_picture(path.parent / "figures" / name, _draw, target)
-    title = f"{target.title}: at most {100 * target.rate:g}% of slots violated"
+    picture = write_picture(path.parent / "figures" / name, _draw, target)
+    title = target.title
+    titles = (
+        f"{title}: what a violation rate costs",
+        f"{title}: at most {100 * target.rate:g}% of slots violated",
+    )
     lead = "What a violation rate costs, by learners that keep one and by hand."
     shown = {"target": target, "alternative": _alternative(target)}
-    join_picture(name, title, lead, path, "target.html.jinja", **shown)
+    join_picture(name, titles, lead, path, "target.html.jinja", picture, **shown)
 
 
 def _draw(target: Target) -> Canvas:

@@ -127,7 +127,7 @@ def print_league(league: League) -> None:
         "Means ± 95% over seeds. *: no other learner is better in both loss and hard violation. "
         "A slot: one seed alone, problem included. `coldq list` has what each assumes."
     )
-    for sentence in absences(league.left_out):
+    for sentence in (*league.coinciding, *absences(league.left_out)):
         shown.print(sentence, highlight=False)
 
 
@@ -140,7 +140,7 @@ def print_comparison(found: Comparison) -> None:
         rows.add_row(*row)
     shown.print(rows)
     shown.print()
-    for sentence in (found.about, *absences(found.left_out)):
+    for sentence in (found.about, *found.coinciding, *absences(found.left_out)):
         shown.print(sentence, highlight=False)
 
 

@@ -1,6 +1,6 @@
 """The same per-slot problem in CVXPY, solved by Clarabel: slow, independent, the oracle of tests.
 
-Needs ``pip install coldq[exact]``.
+Needs ``pip install 'coldq[exact]'``.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from coldq.experiments.intervals import (
     front,
     tuned_to,
 )
-from coldq.sweeps.table import Sweep
+from coldq.sweeps.table import Sweep, shown
 
 REFERENCE = "COLDQ"
 
@@ -265,13 +265,6 @@ def ranked(values: Array) -> Array:
         high = np.searchsorted(ordered[:, column], values[:, column], "right")
         found[:, column] = 0.5 * (low + high + 1.0)
     return found
-
-
-def shown(value: Any) -> str:
-    """A parameter's value as it is read."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _apart(value: float, target: float) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coldq._notebook import html_table
 from coldq.errors import NotReadable
 from coldq.files import read_parquet, write_parquet
 from coldq.frames import Tabular, library
@@ -20,6 +21,7 @@ from coldq.tasks.store import Store
 if TYPE_CHECKING:
     from coldq.sweeps.plan import Plan
 
+SHOWN = 12  # settings that a notebook shows
 INDEX = "index.parquet"
 DONE, FAILED, MISSING = "done", "failed", "missing"
 
@@ -56,6 +58,23 @@ class Sweep(Tabular):
         title = f"{self.title}: " if self.title else ""
         return f"Sweep({title}{len(self):,} runs{failed}{missing})"
 
+    def _repr_html_(self) -> str:
+        """The settings that violate least, with their means over the seeds."""
+        groups = ["problem", "learner", "parameters"]
+        asked = [(name, "mean") for name in ("loss", "violation")]
+        means = self.runs.group_by(groups, use_threads=False).aggregate([*asked, ("seed", "count")])
+        rows = sorted(
+            zip(*(means[name].to_pylist() for name in means.column_names), strict=True),
+            key=lambda row: (row[0], row[4]),
+        )
+        shown = [
+            (problem, learner, _words(parameters), f"{loss:,.5g}", f"{violation:,.5g}", seeds)
+            for problem, learner, parameters, loss, violation, seeds in rows[:SHOWN]
+        ]
+        headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
+        more = f" {len(rows) - SHOWN:,} more settings are not shown." if len(rows) > SHOWN else ""
+        return html_table(repr(self)[6:-1], headings, shown, [f"Means over the seeds.{more}"])
+
     @property
     def problems(self) -> tuple[str, ...]:
         """The titles of the problems, in the order in which they were asked for."""
@@ -89,6 +108,18 @@ class Sweep(Tabular):
         for name in of_run:
             found[name] = self.runs[name].to_numpy()
         return found
+
+
+def shown(value: Any) -> str:
+    """A parameter's value as it is read."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _words(parameters: str) -> str:
+    """Parameters, as files have them, as they are read."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in json.loads(parameters).items())
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:

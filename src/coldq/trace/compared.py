@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from coldq._values import is_several
 from coldq.errors import InvalidInput
-from coldq.trace.plots import draw_panels
+from coldq.trace.plots import draw_panels, drawn_on
 from coldq.trace.text import Text
 from coldq.trace.trace import Trace, require_trace
 
@@ -36,13 +34,13 @@ def plot_compare(
 
     Returns
     -------
-    The axes if `what` is one name, or else an array of them, one a panel.
+    The figure, which a notebook shows by itself; `ax`, if that was given.
 
     >>> import coldq
     >>> problem = coldq.problems.OnlineLinear(horizon=50)
     >>> learners = coldq.COLDQ.for_problem(problem), coldq.RECOO.for_problem(problem)
     >>> traces = [coldq.simulate(learner, problem, seeds=range(3)) for learner in learners]
-    >>> loss, violation = coldq.plot_compare(traces)
+    >>> loss, violation = coldq.plot_compare(traces).axes
     >>> [line.get_label() for line in violation.lines]
     ['COLDQ', 'RECOO']
     """
@@ -54,10 +52,10 @@ def plot_compare(
     axes = draw_panels(series, what, ax, cumulative, line, named=0)
     seeds = {frozenset(trace.seeds) for _, trace in named}
     apart = len(seeds) > 1 and getattr(named[0][1].problem, "seeds_differ", True)
-    np.ravel(axes)[0].legend(
+    axes[0].legend(
         frameon=False, ncols=min(len(named), 4), title="of different seeds" if apart else None
     )
-    return axes
+    return drawn_on(axes, ax)
 
 
 def _named(traces: Any) -> list[tuple[str, Trace]]:

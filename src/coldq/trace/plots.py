@@ -1,4 +1,4 @@
-"""Series over the slots, drawn with Matplotlib: axes in, axes out, nothing global."""
+"""Series over the slots, drawn with Matplotlib: a new figure, or the axes given; nothing global."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from coldq._looks import PALETTE
 from coldq._values import Array, flag, is_several
 from coldq.errors import InvalidInput, installed
 
+NO_MATPLOTLIB = "pictures need Matplotlib: install it with pip install 'coldq[report]'"
 PANEL = (7.0, 2.2)  # inches of one panel
 NAMED = 10  # lines up to which a legend names them
 SUMMED = ("loss", "violation")
@@ -26,9 +27,9 @@ def draw_panels(
     line: Mapping[str, Any],
     *,
     named: int = NAMED,
-) -> Any:
+) -> np.ndarray:
     """A panel for each of the series chosen, with a legend where there are few lines in it."""
-    alone, chosen = _chosen_panels(what, tuple(series))
+    chosen = _chosen_panels(what, tuple(series))
     cumulative = flag("cumulative", cumulative)
     axes = _panel_axes(ax, len(chosen))
     for panel, name in zip(axes, chosen, strict=True):
@@ -43,7 +44,12 @@ def draw_panels(
         if 1 < len(lines) <= named:
             panel.legend(frameon=False, ncols=min(len(lines), 5))
     axes[-1].set_xlabel("slot t")
-    return axes[0] if alone else axes
+    return axes
+
+
+def drawn_on(axes: np.ndarray, ax: Any) -> Any:
+    """What a plot returns: its figure, or the axes that it was given."""
+    return axes[0].figure if ax is None else ax
 
 
 def lines_of(name: str, values: Array, *, agents: bool) -> Lines:
@@ -56,28 +62,25 @@ def lines_of(name: str, values: Array, *, agents: bool) -> Lines:
     return [(f"{symbol}_{k + 1}", values[..., k]) for k in range(values.shape[-1])]
 
 
-def _chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Whether one panel was asked for by its name, and the names of all that are to be drawn."""
-    alone = isinstance(what, str)
+def _chosen_panels(what: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of all panels that are to be drawn."""
     if what is not None and not is_several(what):
         raise InvalidInput(f"what must be names such as 'loss', but is {what!r:.200}")
-    chosen = (what,) if alone else known if what is None else tuple(what)
+    chosen = (what,) if isinstance(what, str) else known if what is None else tuple(what)
     for name in chosen:
         if not isinstance(name, str) or name not in known:
             kept = "simulate(..., keep=[...]) keeps more"
             raise InvalidInput(f"what may name {', '.join(known)}, but has {name!r:.80}; {kept}")
     if not chosen:
         raise InvalidInput(f"what must name at least one of {', '.join(known)}, but is empty")
-    return alone, chosen
+    return chosen
 
 
 def _panel_axes(ax: Any, count: int) -> np.ndarray:
     """Axes for that many panels, an array: those given, or those of a new figure."""
     if ax is None:
-        words = "pictures need Matplotlib: install it with pip install 'coldq[report]'"
-        figures = installed("matplotlib.figure", words)
-        figure = figures.Figure(figsize=(PANEL[0], PANEL[1] * count), layout="constrained")
-        return figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
+        new = installed("coldq._figure", NO_MATPLOTLIB)
+        return new.subplots(PANEL[0], PANEL[1] * count, count, 1, sharex=True)[:, 0]
     axes = np.array(ax, dtype=object).ravel()
     if len(axes) != count or not all(hasattr(each, "fill_between") for each in axes):
         panels = "one of Matplotlib's axes" if count == 1 else f"{count} of Matplotlib's axes"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._notebook import html_table
 from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.frames import Tabular, numbered
@@ -16,6 +17,8 @@ from coldq.trace import plots, saved
 from coldq.trace.text import Text
 
 DUALS = ("queue", "multipliers", "margin")
+ROUNDING = 1e-8  # a violation up to this is none
+ENDS = (np.mean, np.min, np.max)
 OPTIONAL = (
     *("decisions", *DUALS),
     *("network_violation", "own_violation", "agent_loss", "agent_violation"),
@@ -141,7 +144,7 @@ class Trace(Tabular):
             others a line for each coordinate or row. On a network the agents count as seeds do.
         ax
             The axes to draw on, one for each panel; by default those of a new figure, which
-            Matplotlib's pyplot knows nothing of: ``trace.plot("loss").figure`` is the figure.
+            Matplotlib's pyplot knows nothing of.
         cumulative
             Whether losses and violations are summed up to each slot.
         line
@@ -149,15 +152,15 @@ class Trace(Tabular):
 
         Returns
         -------
-        The axes if `what` is one name, or else an array of them, one a panel.
+        The figure, which a notebook shows by itself; `ax`, if that was given.
 
         >>> import coldq
         >>> problem = coldq.problems.OnlineLinear(horizon=50)
         >>> learner = coldq.COLDQ.for_problem(problem)
         >>> trace = coldq.simulate(learner, problem, seeds=range(3), keep=["queue"])
-        >>> [axes.get_title() for axes in trace.plot()]
+        >>> [axes.get_title() for axes in trace.plot().axes]
         ['loss', 'violation', 'queue']
-        >>> trace.plot("loss", color="black").lines[0].get_ydata().shape
+        >>> trace.plot("loss", color="black").axes[0].lines[0].get_ydata().shape
         (50,)
         """
         series: dict[str, plots.Lines] = {
@@ -169,7 +172,7 @@ class Trace(Tabular):
             values = getattr(self, name)
             if values is not None:
                 series[name] = plots.lines_of(name, values, agents=network)
-        return plots.draw_panels(series, what, ax, cumulative, line)
+        return plots.drawn_on(plots.draw_panels(series, what, ax, cumulative, line), ax)
 
     def _columns(self) -> dict[str, np.ndarray]:
         S, T, _ = self.constraint.shape
@@ -194,6 +197,24 @@ class Trace(Tabular):
             if (kept := getattr(self, name)) is not None:
                 columns[name] = kept.ravel()
         return columns
+
+    def _repr_html_(self) -> str:
+        """Totals over all slots: of several seeds the mean, the least and the greatest."""
+        violation = self.violation
+        rows = [
+            ("accumulated loss", self.loss.sum(axis=1)),
+            ("hard violation, all slots", violation.sum(axis=(1, 2))),
+            ("largest violation of a row", violation.max(axis=(1, 2), initial=0.0)),
+            ("slots violated, %", 100.0 * (violation > ROUNDING).any(axis=2).mean(axis=1)),
+        ]
+        if self.booked is not None:
+            rows.append(("slots booked as violated, %", 100.0 * self.booked.mean(axis=1)))
+        if self.reduced is not None:
+            rows.append(("reduced decisions, %", 100.0 * self.reduced.mean(axis=1)))
+        ends = ("mean", "least", "greatest") if len(self.seeds) > 1 else ("",)
+        found = [(name, *(f"{end(v):,.5g}" for end in ENDS[: len(ends)])) for name, v in rows]
+        notes = ["Violated are slots in which a row is above 1e-8."]
+        return html_table(repr(self)[6:-1], ("", *ends), found, notes)
 
     def __repr__(self) -> str:
         agents = getattr(self.problem, "agents", None)

@@ -1,0 +1,60 @@
+"""What a slot costs whoever decides: an update with its feedback, by COLDQ and by SelfTuning.
+
+``python -m benchmarks.updates`` needs no more than the library. Ten coordinates and two rows, the
+arrays of each slot as NumPy has them; the learners take turns, and the median of each is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import coldq
+from benchmarks.clock import in_turns
+
+SLOTS, WARM = 2000, 100
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def main() -> None:
+    """Print a line for each learner."""
+    problem = coldq.problems.TimeVarying(horizon=SLOTS)
+    rng, p = np.random.default_rng(0), problem.domain.dim
+    slots = [
+        (rng.standard_normal((4, p)), rng.standard_normal(4), rng.uniform(0.0, 2.0, (2, p)),
+         rng.uniform(0.0, 2.0, 2))
+        for _ in range(SLOTS)
+    ]  # fmt: skip
+    learners = {
+        "COLDQ": coldq.COLDQ.for_problem(problem),
+        "SelfTuning, 1%": coldq.SelfTuning(problem.domain, violation_rate=0.01),
+    }
+    calls = [updating(learner, slots[:WARM]) for learner in learners.values()]
+    medians = [
+        float(np.median([seconds for seconds, _ in runs])) for runs in in_turns(calls, slots[WARM:])
+    ]
+    for name, seconds in zip(learners, medians, strict=True):
+        print(
+            f"{name}: {1e6 * seconds:.1f} microseconds an update with its feedback, "
+            f"{seconds / medians[0]:.1f} of COLDQ's"
+        )
+
+
+def updating(learner: Any, warm: list[Arrays]) -> Callable[[Arrays], Any]:
+    """An update of a state in the middle of a run, from arrays."""
+    state = learner.init(2)
+
+    def update(slot: Arrays, at: Any = None) -> Any:
+        H, y, A, b = slot
+        told = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(A, b))
+        return learner.update(state if at is None else at, told)
+
+    for slot in warm:
+        state = update(slot, state)
+    return update
+
+
+if __name__ == "__main__":
+    main()
