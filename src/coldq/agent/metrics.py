@@ -15,6 +15,11 @@ LAST = {
     "residual": "The KKT residual of its step.",
     "seconds": "What its update took.",
 }
+BUDGET = {
+    "overdraft": "Violated rounds beyond what the violation rate allows, of the worst member.",
+    "violated": "Rounds that were booked as violated, of the worst member.",
+    "infeasible": "Rounds in which no decision kept what was revealed, of the worst member.",
+}
 BY_ROW = {
     "queue": "The queue of a constraint after the last settled round.",
     "multipliers": "The multiplier of a constraint in its step.",
@@ -70,6 +75,7 @@ class Collector:
             "waiting": gauge("waiting", "Rounds whose feedback waits for earlier ones."),
         }
         last = {name: gauge(f"last_{name}", words) for name, words in LAST.items()}
+        budget = {name: gauge(name, words) for name, words in BUDGET.items()}
         rows = {name: gauge(f"last_{name}", words, "row") for name, words in BY_ROW.items()}
         for name, agent in self._agents().items():
             with agent._lock:  # all at one moment: what was skipped is what is left of them
@@ -81,6 +87,9 @@ class Collector:
             values = {"round": latest, "in_flight": flying, "waiting": waiting}
             for key, value in values.items():
                 now[key].add_metric([name], value)
+            if hasattr(state, "overdraft"):
+                for key, metric in budget.items():
+                    metric.add_metric([name], float(np.max(getattr(state, key), initial=0.0)))
             columns = agent.history(last=1).columns
             for key, metric in last.items():
                 if len(columns[key]):
@@ -89,4 +98,6 @@ class Collector:
                 key, _, row = column.rpartition("_")
                 if key in rows and len(array):
                     rows[key].add_metric([name, row], float(np.mean(array)))
-        yield from (*counts.values(), *now.values(), *last.values(), *rows.values())
+        yield from (
+            *counts.values(), *now.values(), *budget.values(), *last.values(), *rows.values()
+        )  # fmt: skip
