@@ -31,7 +31,7 @@ MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
 FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
 HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
 GROWTH = np.e  # of a margin that a surprise beyond the record has broken
-LARGEST_EXPONENT = 700.0  # of a double
+LARGEST_EXPONENT = 300.0  # of a lift: ten of them span all doubles, and none overflows
 
 
 class Budget(NamedTuple):
@@ -89,7 +89,7 @@ def book(
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
     M, P, P0 = budget.largest, budget.record, budget.entry_record
-    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 16.0), LARGEST_EXPONENT)
+    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 9.0), LARGEST_EXPONENT)
     lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
     broken = violated & ((surprise > P0) | (M >= P0))
     grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
