@@ -118,7 +118,11 @@ class MarginRule:
         q, bad = self.q, any(which)
         if not infeasible:
             self.overdraft = max(0.0, self.overdraft + bad - q)
-        if self.stretch and bad and not infeasible and not reduced:
+        unknown = [
+            self.stretch and not infeasible and v and P == 0.0
+            for v, P in zip(which, self.entry, strict=True)
+        ]
+        if self.stretch and bad and not infeasible and not reduced and not any(unknown):
             self.violations += 1
             for i in range(self.n):
                 M, first, s = self.largest[i], self.entry[i], surprise[i]
@@ -134,6 +138,9 @@ class MarginRule:
             if s > self.record[i]:
                 self.record[i] = 1.05 * s
             self.record[i] = max(self.record[i], tolerance[i])
+            if unknown[i]:
+                self.largest[i] = max(self.largest[i], self.record[i])
+                self.entry[i] = self.record[i]
         stretch = self.overdraft > min(20.0, 5.0 + 2.0 * math.sqrt(q * self.t))
         if stretch and not self.stretch:
             self.violations, self.entry = 0, list(self.record)

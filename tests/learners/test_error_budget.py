@@ -144,3 +144,25 @@ def test_no_window_of_a_long_run_is_above_its_bound(kind: str, n: int) -> None:
         flags, overdrafts, bounds = run(kind, q, 20, n, 2500)
         assert np.allclose(overdrafts, overdraft_of(flags, q), rtol=0.0, atol=1e-9)
         no_window_above(flags, bounds, q)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit: float) -> None:
+    # A row 0'x <= 0 has no terms and so no tolerance: nothing is known of it until it is there.
+    q, n, T, runs = 0.02, 4, 400, 50
+    rng, zeros = np.random.default_rng(0), np.zeros((runs, n))
+    budget, never, flags, bounds = Budget.first((runs,), n), np.zeros(runs, bool), [], []
+    appears = np.where(np.arange(n) == 0, 0, rng.integers(2, 60, (runs, n)))
+    for t in range(1, T + 1):
+        margin = tighten(budget, q, np.full(runs, t - 1.0), zeros)
+        there = appears < t
+        surprise = np.where(there, 1.3 * margin + unit * rng.random((runs, n)), 0.0)
+        surprise = np.where(rng.random((runs, n)) < 0.7, np.minimum(surprise, 1e3 * unit), 0.0)
+        slots, tolerance = np.full(runs, float(t)), np.where(there, 1e-8 * unit, 0.0)
+        violated = surprise > np.maximum(margin, tolerance)
+        budget = book(
+            budget, q, slots, violated, surprise, tolerance, infeasible=never, reduced=never
+        )
+        flags.append(violated.any(axis=-1))
+        bounds.append(overdraft_bound(budget, q, slots))
+    no_window_above(np.array(flags, float), np.array(bounds), q)
