@@ -140,7 +140,7 @@ def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Arra
     m, P, S = budget.entry_largest, budget.entry_record, budget.highest
     known = (m > 0.0) & (P > 0.0)
     m, P = np.where(known, m, 1.0), np.where(known, P, 1.0)
-    lifts = np.ceil(np.log2(1.0 + np.log(P / m))).max(axis=-1, initial=0.0)
+    lifts = np.ceil(np.log2(1.0 + np.log(np.maximum(P / m, 1.0)))).max(axis=-1, initial=0.0)
     breaks = np.where(known, np.ceil(np.log(np.maximum(S / P, 1.0))), 0.0)
     k = lifts + sum(breaks[..., n] for n in range(rows))
     extra = (1.0 - rate) * (1.0 + k + budget.reduced + delay)
