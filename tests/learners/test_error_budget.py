@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import coldq
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
+from tests.learners.demands import ALL, STREAMS, Run, Setting
 
 RATES = (0.1, 0.05, 0.02, 0.01, 0.002)
 TOLERANCE, LARGEST = 1e-8, 1e12
@@ -46,7 +48,7 @@ def player(kind: str, runs: int, n: int, seed: int, T: int) -> Player:
         """The record once, quiet slots in which M decays, then all out."""
         if t == 1:
             return sizes
-        calm = t % 2000 < 1500 if T > 2000 else t < T // 2
+        calm = t % 1000 < 700 if T > 1000 else t < T // 2
         return np.full((runs, n), -1.0) if calm else np.minimum(just(margin), 0.99 * sizes)
 
     def records(t: int, margin: Any, record: Any) -> Any:
@@ -140,8 +142,8 @@ def test_no_window_of_ten_thousand_short_runs_is_above_its_bound(kind: str, n: i
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 5])
 def test_no_window_of_a_long_run_is_above_its_bound(kind: str, n: int) -> None:
-    for q in RATES:
-        flags, overdrafts, bounds = run(kind, q, 20, n, 2500)
+    for q, T in ((0.1, 500), (0.02, 1500), (0.002, 1500)):
+        flags, overdrafts, bounds = run(kind, q, 20, n, T)
         assert np.allclose(overdrafts, overdraft_of(flags, q), rtol=0.0, atol=1e-9)
         no_window_above(flags, bounds, q)
 
@@ -166,3 +168,160 @@ def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit
         flags.append(violated.any(axis=-1))
         bounds.append(overdraft_bound(budget, q, slots))
     no_window_above(np.array(flags, float), np.array(bounds), q)
+
+
+def around(kind: str, domain: Any, q: float) -> Any:
+    """A learner that keeps q."""
+    if kind == "SelfTuning":
+        return coldq.SelfTuning(domain, q, forecasts=coldq.forecasts.SMALL)
+    if kind == "BestResponse":
+        return coldq.SafetyMargin(coldq.BestResponse(domain), q)
+    return coldq.SafetyMargin(coldq.COLDQ(domain, horizon=1000), q)
+
+
+def kept(run: Run, q: float) -> None:
+    """No window of a run is above its bound, by the violations alone and by what was booked."""
+    flags = run.flags.astype(np.float64)
+    no_window_above(flags, run.bounds, q)
+    found = run.learner.certificate(run.state)
+    assert (run.overdrafts(q)[-1] <= run.overdraft + 1e-6).all()  # no violation was overlooked
+    assert (run.overdraft <= run.bounds[-1] + 1e-9).all()
+    assert (found["violated"] >= flags.sum(axis=0)).all()
+    assert not found["infeasible"].any()
+
+
+@pytest.mark.parametrize("q", RATES)
+def test_no_stream_or_adversary_is_above_the_bound(q: float) -> None:
+    setting, slots = Setting("box"), 400
+    run = Run(around("SelfTuning", setting.domain, q), setting, ALL, 20, slots)
+    kept(run, q)
+    assert not run.reduced.any()  # one row that is feasible has room for its margin
+    if q == 0.05:
+        assert (run.flags[:300].sum(axis=0) <= 2.5 * q * 300).all()
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ", "BestResponse"])
+@pytest.mark.parametrize("kind", ["boxes", "simplex", "polytope"])
+def test_nor_with_five_rows(kind: str, learner: str) -> None:
+    for q, slots in ((0.1, 80), (0.02, 120)):
+        setting = Setting(kind)
+        run = Run(around(learner, setting.domain, q), setting, ALL, 3, slots)
+        kept(run, q)
+
+
+@pytest.mark.parametrize("learner", ["COLDQ", "BestResponse"])
+def test_nor_around_a_learner_with_finite_prices(learner: str) -> None:
+    setting = Setting("box")
+    for q in (0.05, 0.01):
+        kept(Run(around(learner, setting.domain, q), setting, ALL, 8, 300), q)
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ"])
+@pytest.mark.parametrize(("kind", "delay"), [("box", 1), ("box", 3), ("box", 10), ("boxes", 4)])
+def test_late_feedback_adds_its_delay_to_the_bound(kind: str, delay: int, learner: str) -> None:
+    q, setting = 0.05, Setting(kind)
+    runs, slots = (8, 300) if kind == "box" else (2, 150)
+    kept(Run(around(learner, setting.domain, q), setting, ALL, runs, slots, delay), q)
+
+
+def test_where_one_decision_keeps_all_rows_few_slots_are_reduced() -> None:
+    for kind in ("boxes", "simplex", "polytope"):
+        setting, slots = Setting(kind), 300
+        demands = ALL if kind == "boxes" else STREAMS
+        run = Run(around("SelfTuning", setting.domain, 0.05), setting, demands, 2, slots)
+        by_stream = {name: run.reduced[:, run.names == name].mean() for name in demands}
+        assert max(by_stream.values()) <= 0.01, by_stream
+
+
+def all_finite(state: Any) -> bool:
+    arrays = [np.asarray(a) for a in state.to_arrays().values()]
+    return all(np.isfinite(a).all() for a in arrays if a.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("intervals", [2, 3, 7])
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ"])
+def test_where_no_player_can_keep_a_rate_nothing_runs_away(learner: str, intervals: int) -> None:
+    # One of several disjoint intervals is drawn; every player misses all but one of them.
+    q, runs, slots, rng = 0.05, 6, 200, np.random.default_rng(intervals)
+    domain = coldq.Box(0.0, 100.0, dim=1)
+    made = around(learner, domain, q)
+    state, flags = made.init(2, batch=(runs,)), np.zeros((slots, runs))
+    width = 100.0 / (2 * intervals)
+    A = np.broadcast_to([[-1.0], [1.0]], (runs, 2, 1))
+    impossible = np.zeros(runs)
+    for t in range(1, slots + 1):
+        low = 2.0 * width * rng.integers(0, intervals, runs)
+        high = low + width
+        odd = rng.random(runs) < 0.1
+        low, high = np.where(odd, high, low), np.where(odd, low, high)  # none at all
+        x, before = state.x[:, 0], made.certificate(state)
+        flags[t - 1] = ((x < low - 2e-6) | (x > high + 2e-6)) & ~odd
+        impossible += odd
+        g = coldq.Affine(A, np.stack([-low, high], axis=-1))
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
+        found = made.certificate(state)
+        assert (found["overdraft"][odd] == before["overdraft"][odd]).all()
+        assert (found["overdraft"] <= found["overdraft_bound"] + 1e-9).all()
+    assert np.array_equal(found["infeasible"], impossible)
+    assert np.array_equal(found["violated"], flags.sum(axis=0))
+    assert all_finite(state)
+    assert (state.largest < 100.0 * np.e**2).all() and (state.factor < 1e3).all()
+    share = found["violated"].sum() / found["slots"].sum()
+    assert share > 0.5 * (1.0 - 1.0 / intervals)  # as it must be
+    level = np.full((runs, 1), 30.0)  # and when what cannot be kept has gone, the rate is kept
+    late = np.zeros(runs)
+    for _ in range(300):
+        g = coldq.Affine(A, np.concatenate([-level - rng.random((runs, 1)), 99.0 + 0.0 * level], 1))
+        late += g.value(state.x).max(axis=-1) > 2e-6
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
+    assert late.max() <= 0.15 * 300
+
+
+def test_a_row_that_comes_back_is_judged_by_what_was_kept_of_it() -> None:
+    q, runs, slots, rng = 0.02, 10, 480, np.random.default_rng(4)
+    made = around("SelfTuning", coldq.Box(0.0, 100.0, dim=2), q)
+    state, flags, bounds = made.init(2, batch=(runs,)), [], []
+    for t in range(1, slots + 1):
+        A = -np.broadcast_to(np.eye(2), (runs, 2, 2)).copy()
+        b = -np.clip(20.0 + 5.0 * rng.standard_t(2.0, (runs, 2)), 0.0, 95.0)
+        gone = (t % 120) > 60
+        if gone:  # the second row is not there: 0'x <= 0
+            A[:, 1], b[:, 1] = 0.0, 0.0
+        elif t % 120 == 0 or t < 15:
+            b = np.maximum(-state.x - 1.0, -95.0)
+        over = (A @ state.x[..., None])[..., 0] - b
+        flags.append((over > 2e-6).any(axis=-1))
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0, 1.0]), coldq.Affine(A, b)))
+        bounds.append(made.certificate(state)["overdraft_bound"])
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+    assert all_finite(state)
+    assert (state.largest <= 100.0 * np.e).all()
+
+
+STEEP = {
+    "steep": ([[1000.0, 1.0]], [1000.5]),
+    "thin": ([[1e6, -1e6], [-1e6, 1e6]], [1e-3, 1e-3]),
+    "far apart": ([[1e6, 1.0], [1.0, 1e-3]], [1000.0, 0.4]),
+    "one point": ([[1e3, 1e-3], [-1.0, 1e3]], [0.5, 0.25]),
+}
+
+
+@pytest.mark.parametrize("kind", STEEP)
+@pytest.mark.parametrize("domain", ["box", "simplex"])
+def test_a_fixed_constraint_is_kept_without_a_margin(kind: str, domain: str) -> None:
+    A, b = (np.array(a) for a in STEEP[kind])
+    if kind == "steep":
+        A, b = -A, -b
+    X: Any = coldq.Box(0.0, 1.0, dim=2)
+    if domain == "simplex":  # x3 = 2 - x1 - x2
+        X, A = coldq.Simplex(3, total=2.0), np.column_stack([A, 0.0 * A[:, 0]])
+    learner = coldq.SelfTuning(X, forecasts=coldq.forecasts.Last())
+    rng, p = np.random.default_rng(0), A.shape[1]
+    state, g, found = learner.init(len(b)), coldq.Affine(A, b), []
+    for t in range(300):
+        found.append(float(np.maximum(g.value(state.x), 0.0).max() / np.abs(A).max()))
+        price = np.ones(p) if t < 150 else rng.standard_normal(p)
+        state = learner.update(state, coldq.Feedback(coldq.Linear(price * (t + 1.0)), g))
+    assert sum(found[1:]) <= 1e-6
+    assert learner.certificate(state)["violated"] <= 1
+    assert not learner.certificate(state)["infeasible"]
