@@ -43,15 +43,6 @@ def test_the_queue_sees_the_raw_violation_and_the_step_the_margin() -> None:
         assert state.x[0] == pytest.approx(level + state.margin[0], abs=1e-6)
 
 
-@pytest.mark.parametrize("reading", ["drift", "comparison"])
-def test_a_weight_that_is_zero_by_rule_is_no_saturation(reading) -> None:
-    learner = coldq.SafetyMargin(coldq.RECOO(X, reading=reading), 0.1)
-    state = learner.update(learner.init(1), feedback(4.0))
-    assert not state.saturated  # Q_1 = 0, so that the first step ignores the constraint
-    learner = coldq.SafetyMargin(coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=0.1), 0.1)
-    assert learner.update(learner.init(1), feedback(4.0)).saturated  # 0.1 a unit does not hold it
-
-
 @pytest.mark.parametrize("kind", ["affine", "capacity", "quadratic", "sparse", "stacked"])
 def test_a_trend_is_followed_by_every_kind_that_is_linear_in_its_data(kind) -> None:
     def g(level):

@@ -31,7 +31,7 @@ MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
 FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
 HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
 GROWTH = np.e  # of a margin that a surprise beyond the record has broken
-LARGEST_EXPONENT = 700.0  # of a double
+LARGEST_EXPONENT = 300.0  # of a lift: ten of them span all doubles, and none overflows
 
 
 class Budget(NamedTuple):
@@ -79,17 +79,20 @@ def book(
     """The budget after slot t, whose rows were `violated` or not, by surprises `surprise` (N).
 
     A surprise below the `tolerance` of a row counts as that. A slot that was infeasible is not
-    booked; in one whose decision was reduced, a violation says nothing of M.
+    booked; in one whose decision was reduced, a violation says nothing of M, nor does the first of
+    a row that had no surprise when the stretch began: that row's entry is then.
     """
     bad = violated.any(axis=-1)
     D = np.maximum(budget.overdraft + bad - rate, 0.0)
     D = np.where(infeasible, budget.overdraft, D)
 
     on: Any = budget.stretch > 0.0
+    M, P, P0 = budget.largest, budget.record, budget.entry_record
+    new = (on & ~infeasible)[..., None] & violated & (P0 <= 0.0)  # nothing was known of the row
+    reduced = reduced | new.any(axis=-1)
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
-    M, P, P0 = budget.largest, budget.record, budget.entry_record
-    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 16.0), LARGEST_EXPONENT)
+    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 9.0), LARGEST_EXPONENT)
     lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
     broken = violated & ((surprise > P0) | (M >= P0))
     grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
@@ -97,12 +100,13 @@ def book(
     outside = (1.0 - FORGET * rate) * M
     M = np.maximum(np.maximum(np.where(on[..., None], inside, outside), surprise), tolerance)
     P = np.maximum(np.where(surprise > P, HEAD * surprise, P), tolerance)
+    M = np.where(new, np.maximum(M, P), M)
 
     stretch = slack_of(rate, t) < D
     enters = stretch & ~on
 
-    def at_entry(new: Array, old: Array) -> Array:
-        return np.where(enters[..., None], new, old)
+    def at_entry(now: Array, old: Array) -> Array:
+        return np.where(enters[..., None] | new, now, old)
 
     spent = on & bad & reduced & ~infeasible
     highest = np.maximum(budget.highest, surprise)
@@ -136,8 +140,8 @@ def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Arra
     m, P, S = budget.entry_largest, budget.entry_record, budget.highest
     known = (m > 0.0) & (P > 0.0)
     m, P = np.where(known, m, 1.0), np.where(known, P, 1.0)
-    lifts = np.ceil(np.log2(1.0 + np.log(P / m))).max(axis=-1, initial=0.0)
-    breaks = np.ceil(np.log(np.maximum(S / P, 1.0)))
+    lifts = np.ceil(np.log2(1.0 + np.log(np.maximum(P / m, 1.0)))).max(axis=-1, initial=0.0)
+    breaks = np.where(known, np.ceil(np.log(np.maximum(S / P, 1.0))), 0.0)
     k = lifts + sum(breaks[..., n] for n in range(rows))
     extra = (1.0 - rate) * (1.0 + k + budget.reduced + delay)
     return slack_of(rate, t) + np.where(budget.stretch > 0.0, extra, 0.0)

@@ -1,0 +1,327 @@
+"""No window of slots has more violations than the theorem allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
+from tests.learners.demands import ALL, STREAMS, Run, Setting
+
+RATES = (0.1, 0.05, 0.02, 0.01, 0.002)
+TOLERANCE, LARGEST = 1e-8, 1e12
+Player = Callable[[int, Any, Any], Any]  # (slot, margins, records) -> surprises, in (runs, rows)
+
+
+def player(kind: str, runs: int, n: int, seed: int, T: int) -> Player:
+    """Who chooses the surprises, with the margin in sight."""
+    rng = np.random.default_rng([seed, len(kind)])
+    share = np.exp(rng.uniform(-6.0, 0.0, (runs, 1)))
+    sizes = np.exp(rng.normal(0.0, 3.0, (runs, n)))
+    memory: dict[str, Any] = {}
+
+    def just(margin: Any, by: Any = 1e-6) -> Any:
+        return margin * (1.0 + by) + 1e-3 * by
+
+    def spikes(t: int, margin: Any, record: Any) -> Any:
+        hit = rng.random((runs, n)) < share
+        return np.where(hit, sizes * rng.random((runs, n)), -1e-3)
+
+    def heavy(t: int, margin: Any, record: Any) -> Any:
+        return sizes * rng.standard_t(1.2, (runs, n))
+
+    def above(t: int, margin: Any, record: Any) -> Any:
+        hit = (rng.random((runs, 1)) < share) & (rng.random((runs, n)) < 0.7)
+        return np.where(hit, just(margin), 0.0)
+
+    def always(t: int, margin: Any, record: Any) -> Any:
+        return just(margin, rng.choice([1e-6, 1e-3, 0.1], (runs, 1)))
+
+    def one_row(t: int, margin: Any, record: Any) -> Any:
+        return np.where(np.arange(n) == rng.integers(n), just(margin), -1.0)
+
+    def least(t: int, margin: Any, record: Any) -> Any:
+        """The record once, quiet slots in which M decays, then all out."""
+        if t == 1:
+            return sizes
+        calm = t % 1000 < 700 if T > 1000 else t < T // 2
+        return np.full((runs, n), -1.0) if calm else np.minimum(just(margin), 0.99 * sizes)
+
+    def records(t: int, margin: Any, record: Any) -> Any:
+        """A new record now and then, else as little above the margin as can be."""
+        size = np.where(rng.random((runs, 1)) < 0.2, 3.0 * np.maximum(record, 1e-3), just(margin))
+        return np.where(rng.random((runs, n)) < share, size, 0.0)
+
+    def climbing(t: int, margin: Any, record: Any) -> Any:
+        memory["size"] = memory.get("size", 1e-6 * sizes) * np.where(
+            rng.random((runs, n)) < 0.1, 1.3, 1.0
+        )
+        memory["size"] = np.minimum(memory["size"], 1e9)
+        return np.where(rng.random((runs, 1)) < 0.3, np.maximum(memory["size"], just(margin)), 0.0)
+
+    def equal(t: int, margin: Any, record: Any) -> Any:
+        """Spikes of one size, to the bit, and of half of it."""
+        return np.where(rng.random((runs, n)) < share, sizes, np.where(t % 3, 0.0, 0.5 * sizes))
+
+    def late_row(t: int, margin: Any, record: Any) -> Any:
+        """Rows that never surprised before, one after the other, while others are violated."""
+        seen = np.arange(n) * (T // (2 * n)) < t
+        return np.where(seen, just(margin, 0.5), 0.0)
+
+    return locals()[kind]
+
+
+KINDS = ("spikes", "heavy", "above", "always", "one_row", "least", "records", "climbing", "equal",
+         "late_row")  # fmt: skip
+
+
+def run(kind: str, q: float, runs: int, n: int, T: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Flags (slots, runs) of violated slots, and the overdraft and its bound after each."""
+    choose = player(kind, runs, n, seed, T)
+    rng = np.random.default_rng(seed)
+    budget, ordinary = Budget.first((runs,), n), np.zeros((runs, n))
+    flags, overdrafts, bounds = (np.zeros((T, runs)) for _ in range(3))
+    never = np.zeros(runs, bool)
+    for t in range(1, T + 1):
+        margin = tighten(budget, q, np.full(runs, t - 1.0), ordinary)
+        surprise = np.minimum(choose(t, margin, budget.record), LARGEST)
+        violated = surprise > margin
+        slots, tolerance = np.full(runs, float(t)), np.full((runs, n), TOLERANCE)
+        before = budget
+        budget = book(
+            budget, q, slots, violated, surprise, tolerance, infeasible=never, reduced=never
+        )
+        assert (budget.largest >= surprise).all()
+        inside = (before.stretch > 0.0) & (budget.stretch > 0.0)
+        assert (budget.largest[inside] >= before.largest[inside]).all()
+        flags[t - 1] = violated.any(axis=-1)
+        overdrafts[t - 1], bounds[t - 1] = budget.overdraft, overdraft_bound(budget, q, slots)
+        # Anything at all, also nothing, as an ordinary margin.
+        keep = rng.random((runs, 1)) < 0.9
+        ordinary = np.where(keep, ordinary, rng.exponential(1.0, (runs, n)) * budget.largest)
+        ordinary[: runs // 2] = 0.0
+    return flags, overdrafts, bounds
+
+
+def overdraft_of(flags: Any, q: float) -> Any:
+    """D after each slot, from the violations alone."""
+    found, D = np.empty(flags.shape), np.zeros(flags.shape[1:])
+    for t, v in enumerate(flags):
+        D = np.maximum(0.0, D + v - q)
+        found[t] = D
+    return found
+
+
+def no_window_above(flags: Any, bounds: Any, q: float, windows: bool = False) -> None:
+    """That violations of slots a to b are at most ``q W + bound_b - D_{a-1}``."""
+    D = overdraft_of(flags, q)
+    assert (bounds + 1e-9 >= D).all(), float((D - bounds).max())
+    if windows:  # each one counted
+        total = np.concatenate([np.zeros((1, flags.shape[1])), np.cumsum(flags, axis=0)])
+        before = np.concatenate([np.zeros((1, flags.shape[1])), D])
+        for b in range(1, len(total)):
+            a = np.arange(b)  # slots a + 1 to b
+            most = q * (b - a)[:, None] + bounds[b - 1] - before[:b]
+            assert (total[b] - total[:b] <= most + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 5])
+def test_no_window_of_ten_thousand_short_runs_is_above_its_bound(kind: str, n: int) -> None:
+    for k, q in enumerate(RATES):
+        T = 60 if q > 0.01 else 40
+        flags, overdrafts, bounds = run(kind, q, 1000, n, T, seed=k)
+        assert np.allclose(overdrafts, overdraft_of(flags, q), rtol=0.0, atol=1e-9)
+        no_window_above(flags, bounds, q, windows=k == 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 5])
+def test_no_window_of_a_long_run_is_above_its_bound(kind: str, n: int) -> None:
+    for q, T in ((0.1, 500), (0.02, 1500), (0.002, 1500)):
+        flags, overdrafts, bounds = run(kind, q, 20, n, T)
+        assert np.allclose(overdrafts, overdraft_of(flags, q), rtol=0.0, atol=1e-9)
+        no_window_above(flags, bounds, q)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit: float) -> None:
+    # A row 0'x <= 0 has no terms and so no tolerance: nothing is known of it until it is there.
+    q, n, T, runs = 0.02, 4, 400, 50
+    rng, zeros = np.random.default_rng(0), np.zeros((runs, n))
+    budget, never, flags, bounds = Budget.first((runs,), n), np.zeros(runs, bool), [], []
+    appears = np.where(np.arange(n) == 0, 0, rng.integers(2, 60, (runs, n)))
+    for t in range(1, T + 1):
+        margin = tighten(budget, q, np.full(runs, t - 1.0), zeros)
+        there = appears < t
+        surprise = np.where(there, 1.3 * margin + unit * rng.random((runs, n)), 0.0)
+        surprise = np.where(rng.random((runs, n)) < 0.7, np.minimum(surprise, 1e3 * unit), 0.0)
+        slots, tolerance = np.full(runs, float(t)), np.where(there, 1e-8 * unit, 0.0)
+        violated = surprise > np.maximum(margin, tolerance)
+        budget = book(
+            budget, q, slots, violated, surprise, tolerance, infeasible=never, reduced=never
+        )
+        flags.append(violated.any(axis=-1))
+        bounds.append(overdraft_bound(budget, q, slots))
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+
+
+def around(kind: str, domain: Any, q: float) -> Any:
+    """A learner that keeps q."""
+    if kind == "SelfTuning":
+        return coldq.SelfTuning(domain, q, forecasts=coldq.forecasts.SMALL)
+    if kind == "BestResponse":
+        return coldq.SafetyMargin(coldq.BestResponse(domain), q)
+    return coldq.SafetyMargin(coldq.COLDQ(domain, horizon=1000), q)
+
+
+def kept(run: Run, q: float) -> None:
+    """No window of a run is above its bound, by the violations alone and by what was booked."""
+    flags = run.flags.astype(np.float64)
+    no_window_above(flags, run.bounds, q)
+    found = run.learner.certificate(run.state)
+    assert (run.overdrafts(q)[-1] <= run.overdraft + 1e-6).all()  # no violation was overlooked
+    assert (run.overdraft <= run.bounds[-1] + 1e-9).all()
+    assert (found["violated"] >= flags.sum(axis=0)).all()
+    assert not found["infeasible"].any()
+
+
+@pytest.mark.parametrize("q", RATES)
+def test_no_stream_or_adversary_is_above_the_bound(q: float) -> None:
+    setting, slots = Setting("box"), 400
+    run = Run(around("SelfTuning", setting.domain, q), setting, ALL, 20, slots)
+    kept(run, q)
+    assert not run.reduced.any()  # one row that is feasible has room for its margin
+    if q == 0.05:
+        assert (run.flags[:300].sum(axis=0) <= 2.5 * q * 300).all()
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ", "BestResponse"])
+@pytest.mark.parametrize("kind", ["boxes", "simplex", "polytope"])
+def test_nor_with_five_rows(kind: str, learner: str) -> None:
+    for q, slots in ((0.1, 80), (0.02, 120)):
+        setting = Setting(kind)
+        run = Run(around(learner, setting.domain, q), setting, ALL, 3, slots)
+        kept(run, q)
+
+
+@pytest.mark.parametrize("learner", ["COLDQ", "BestResponse"])
+def test_nor_around_a_learner_with_finite_prices(learner: str) -> None:
+    setting = Setting("box")
+    for q in (0.05, 0.01):
+        kept(Run(around(learner, setting.domain, q), setting, ALL, 8, 300), q)
+
+
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ"])
+@pytest.mark.parametrize(("kind", "delay"), [("box", 1), ("box", 3), ("box", 10), ("boxes", 4)])
+def test_late_feedback_adds_its_delay_to_the_bound(kind: str, delay: int, learner: str) -> None:
+    q, setting = 0.05, Setting(kind)
+    runs, slots = (8, 300) if kind == "box" else (2, 150)
+    kept(Run(around(learner, setting.domain, q), setting, ALL, runs, slots, delay), q)
+
+
+def test_where_one_decision_keeps_all_rows_few_slots_are_reduced() -> None:
+    for kind in ("boxes", "simplex", "polytope"):
+        setting, slots = Setting(kind), 300
+        demands = ALL if kind == "boxes" else STREAMS
+        run = Run(around("SelfTuning", setting.domain, 0.05), setting, demands, 2, slots)
+        by_stream = {name: run.reduced[:, run.names == name].mean() for name in demands}
+        assert max(by_stream.values()) <= 0.01, by_stream
+
+
+def all_finite(state: Any) -> bool:
+    arrays = [np.asarray(a) for a in state.to_arrays().values()]
+    return all(np.isfinite(a).all() for a in arrays if a.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("intervals", [2, 3, 7])
+@pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ"])
+def test_where_no_player_can_keep_a_rate_nothing_runs_away(learner: str, intervals: int) -> None:
+    # One of several disjoint intervals is drawn; every player misses all but one of them.
+    q, runs, slots, rng = 0.05, 6, 200, np.random.default_rng(intervals)
+    domain = coldq.Box(0.0, 100.0, dim=1)
+    made = around(learner, domain, q)
+    state, flags = made.init(2, batch=(runs,)), np.zeros((slots, runs))
+    width = 100.0 / (2 * intervals)
+    A = np.broadcast_to([[-1.0], [1.0]], (runs, 2, 1))
+    impossible = np.zeros(runs)
+    for t in range(1, slots + 1):
+        low = 2.0 * width * rng.integers(0, intervals, runs)
+        high = low + width
+        odd = rng.random(runs) < 0.1
+        low, high = np.where(odd, high, low), np.where(odd, low, high)  # none at all
+        x, before = state.x[:, 0], made.certificate(state)
+        flags[t - 1] = ((x < low - 2e-6) | (x > high + 2e-6)) & ~odd
+        impossible += odd
+        g = coldq.Affine(A, np.stack([-low, high], axis=-1))
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
+        found = made.certificate(state)
+        assert (found["overdraft"][odd] == before["overdraft"][odd]).all()
+        assert (found["overdraft"] <= found["overdraft_bound"] + 1e-9).all()
+    assert np.array_equal(found["infeasible"], impossible)
+    assert np.array_equal(found["violated"], flags.sum(axis=0))
+    assert all_finite(state)
+    assert (state.largest < 100.0 * np.e**2).all() and (state.factor < 1e3).all()
+    share = found["violated"].sum() / found["slots"].sum()
+    assert share > 0.5 * (1.0 - 1.0 / intervals)  # as it must be
+    level = np.full((runs, 1), 30.0)  # and when what cannot be kept has gone, the rate is kept
+    late = np.zeros(runs)
+    for _ in range(300):
+        g = coldq.Affine(A, np.concatenate([-level - rng.random((runs, 1)), 99.0 + 0.0 * level], 1))
+        late += g.value(state.x).max(axis=-1) > 2e-6
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
+    assert late.max() <= 0.15 * 300
+
+
+def test_a_row_that_comes_back_is_judged_by_what_was_kept_of_it() -> None:
+    q, runs, slots, rng = 0.02, 10, 480, np.random.default_rng(4)
+    made = around("SelfTuning", coldq.Box(0.0, 100.0, dim=2), q)
+    state, flags, bounds = made.init(2, batch=(runs,)), [], []
+    for t in range(1, slots + 1):
+        A = -np.broadcast_to(np.eye(2), (runs, 2, 2)).copy()
+        b = -np.clip(20.0 + 5.0 * rng.standard_t(2.0, (runs, 2)), 0.0, 95.0)
+        gone = (t % 120) > 60
+        if gone:  # the second row is not there: 0'x <= 0
+            A[:, 1], b[:, 1] = 0.0, 0.0
+        elif t % 120 == 0 or t < 15:
+            b = np.maximum(-state.x - 1.0, -95.0)
+        over = (A @ state.x[..., None])[..., 0] - b
+        flags.append((over > 2e-6).any(axis=-1))
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0, 1.0]), coldq.Affine(A, b)))
+        bounds.append(made.certificate(state)["overdraft_bound"])
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+    assert all_finite(state)
+    assert (state.largest <= 100.0 * np.e).all()
+
+
+STEEP = {
+    "steep": ([[1000.0, 1.0]], [1000.5]),
+    "thin": ([[1e6, -1e6], [-1e6, 1e6]], [1e-3, 1e-3]),
+    "far apart": ([[1e6, 1.0], [1.0, 1e-3]], [1000.0, 0.4]),
+    "one point": ([[1e3, 1e-3], [-1.0, 1e3]], [0.5, 0.25]),
+}
+
+
+@pytest.mark.parametrize("kind", STEEP)
+@pytest.mark.parametrize("domain", ["box", "simplex"])
+def test_a_fixed_constraint_is_kept_without_a_margin(kind: str, domain: str) -> None:
+    A, b = (np.array(a) for a in STEEP[kind])
+    if kind == "steep":
+        A, b = -A, -b
+    X: Any = coldq.Box(0.0, 1.0, dim=2)
+    if domain == "simplex":  # x3 = 2 - x1 - x2
+        X, A = coldq.Simplex(3, total=2.0), np.column_stack([A, 0.0 * A[:, 0]])
+    learner = coldq.SelfTuning(X, forecasts=coldq.forecasts.Last())
+    rng, p = np.random.default_rng(0), A.shape[1]
+    state, g, found = learner.init(len(b)), coldq.Affine(A, b), []
+    for t in range(300):
+        found.append(float(np.maximum(g.value(state.x), 0.0).max() / np.abs(A).max()))
+        price = np.ones(p) if t < 150 else rng.standard_normal(p)
+        state = learner.update(state, coldq.Feedback(coldq.Linear(price * (t + 1.0)), g))
+    assert sum(found[1:]) <= 1e-6
+    assert learner.certificate(state)["violated"] <= 1
+    assert not learner.certificate(state)["infeasible"]
