@@ -403,7 +403,7 @@ def test_a_state_that_keeps_a_rate_says_how_often_and_with_which_margin():
         rows = coldq.Affine([[-1.0]], [-demand])
         state = learner.update(state, coldq.Feedback(coldq.Linear([1.0]), rows))
     said = dict(line.strip().split("  ", 1) for line in repr(state).splitlines()[1:])
-    assert said["slots judged"].strip() == "2"
+    assert said["slots booked"].strip() == "3"
     assert said["violated"].strip() == str(state.violated)
-    assert float(said["rate so far, %"]) == pytest.approx(50.0 * float(state.violated))
+    assert float(said["rate so far, %"]) == pytest.approx(100.0 * state.violated / 3.0, rel=1e-5)
     assert said["margin"].strip().startswith("[")

@@ -103,12 +103,12 @@ def test_a_table_of_a_network_names_the_agents() -> None:
     assert row["violation_1"] == pytest.approx(np.mean(own))
 
 
-def test_margins_are_kept_and_saturated_slots_marked() -> None:
+def test_margins_are_kept_and_reduced_slots_marked() -> None:
     trace = with_margin()
     assert trace.margin.shape == (1, 60, 1) and (trace.margin >= 0.0).all()
     assert trace.margin[0, 0, 0] == 0.0 and trace.margin.max() > 0.0
     frame = trace.to_pandas()
-    assert frame["saturated"].dtype == bool and (frame["margin_1"] == trace.margin.ravel()).all()
+    assert frame["reduced"].dtype == bool and (frame["margin_1"] == trace.margin.ravel()).all()
     with pytest.raises(coldq.InvalidInput, match="COLDQ has no margin to keep"):
         coldq.simulate(LEARNER, PROBLEM, seeds=[0], keep="margin")
 
