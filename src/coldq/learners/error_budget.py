@@ -88,7 +88,9 @@ def book(
 
     on: Any = budget.stretch > 0.0
     M, P, P0 = budget.largest, budget.record, budget.entry_record
-    new: Any = (on & ~infeasible)[..., None] & violated & (P0 <= 0.0)  # nothing was known of the row
+    new: Any = (
+        (on & ~infeasible)[..., None] & violated & (P0 <= 0.0)
+    )  # nothing was known of the row
     reduced = reduced | new.any(axis=-1)
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
