@@ -238,11 +238,11 @@ def all_finite(state: Any) -> bool:
     return all(np.isfinite(a).all() for a in arrays if a.dtype.kind == "f")
 
 
-@pytest.mark.parametrize("intervals", [2, 3, 7])
+@pytest.mark.parametrize("intervals", [2, 5])
 @pytest.mark.parametrize("learner", ["SelfTuning", "COLDQ"])
 def test_where_no_player_can_keep_a_rate_nothing_runs_away(learner: str, intervals: int) -> None:
     # One of several disjoint intervals is drawn; every player misses all but one of them.
-    q, runs, slots, rng = 0.05, 6, 200, np.random.default_rng(intervals)
+    q, runs, slots, rng = 0.05, 4, 100, np.random.default_rng(intervals)
     domain = coldq.Box(0.0, 100.0, dim=1)
     made = around(learner, domain, q)
     state, flags = made.init(2, batch=(runs,)), np.zeros((slots, runs))
@@ -270,11 +270,11 @@ def test_where_no_player_can_keep_a_rate_nothing_runs_away(learner: str, interva
     assert share > 0.5 * (1.0 - 1.0 / intervals)  # as it must be
     level = np.full((runs, 1), 30.0)  # and when what cannot be kept has gone, the rate is kept
     late = np.zeros(runs)
-    for _ in range(300):
+    for _ in range(200):
         g = coldq.Affine(A, np.concatenate([-level - rng.random((runs, 1)), 99.0 + 0.0 * level], 1))
         late += g.value(state.x).max(axis=-1) > 2e-6
         state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
-    assert late.max() <= 0.15 * 300
+    assert late.max() <= 0.15 * 200
 
 
 def test_a_row_that_comes_back_is_judged_by_what_was_kept_of_it() -> None:
