@@ -12,7 +12,7 @@ M^n at least. At its j-th violation every row gets
 
     M^n = max(M^n, min(P^n, exp(2^(j-1)) M^n)),  with P as it was when the stretch began,
 
-and a violated row whose surprise was above that record, or whose margin already was,
+and a violated row whose surprise was above that same P^n, or whose M^n was at it already,
 ``max(e max(M^n, P^n), 1.05 s^n)``. docs/keep-a-violation-rate.md has the theorem: however the
 surprises were chosen, the violations of slots a to b are at most
 
