@@ -253,3 +253,13 @@ def test_states_share_the_blocks_that_did_not_change() -> None:
         pairs = list(zip(before.recent.blocks, state.recent.blocks, strict=True))
         assert sum(one is not other for one, other in pairs) == 1
         assert all(not block.flags.writeable for block in state.recent.blocks)
+
+
+@pytest.mark.parametrize("answer", [[1.0, 2.0], ["x"], [np.nan], [None], 1.0, [[1.0], [1.0, 2.0]]])
+def test_what_no_limits_can_be_made_of_is_refused_with_a_sentence(answer: Any) -> None:
+    learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), 0.1, forecasts=[lambda limits: answer])
+    state = learner.init(1)
+    told = coldq.Feedback(coldq.Linear([1.0]), coldq.Affine([[-1.0]], [-0.5]))
+    with pytest.raises(coldq.InvalidInput, match="forecast of your own"):
+        learner.update(state, told)
+    assert state.t == 1

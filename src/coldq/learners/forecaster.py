@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq._values import Array, as_array
 from coldq.constraints import Affine
 from coldq.contractions import affine_value, dot, matvec
 from coldq.errors import InvalidInput
@@ -275,8 +275,9 @@ def _asked(own: Own, recent: Any, t: Array, since: Array, shape: tuple[int, ...]
         first = max(int(start[where]), last - own.slots + 1)
         asked = np.arange(first, last + 1)
         limits = _member(recent, where, asked)
-        answer = np.asarray(own.function(limits), dtype=np.float64)
-        if answer.shape != shape[-1:] or not np.isfinite(answer).all():
+        answer = as_array("what a forecast of your own returned", own.function(limits))
+        numbers = answer.dtype.kind in "fiu" and answer.shape == shape[-1:]
+        if not numbers or not np.isfinite(answer).all():
             raise InvalidInput(
                 f"a forecast of your own must return {shape[-1]} finite limits, one for each row, "
                 f"but returned {answer!r:.200}"
