@@ -1,0 +1,324 @@
+#include "arrays.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+
+namespace coldq {
+namespace {
+
+constexpr int MOST_BATCH_AXES = 16;
+constexpr Size SMALL_SCRATCH = 1024;     // numbers, which are taken from the stack
+constexpr Size SERIAL_WORK = 10000;      // numbers that are gone through without letting others run
+constexpr Size CHUNK_WORK = 50000;       // numbers between two looks at the clock
+constexpr double SIGNAL_INTERVAL = 0.1;  // seconds between two looks for Ctrl-C
+
+// A call's arrays, batch and operands.
+struct Call {
+    const Door& door;
+    PyObject* arrays[MOST_OPERANDS];
+    double numbers[MOST_OPERANDS];  // of arguments that are Python's
+    Size sizes[MOST_SIZES];         // -1 where not known yet
+    Operand operands[MOST_OPERANDS];
+    int batch_axes = 0;
+    Size batch[MOST_BATCH_AXES];                // from the last axis to the first
+    Size step[MOST_OPERANDS][MOST_BATCH_AXES];  // the same
+    Size count = 1;                             // of instances
+    Size work = 0;                              // numbers that an instance consists of
+
+    explicit Call(const Door& given) : door(given) {}  // the arrays are filled as far as they go
+
+    const char* name() const { return door.entry->name; }
+
+    bool take_input(int which, PyObject* given);
+    bool take_output(int which, PyObject* given);
+    bool make_output(int which);
+    bool take_core(int which, PyArrayObject* array);
+    bool take_batch(int which, PyArrayObject* array);
+    bool count_work();
+    bool outputs_stand_alone();
+    bool compute();
+    bool run_all(double* scratch);
+    PyObject* result();
+};
+
+bool refuse(const char* sentence, const char* name, int which) {
+    PyErr_Format(PyExc_TypeError, sentence, name, which + 1);
+    return false;
+}
+
+bool is_native_double(PyArrayObject* array) {
+    return PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array) &&
+           PyArray_CHKFLAGS(array, NPY_ARRAY_ALIGNED);
+}
+
+// Axes of one entry, or none, may have any step.
+bool Call::take_core(int which, PyArrayObject* array) {
+    const Door::Core& core = door.core[which];
+    const int first = PyArray_NDIM(array) - core.axes;
+    if (first < 0) return refuse("%s: argument %d has too few axes", name(), which);
+    const npy_intp* length = PyArray_DIMS(array) + first;
+    const npy_intp* stride = PyArray_STRIDES(array) + first;
+    Operand& operand = operands[which];
+    operand.at = static_cast<double*>(PyArray_DATA(array));
+    Size contiguous = 1;
+    for (int axis = core.axes - 1; axis >= 0; --axis) {
+        Size& size = sizes[core.size[axis]];
+        if (size < 0) size = length[axis];
+        if (size != length[axis]) {
+            PyErr_Format(PyExc_TypeError, "%s: argument %d has length %zd where %zd is needed",
+                         name(), which + 1, Py_ssize_t(length[axis]), Py_ssize_t(size));
+            return false;
+        }
+        const Size step = stride[axis] / Size(sizeof(double));
+        operand.length[axis] = size;
+        if (axis == 0) operand.lead = core.any_step && size > 1 ? step : contiguous;
+        if (size > 1 && step != contiguous && !(axis == 0 && core.any_step))
+            return refuse("%s: argument %d is not contiguous", name(), which);
+        contiguous *= size;
+    }
+    return true;
+}
+
+bool Call::take_batch(int which, PyArrayObject* array) {
+    const int axes = PyArray_NDIM(array) - door.core[which].axes;
+    if (axes > MOST_BATCH_AXES) return refuse("%s: argument %d has too many axes", name(), which);
+    for (; batch_axes < axes; ++batch_axes) {
+        batch[batch_axes] = 1;
+        for (int other = 0; other < which; ++other) step[other][batch_axes] = 0;
+    }
+    for (int axis = 0; axis < batch_axes; ++axis) {
+        step[which][axis] = 0;
+        if (axis >= axes) continue;
+        const Size length = PyArray_DIMS(array)[axes - 1 - axis];
+        if (length == 1) continue;
+        if (batch[axis] == 1) batch[axis] = length;
+        if (batch[axis] != length)
+            return refuse("%s: argument %d does not broadcast with those before", name(), which);
+        step[which][axis] = PyArray_STRIDES(array)[axes - 1 - axis] / Size(sizeof(double));
+    }
+    return true;
+}
+
+bool Call::take_input(int which, PyObject* given) {
+    arrays[which] = given;
+    if (!PyArray_Check(given)) {
+        if (!PyFloat_Check(given) || door.core[which].axes > 0)
+            return refuse("%s: argument %d is not an array", name(), which);
+        numbers[which] = PyFloat_AsDouble(given);
+        operands[which].at = &numbers[which];
+        for (int axis = 0; axis < batch_axes; ++axis) step[which][axis] = 0;
+        return true;
+    }
+    auto* array = reinterpret_cast<PyArrayObject*>(given);
+    if (!is_native_double(array))
+        return refuse("%s: argument %d is not of aligned float64", name(), which);
+    return take_core(which, array) && take_batch(which, array);
+}
+
+bool Call::take_output(int which, PyObject* given) {
+    arrays[which] = given;
+    if (!PyArray_Check(given)) return refuse("%s: argument %d is not an array", name(), which);
+    auto* array = reinterpret_cast<PyArrayObject*>(given);
+    if (!is_native_double(array) || !PyArray_ISWRITEABLE(array))
+        return refuse("%s: argument %d is not of aligned, writeable float64", name(), which);
+    if (!take_core(which, array)) return false;
+    const int axes = PyArray_NDIM(array) - door.core[which].axes;
+    bool fits = axes == batch_axes;
+    for (int axis = 0; fits && axis < axes; ++axis) {
+        const Size stride = PyArray_STRIDES(array)[axes - 1 - axis];
+        fits = PyArray_DIMS(array)[axes - 1 - axis] == batch[axis];
+        if (batch[axis] > 1 && stride == 0) fits = false;
+        step[which][axis] = stride / Size(sizeof(double));
+    }
+    return fits || refuse("%s: argument %d has not the batch of the others", name(), which);
+}
+
+bool Call::make_output(int which) {
+    const Door::Core& core = door.core[which];
+    npy_intp shape[MOST_BATCH_AXES + MOST_CORE_AXES];
+    for (int axis = 0; axis < batch_axes; ++axis) shape[axis] = batch[batch_axes - 1 - axis];
+    for (int axis = 0; axis < core.axes; ++axis) shape[batch_axes + axis] = sizes[core.size[axis]];
+    arrays[which] = PyArray_SimpleNew(batch_axes + core.axes, shape, NPY_DOUBLE);
+    if (!arrays[which]) return false;
+    auto* array = reinterpret_cast<PyArrayObject*>(arrays[which]);
+    return take_core(which, array) && take_batch(which, array);
+}
+
+bool Call::count_work() {
+    for (int axis = 0; axis < batch_axes; ++axis)
+        if (__builtin_mul_overflow(count, batch[axis], &count)) {
+            PyErr_Format(PyExc_MemoryError, "%s: the batch is too large", name());
+            return false;
+        }
+    for (int which = 0; which < door.operands; ++which) {
+        Size size = 1;
+        for (int axis = 0; axis < door.core[which].axes; ++axis)
+            if (__builtin_mul_overflow(size, operands[which].length[axis], &size))
+                size = PTRDIFF_MAX;
+        if (__builtin_add_overflow(work, size, &work)) work = PTRDIFF_MAX;
+    }
+    return true;
+}
+
+// The first byte of an operand's memory and that after its last.
+struct Extent {
+    std::uintptr_t first, end;
+
+    bool meets(Extent other) const { return first < other.end && other.first < end; }
+};
+
+Extent extent(PyObject* given) {
+    auto* array = reinterpret_cast<PyArrayObject*>(given);
+    const auto at = reinterpret_cast<std::uintptr_t>(PyArray_DATA(array));
+    Extent found = {at, at + sizeof(double)};
+    for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+        const Size length = PyArray_DIMS(array)[axis];
+        if (length == 0) return {at, at};
+        const Size reach = (length - 1) * PyArray_STRIDES(array)[axis];
+        (reach < 0 ? found.first : found.end) += std::uintptr_t(reach);
+    }
+    return found;
+}
+
+// Outputs that were given must share no memory with any other array.
+bool Call::outputs_stand_alone() {
+    for (int out = door.inputs; out < door.operands; ++out) {
+        const Extent its = extent(arrays[out]);
+        for (int other = 0; other < out; ++other)
+            if (PyArray_Check(arrays[other]) && its.meets(extent(arrays[other])))
+                return refuse("%s: argument %d overlaps with another", name(), out);
+    }
+    return true;
+}
+
+double seconds() {
+    std::timespec now;
+    std::timespec_get(&now, TIME_UTC);
+    return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+// Goes through the batch, its longest axis innermost. False if a signal ended it.
+bool Call::run_all(double* scratch) {
+    int inner = 0;
+    for (int axis = 1; axis < batch_axes; ++axis)
+        if (batch[axis] > batch[inner]) inner = axis;
+    Size place[MOST_BATCH_AXES] = {};
+    const Size length = batch_axes == 0 ? 1 : batch[inner];
+    Size chunk = CHUNK_WORK / (work + 1) + 1;
+    if (chunk > length) chunk = length;
+    for (int which = 0; which < door.operands; ++which)
+        operands[which].step = batch_axes == 0 ? 0 : step[which][inner];
+
+    const bool large = work > SERIAL_WORK || count > SERIAL_WORK / (work + 1);
+    PyThreadState* thread = large ? PyEval_SaveThread() : nullptr;
+    double looked = large ? seconds() : 0.0;
+    bool going = true;
+    for (Size done = 0; going;) {
+        const Size now = chunk < length - done ? chunk : length - done;
+        door.entry->run({now, operands, scratch});
+        done += now;
+        for (int which = 0; which < door.operands; ++which)
+            operands[which].at += now * operands[which].step;
+        if (large && seconds() - looked > SIGNAL_INTERVAL) {
+            PyEval_RestoreThread(thread);
+            going = PyErr_CheckSignals() == 0;
+            thread = PyEval_SaveThread();
+            looked = seconds();
+        }
+        if (done < length) continue;
+        done = 0;
+        int axis = 0;
+        for (; axis < batch_axes; ++axis) {
+            const Size back = axis == inner ? length : place[axis];
+            const bool over = axis == inner || ++place[axis] == batch[axis];
+            for (int which = 0; which < door.operands; ++which)
+                operands[which].at += over ? -back * step[which][axis] : step[which][axis];
+            if (!over) break;
+            if (axis != inner) place[axis] = 0;
+        }
+        if (axis == batch_axes) break;
+    }
+    if (large) PyEval_RestoreThread(thread);
+    return going;
+}
+
+bool Call::compute() {
+    if (count == 0) return true;
+    const auto need = door.entry->scratch;
+    const Size size = need ? need(operands) : 0;
+    if (size <= SMALL_SCRATCH && size >= 0) {
+        alignas(64) double small[SMALL_SCRATCH];
+        return run_all(small);
+    }
+    void* block = nullptr;
+    if (size > 0 && size <= PTRDIFF_MAX / Size(sizeof(double)))
+        block = PyMem_Malloc(size_t(size) * sizeof(double));
+    if (!block) {
+        PyErr_NoMemory();
+        return false;
+    }
+    const bool done = run_all(static_cast<double*>(block));
+    PyMem_Free(block);
+    return done;
+}
+
+// The new outputs: a number or an array, or a tuple of them.
+PyObject* Call::result() {
+    auto made = [&](int which) {
+        return PyArray_Return(reinterpret_cast<PyArrayObject*>(arrays[which]));
+    };
+    const int count = door.operands - door.inputs;
+    if (count == 1) return made(door.inputs);
+    PyObject* tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; ++i) PyTuple_SetItem(tuple, i, made(door.inputs + i));
+    return tuple;
+}
+
+}  // namespace
+
+Door read_layout(const Entry& entry) {
+    Door door = {};
+    door.entry = &entry;
+    char names[MOST_SIZES] = {};
+    Door::Core* core = nullptr;
+    for (const char* at = entry.layout; *at; ++at) {
+        if (*at == '(') {
+            core = &door.core[door.operands++];
+        } else if (*at == '*') {
+            core->any_step = true;
+        } else if (*at == '>') {
+            door.inputs = door.operands;
+        } else if (*at >= 'A' && *at != '_') {
+            int size = 0;
+            while (names[size] && names[size] != *at) ++size;
+            names[size] = *at;
+            core->size[core->axes++] = size;
+        }
+    }
+    return door;
+}
+
+PyObject* call(const Door& door, PyObject* const* arguments, Py_ssize_t count) {
+    if (count != door.inputs && count != door.operands)
+        return PyErr_Format(PyExc_TypeError,
+                            "%s takes %d arrays, or %d with its outputs, but was given %zd",
+                            door.entry->name, door.inputs, door.operands, count);
+    Call call(door);
+    for (Size& size : call.sizes) size = -1;
+    for (int which = 0; which < door.inputs; ++which)
+        if (!call.take_input(which, arguments[which])) return nullptr;
+    if (count == door.operands) {
+        for (int which = door.inputs; which < door.operands; ++which)
+            if (!call.take_output(which, arguments[which])) return nullptr;
+        if (!call.outputs_stand_alone() || !call.count_work() || !call.compute()) return nullptr;
+        return Py_NewRef(Py_None);
+    }
+    int made = door.inputs;
+    while (made < door.operands && call.make_output(made)) ++made;
+    if (made == door.operands && call.count_work() && call.compute()) return call.result();
+    for (int which = door.inputs; which < made; ++which) Py_DECREF(call.arrays[which]);
+    return nullptr;
+}
+
+}  // namespace coldq

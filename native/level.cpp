@@ -1,0 +1,11 @@
+// The tables of this CPU level.
+#include "batch.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+
+extern const Entry contractions[];
+
+extern const Level level;
+const Level level = {COLDQ_LEVEL_NAME, {contractions, nullptr}};
+
+}  // namespace coldq::COLDQ_LEVEL

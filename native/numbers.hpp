@@ -1,0 +1,171 @@
+// What a method is written over: double, or Pack<W>, W instances side by side.
+//
+// Nothing is fused, and every sum runs in one fixed order, so that an instance has the same bits
+// alone, in any lane of a pack, at every CPU level and on every processor.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+namespace coldq::COLDQ_LEVEL {
+
+using Size = std::ptrdiff_t;
+
+#define COLDQ_INLINE inline __attribute__((always_inline))
+
+// Vectors of GCC and clang, whose + - * / and comparisons work lane by lane.
+template <int W>
+struct Lanes;
+#define COLDQ_LANES(W)                                              \
+    template <>                                                     \
+    struct Lanes<W> {                                               \
+        typedef double Numbers __attribute__((vector_size(8 * W))); \
+        typedef long long Bits __attribute__((vector_size(8 * W))); \
+    };
+COLDQ_LANES(2)
+COLDQ_LANES(4)
+COLDQ_LANES(8)
+#undef COLDQ_LANES
+
+// W doubles.
+template <int W>
+struct Pack {
+    using Numbers = typename Lanes<W>::Numbers;
+    using Bits = typename Lanes<W>::Bits;
+    static constexpr int width = W;
+
+    // What a comparison of packs gives: all bits of a lane, or none.
+    struct Mask {
+        Bits bits;
+
+        friend COLDQ_INLINE Mask operator&(Mask a, Mask b) { return {a.bits & b.bits}; }
+        friend COLDQ_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
+        friend COLDQ_INLINE Mask operator~(Mask a) { return {~a.bits}; }
+        COLDQ_INLINE bool operator[](int lane) const { return bits[lane] != 0; }
+    };
+
+    Numbers lanes;
+
+    Pack() = default;
+    COLDQ_INLINE Pack(Numbers given) : lanes(given) {}
+    COLDQ_INLINE Pack(double everywhere) : lanes(everywhere - Numbers{}) {}
+
+    COLDQ_INLINE double operator[](int lane) const { return lanes[lane]; }
+    COLDQ_INLINE void set(int lane, double value) { lanes[lane] = value; }
+
+    friend COLDQ_INLINE Pack operator+(Pack a, Pack b) { return a.lanes + b.lanes; }
+    friend COLDQ_INLINE Pack operator-(Pack a, Pack b) { return a.lanes - b.lanes; }
+    friend COLDQ_INLINE Pack operator*(Pack a, Pack b) { return a.lanes * b.lanes; }
+    friend COLDQ_INLINE Pack operator/(Pack a, Pack b) { return a.lanes / b.lanes; }
+    friend COLDQ_INLINE Pack operator-(Pack a) { return -a.lanes; }
+    COLDQ_INLINE Pack& operator+=(Pack a) { return *this = *this + a; }
+    COLDQ_INLINE Pack& operator-=(Pack a) { return *this = *this - a; }
+    COLDQ_INLINE Pack& operator*=(Pack a) { return *this = *this * a; }
+    COLDQ_INLINE Pack& operator/=(Pack a) { return *this = *this / a; }
+
+    friend COLDQ_INLINE Mask operator<(Pack a, Pack b) { return {(Bits)(a.lanes < b.lanes)}; }
+    friend COLDQ_INLINE Mask operator<=(Pack a, Pack b) { return {(Bits)(a.lanes <= b.lanes)}; }
+    friend COLDQ_INLINE Mask operator>(Pack a, Pack b) { return {(Bits)(a.lanes > b.lanes)}; }
+    friend COLDQ_INLINE Mask operator>=(Pack a, Pack b) { return {(Bits)(a.lanes >= b.lanes)}; }
+    friend COLDQ_INLINE Mask operator==(Pack a, Pack b) { return {(Bits)(a.lanes == b.lanes)}; }
+    friend COLDQ_INLINE Mask operator!=(Pack a, Pack b) { return {(Bits)(a.lanes != b.lanes)}; }
+};
+
+// The type of a comparison: bool, or a pack's mask.
+template <class T>
+struct MaskOf {
+    using type = typename T::Mask;
+};
+template <>
+struct MaskOf<double> {
+    using type = bool;
+};
+template <class T>
+using Mask = typename MaskOf<T>::type;
+
+COLDQ_INLINE bool any(bool mask) { return mask; }
+COLDQ_INLINE bool all(bool mask) { return mask; }
+
+template <class M>
+COLDQ_INLINE bool any(M mask) {
+    long long found = 0;
+    for (int lane = 0; lane < int(sizeof mask.bits / sizeof found); ++lane)
+        found |= mask.bits[lane];
+    return found != 0;
+}
+
+template <class M>
+COLDQ_INLINE bool all(M mask) {
+    return !any(~mask);
+}
+
+COLDQ_INLINE double select(bool mask, double yes, double no) { return mask ? yes : no; }
+
+template <int W>
+COLDQ_INLINE Pack<W> select(typename Pack<W>::Mask mask, Pack<W> yes, Pack<W> no) {
+    using Bits = typename Pack<W>::Bits;
+    Bits chosen = (mask.bits & (Bits)yes.lanes) | (~mask.bits & (Bits)no.lanes);
+    return (typename Pack<W>::Numbers)chosen;
+}
+
+// The second where a comparison with NaN decides: smaller(NaN, b) = b and smaller(a, NaN) = NaN.
+template <class T>
+COLDQ_INLINE T smaller(T a, T b) {
+    return select(a < b, a, b);
+}
+
+template <class T>
+COLDQ_INLINE T larger(T a, T b) {
+    return select(a > b, a, b);
+}
+
+COLDQ_INLINE double absolute(double a) { return __builtin_fabs(a); }
+COLDQ_INLINE double root(double a) { return __builtin_sqrt(a); }
+
+template <int W>
+COLDQ_INLINE Pack<W> absolute(Pack<W> a) {
+    Pack<W> out;
+    for (int lane = 0; lane < W; ++lane) out.lanes[lane] = __builtin_fabs(a.lanes[lane]);
+    return out;
+}
+
+template <int W>
+COLDQ_INLINE Pack<W> root(Pack<W> a) {
+    Pack<W> out;
+    for (int lane = 0; lane < W; ++lane) out.lanes[lane] = __builtin_sqrt(a.lanes[lane]);
+    return out;
+}
+
+template <class T>
+COLDQ_INLINE T load(const double* from) {
+    T out;
+    __builtin_memcpy(&out, from, sizeof out);
+    return out;
+}
+
+template <class T>
+COLDQ_INLINE void store(double* to, T value) {
+    __builtin_memcpy(to, &value, sizeof value);
+}
+
+// term(0) + ... + term(n - 1). The i-th goes to the partial sum i mod 8; these are joined as a
+// tree.
+template <class T, class Term>
+COLDQ_INLINE T sum(Size n, Term term) {
+    T part[8];
+    for (int k = 0; k < 8; ++k) part[k] = T(0.0);
+    Size i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; ++k) part[k] += term(i + k);
+    for (int k = 0; k < 7; ++k)
+        if (i + k < n) part[k] += term(i + k);
+    return ((part[0] + part[4]) + (part[2] + part[6])) +
+           ((part[1] + part[5]) + (part[3] + part[7]));
+}
+
+template <class T>
+COLDQ_INLINE T dot(const T* a, const T* b, Size n) {
+    return sum<T>(n, [=](Size i) { return a[i] * b[i]; });
+}
+
+}  // namespace coldq::COLDQ_LEVEL
