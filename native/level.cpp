@@ -4,8 +4,9 @@
 namespace coldq::COLDQ_LEVEL {
 
 extern const Entry contractions[];
+extern const Entry newton[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME, {contractions, nullptr}};
+const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

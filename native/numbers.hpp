@@ -11,6 +11,15 @@ namespace coldq::COLDQ_LEVEL {
 
 using Size = std::ptrdiff_t;
 
+// Doubles in a register of this CPU level.
+#if defined(__AVX512F__)
+constexpr int WIDTH = 8;
+#elif defined(__AVX__)
+constexpr int WIDTH = 4;
+#else
+constexpr int WIDTH = 2;
+#endif
+
 #define COLDQ_INLINE inline __attribute__((always_inline))
 
 // Vectors of GCC and clang, whose + - * / and comparisons work lane by lane.
@@ -41,6 +50,7 @@ struct Pack {
         friend COLDQ_INLINE Mask operator&(Mask a, Mask b) { return {a.bits & b.bits}; }
         friend COLDQ_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
         friend COLDQ_INLINE Mask operator~(Mask a) { return {~a.bits}; }
+        friend COLDQ_INLINE Mask operator!(Mask a) { return {~a.bits}; }
         COLDQ_INLINE bool operator[](int lane) const { return bits[lane] != 0; }
     };
 
@@ -83,11 +93,22 @@ struct MaskOf<double> {
 template <class T>
 using Mask = typename MaskOf<T>::type;
 
-COLDQ_INLINE bool any(bool mask) { return mask; }
-COLDQ_INLINE bool all(bool mask) { return mask; }
+COLDQ_INLINE bool any(int mask) { return mask != 0; }
+COLDQ_INLINE bool all(int mask) { return mask != 0; }
 
+// By one instruction where there is one: lane by lane it took a tenth of a step's time.
 template <class M>
-COLDQ_INLINE bool any(M mask) {
+COLDQ_INLINE auto any(M mask) -> decltype(mask.bits[0] != 0) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    if constexpr (sizeof mask.bits == 64)
+        return __builtin_ia32_cvtq2mask512(mask.bits) != 0;
+#elif defined(__AVX__)
+    if constexpr (sizeof mask.bits == 32)
+        return __builtin_ia32_movmskpd256((Pack<4>::Numbers)mask.bits) != 0;
+#elif defined(__SSE2__)
+    if constexpr (sizeof mask.bits == 16)
+        return __builtin_ia32_movmskpd((Pack<2>::Numbers)mask.bits) != 0;
+#endif
     long long found = 0;
     for (int lane = 0; lane < int(sizeof mask.bits / sizeof found); ++lane)
         found |= mask.bits[lane];
@@ -95,7 +116,7 @@ COLDQ_INLINE bool any(M mask) {
 }
 
 template <class M>
-COLDQ_INLINE bool all(M mask) {
+COLDQ_INLINE auto all(M mask) -> decltype(mask.bits[0] != 0) {
     return !any(~mask);
 }
 
@@ -103,9 +124,7 @@ COLDQ_INLINE double select(bool mask, double yes, double no) { return mask ? yes
 
 template <int W>
 COLDQ_INLINE Pack<W> select(typename Pack<W>::Mask mask, Pack<W> yes, Pack<W> no) {
-    using Bits = typename Pack<W>::Bits;
-    Bits chosen = (mask.bits & (Bits)yes.lanes) | (~mask.bits & (Bits)no.lanes);
-    return (typename Pack<W>::Numbers)chosen;
+    return mask.bits ? yes.lanes : no.lanes;
 }
 
 // The second where a comparison with NaN decides: smaller(NaN, b) = b and smaller(a, NaN) = NaN.
