@@ -113,7 +113,9 @@ bool Call::take_input(int which, PyObject* given) {
     arrays[which] = given;
     if (given == Py_None && door.core[which].optional) return take_nothing(which);
     if (!PyArray_Check(given)) {
-        if (!PyFloat_Check(given) || door.core[which].axes > 0)
+        // One number for all entries of an axis that may have any step.
+        const Door::Core& core = door.core[which];
+        if (!PyFloat_Check(given) || core.axes > core.any_step)
             return refuse("%s: argument %d is not an array", name(), which);
         numbers[which] = PyFloat_AsDouble(given);
         take_nothing(which);
@@ -238,15 +240,19 @@ bool Call::run_all(double* scratch) {
         }
         if (done < length) continue;
         done = 0;
+        auto move = [&](int axis, Size by) {
+            for (int which = 0; which < door.operands; ++which)
+                operands[which].at += by * step[which][axis];
+        };
+        if (batch_axes > 0) move(inner, -length);
         int axis = 0;
         for (; axis < batch_axes; ++axis) {
-            const Size back = axis == inner ? length : place[axis];
-            const bool over = axis == inner || ++place[axis] == batch[axis];
-            for (int which = 0; which < door.operands; ++which)
-                operands[which].at += over ? -back * step[which][axis] : step[which][axis];
-            if (!over) break;
-            if (axis != inner) place[axis] = 0;
+            if (axis == inner) continue;
+            if (++place[axis] < batch[axis]) break;
+            move(axis, 1 - batch[axis]);
+            place[axis] = 0;
         }
+        if (axis < batch_axes) move(axis, 1);
         if (axis == batch_axes) break;
     }
     if (large) PyEval_RestoreThread(thread);

@@ -5,8 +5,9 @@ namespace coldq::COLDQ_LEVEL {
 
 extern const Entry contractions[];
 extern const Entry newton[];
+extern const Entry queued[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, nullptr}};
+const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, queued, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

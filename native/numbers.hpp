@@ -11,13 +11,13 @@ namespace coldq::COLDQ_LEVEL {
 
 using Size = std::ptrdiff_t;
 
-// Doubles in a register of this CPU level.
-#if defined(__AVX512F__)
-constexpr int WIDTH = 8;
-#elif defined(__AVX__)
-constexpr int WIDTH = 4;
+// Lanes of the processor's widest registers.
+#if defined __AVX512F__
+constexpr int WIDEST = 8;
+#elif defined __AVX__
+constexpr int WIDEST = 4;
 #else
-constexpr int WIDTH = 2;
+constexpr int WIDEST = 2;
 #endif
 
 #define COLDQ_INLINE inline __attribute__((always_inline))
@@ -186,15 +186,6 @@ template <class T>
 COLDQ_INLINE T dot(const T* a, const T* b, Size n) {
     return sum<T>(n, [=](Size i) { return a[i] * b[i]; });
 }
-
-// Lanes of the processor's widest registers.
-#if defined __AVX512F__
-constexpr int WIDEST = 8;
-#elif defined __AVX__
-constexpr int WIDEST = 4;
-#else
-constexpr int WIDEST = 2;
-#endif
 
 // step(T(), i) for the columns 0 .. n - 1, as many at once as fit: T is a pack of the columns from
 // i on, or the last of them alone.

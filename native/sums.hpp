@@ -24,21 +24,21 @@ template <class V> COLDQ_INLINE V joined(const V* part) {
 // The sums of `term(at)` over the coordinates, where `at(array)` reads a coordinate of an array.
 // Of one instance: eight coordinates are read together.
 template <int K, class F> COLDQ_INLINE Terms<double, K> sums(Size p, double, F term) {
-    using Wide = Pack<WIDTH>;
-    constexpr int STEPS = PARTS / WIDTH;
+    using Wide = Pack<WIDEST>;
+    constexpr int STEPS = PARTS / WIDEST;
     Wide parts[K][STEPS];
     for (int k = 0; k < K; ++k)
         for (int s = 0; s < STEPS; ++s) parts[k][s] = Wide(0.0);
     const Size whole = p - p % PARTS;
     for (Size i = 0; i < whole; i += PARTS)
         for (int s = 0; s < STEPS; ++s) {
-            const Size from = i + s * WIDTH;
+            const Size from = i + s * WIDEST;
             auto terms = term([from](const double* a) __attribute__((always_inline)) { return load<Wide>(a + from); });
             for (int k = 0; k < K; ++k) parts[k][s] = parts[k][s] + terms.of[k];
         }
     double own[K][PARTS];
     for (int k = 0; k < K; ++k)
-        for (int s = 0; s < STEPS; ++s) store(own[k] + s * WIDTH, parts[k][s]);
+        for (int s = 0; s < STEPS; ++s) store(own[k] + s * WIDEST, parts[k][s]);
     for (Size i = whole; i < p; ++i) {
         auto terms = term([i](const double* a) __attribute__((always_inline)) { return a[i]; });
         for (int k = 0; k < K; ++k) own[k][i - whole] += terms.of[k];

@@ -201,16 +201,11 @@ extern const Entry queued[];
 const Entry queued[] = {
     {"queue_step", "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
      queue_step,
-     "One update of (x, linear, matrix, levels, A, b, measured, queue, alpha, gain, eta, floor, price,"
-     " when, lower, upper): the next x, queue, multipliers, and the residual.",
      queue_scratch},
     {"experts_step",
      "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p)"
      "->(p),(e),(e,p),(e,n),(e,n),(e)",
      experts_step,
-     "One update of experts (points, queues, alphas, x, logs, kappa, shared, linear, matrix, levels, A, b,"
-     " gain, eta, floor, price, when, lower, upper): the next x, logs, points, queues, multipliers,"
-     " and their residuals.",
      expert_scratch},
     {},
 };

@@ -9,7 +9,7 @@
 namespace coldq::COLDQ_LEVEL {
 namespace {
 
-using Lane = Pack<WIDTH>;
+using Lane = Pack<WIDEST>;
 
 constexpr Size BLOCK = 256;            // instances looked at before those that need multipliers
 constexpr Size MOST_LANE_ROWS = 8;     // with more, systems take most of the time, and are unlike
@@ -84,10 +84,10 @@ const Lane* gathered(const Batch& batch, const Operand& operand, const Size* whi
         for (Size e = 0; e < count; ++e) out[e] = Lane(operand.at[e]);
         return out;
     }
-    const double* from[WIDTH];
-    for (int lane = 0; lane < WIDTH; ++lane) from[lane] = batch.of(operand, which[lane]);
+    const double* from[WIDEST];
+    for (int lane = 0; lane < WIDEST; ++lane) from[lane] = batch.of(operand, which[lane]);
     for (Size e = 0; e < count; ++e)
-        for (int lane = 0; lane < WIDTH; ++lane) out[e].set(lane, from[lane][e]);
+        for (int lane = 0; lane < WIDEST; ++lane) out[e].set(lane, from[lane][e]);
     return out;
 }
 
@@ -102,7 +102,7 @@ __attribute__((noinline)) void solve_together_of(const Batch& batch, const Size*
     Instance<Lane> of{n, p, lanes(given.center, p), lanes(given.gradient, p), Lane(0.0),
                       lanes(given.floor, n), lanes(given.weights, n), lanes(given.soft, n),
                       lanes(given.A, n * p), lanes(given.b, n), lanes(given.lower, p), lanes(given.upper, p)};
-    for (int lane = 0; lane < WIDTH; ++lane) of.alpha.set(lane, *batch.of(given.alpha, which[lane]));
+    for (int lane = 0; lane < WIDEST; ++lane) of.alpha.set(lane, *batch.of(given.alpha, which[lane]));
     const Iterate<Lane> at = iterate_in(memory, n, p);
     Lane* multipliers = memory + iterate_size(n, p);
     Lane residual(0.0);
@@ -138,7 +138,7 @@ Size affine_scratch(Size n, Size p) {
     Size square;
     if (__builtin_mul_overflow(n, 4 * n, &square)) return -1;
     const Size alone = iterate_size(n, p) + n;
-    const Size together = fit_lanes(n, p) ? WIDTH * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
+    const Size together = fit_lanes(n, p) ? WIDEST * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
     return 2 * ALIGNMENT + alone + together;
 }
 
@@ -146,8 +146,8 @@ void affine_step(const Run& run) {
     const auto& given = *reinterpret_cast<const AffineOperands*>(run.operands);
     Batch batch{given, given.b.length[0], given.center.length[0], aligned(run.scratch), nullptr};
     batch.together = reinterpret_cast<Lane*>(aligned(batch.alone + iterate_size(batch.n, batch.p) + batch.n));
-    const bool in_lanes = fit_lanes(batch.n, batch.p) && run.count >= WIDTH && *given.systems.at == INFINITE;
-    Size loud[BLOCK + WIDTH], found = 0;
+    const bool in_lanes = fit_lanes(batch.n, batch.p) && run.count >= WIDEST && *given.systems.at == INFINITE;
+    Size loud[BLOCK + WIDEST], found = 0;
     for (Size i = 0; i < run.count; ++i) {
         if (is_quiet(batch, i)) continue;
         if (!in_lanes) {
@@ -156,12 +156,12 @@ void affine_step(const Run& run) {
         }
         loud[found++] = i;
         if (found < BLOCK) continue;
-        for (found -= WIDTH; found >= 0; found -= WIDTH) solve_together(batch, loud + found, WIDTH);
+        for (found -= WIDEST; found >= 0; found -= WIDEST) solve_together(batch, loud + found, WIDEST);
         found = 0;
     }
-    for (; found >= WIDTH; found -= WIDTH) solve_together(batch, loud + found - WIDTH, WIDTH);
-    if (2 * found > WIDTH) {
-        for (Size lane = found; lane < WIDTH; ++lane) loud[lane] = loud[0];
+    for (; found >= WIDEST; found -= WIDEST) solve_together(batch, loud + found - WIDEST, WIDEST);
+    if (2 * found > WIDEST) {
+        for (Size lane = found; lane < WIDEST; ++lane) loud[lane] = loud[0];
         solve_together(batch, loud, found);
     } else {
         for (Size lane = 0; lane < found; ++lane) solve_alone(batch, loud[lane]);
@@ -201,11 +201,8 @@ void working_set_step(const Run& run) {
 extern const Entry newton[];
 const Entry newton[] = {
     {"affine_step", "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),()->(p),(n),()", affine_step,
-     "Affine rows on a box, of (center, gradient, alpha, floor, weights, soft, A, b, lower, upper,"
-     " systems): x, multipliers, residual.",
      scratch},
     {"working_set_step", "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),()->(p),(n),()", working_set_step,
-     "The same of many rows, of which few hold x back; a residual of NaN where more do.",
      working_scratch},
     {},
 };

@@ -17,7 +17,7 @@ def warmup(*, everything: bool = True) -> None:
     Parameters
     ----------
     everything
-        False for only those that affine rows and capacities on a box need.
+        False for only those that capacities on a box need.
 
     >>> import coldq
     >>> coldq.warmup()
@@ -41,13 +41,12 @@ def is_kept(kernel: Kernel) -> bool:
 
 
 def kernels(everything: bool = True) -> list[Kernel]:
-    """All kernels, or those of affine rows and capacities on a box."""
+    """All kernels, or those of capacities on a box."""
     from coldq.solver import kernels as solver
 
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
-    found = [step["affine"].affine_step, step["side_by_side"].affine_steps]
-    found += [step["queued"].queued_step, step["capacity"].capacity_step]
+    found = [step["capacity"].capacity_step]
     if everything:
         modules = step.values()
         found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]

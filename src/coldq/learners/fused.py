@@ -12,8 +12,9 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numpy import empty, int64
+from numpy import empty, int64, maximum
 
+from coldq import _native
 from coldq._values import Array, make_quickly
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
@@ -22,18 +23,8 @@ from coldq.feedback import Feedback
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import FEW_ROWS
-from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.queued import (
-    AFTER,
-    experts_size,
-    experts_step,
-    queued_blocks_size,
-    queued_blocks_step,
-    queued_size,
-    queued_step,
-)
-from coldq.solver.kernels.side_by_side import affine_steps
+from coldq.solver.kernels.queued import AFTER, queued_blocks_size, queued_blocks_step
 from coldq.solver.kernels.simplices import simplices_step
 from coldq.solver.simplices import steps_for
 from coldq.solver.threads import LEAST_WORK, NONE, scratch
@@ -54,49 +45,26 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     Quadratic: lambda loss: (loss.q, loss.P, None),
 }
 
-# By the shapes of its arrays, what a call takes: the kernel, the step's code, how much memory, and
-# the shape of one instance; on blocks also by their number, which limits Newton's steps.
+# By the shapes of A and how many blocks, what a call on these takes: the kernel, the step's code, how
+# much memory, and Newton's steps.
 _ready: dict[Any, Any] = {}
 
 
-def _remembered(key: Any, made: Any) -> Any:
-    """What calls of some shapes take, for those to come."""
-    if len(_ready) >= MOST_SHAPES:
-        _ready.clear()
-    make_quickly()  # the feedbacks to come
-    _ready[key] = made
-    return made
-
-
-def _prepare(shape: tuple[int, ...]) -> Any:
-    """What a call with A of this shape takes; None if others are better at it."""
-    n, p = shape[-2:]
-    if n > FEW_ROWS:
-        return None
-    return _remembered(shape, (queued_step(), code_of(affine_step), queued_size(n, p), n, p))
-
-
 def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]:
-    """The same on blocks with sums, and these; None if it is no single decision on such."""
+    """What a call on blocks with sums takes, and these; None if it is no single decision on such."""
     blocks = getattr(domain, "blocks", None)
     if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
         return None, ()
     (n, p), k, box = A.shape, len(blocks.start), domain.box
-    found = _ready.get(("blocks", n, p, k))
+    found = _ready.get((n, p, k))
     if found is None:
-        made = queued_blocks_step(), code_of(simplices_step), queued_blocks_size(n, p, k), n, p
-        found = _remembered(("blocks", n, p, k), (made, steps_for(n, p, k, False)))
-    return found[0], (box.lower, box.upper, *blocks, found[1])
-
-
-def _prepare_experts(points: tuple[int, ...], rows: tuple[int, ...]) -> Any:
-    """What a call with experts' points and A of these shapes takes; None if none is made."""
-    (e, p), (n, _) = points, rows
-    if n > FEW_ROWS:
-        return None
-    size = max(experts_size(e, n, p), STACK + 1)  # the kernel takes none from its stack
-    made = experts_step(), code_of(affine_step), code_of(affine_steps), size, e, n, p
-    return _remembered((points, rows), made)
+        if len(_ready) >= MOST_SHAPES:
+            _ready.clear()
+        make_quickly()  # the feedbacks to come
+        size = queued_blocks_size(n, p, k)
+        found = queued_blocks_step(), code_of(simplices_step), size, steps_for(n, p, k, False)
+        _ready[(n, p, k)] = found
+    return found[:3], (box.lower, box.upper, *blocks, found[3])
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -125,13 +93,15 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if g is not None and not _same(rows.measured_at, x):
         return None
     A, queue = rows.A, state.queue
+    n, p = A.shape[-2:]
     if type(domain) is Box:
-        prepared, on = _ready.get(A.shape) or _prepare(A.shape), (domain.lower, domain.upper)
+        blocks, on = None, (domain.lower, domain.upper)
     else:
-        prepared, on = _on_blocks(domain, A, x)
-    if prepared is None:
+        blocks, on = _on_blocks(domain, A, x)
+        if blocks is None:
+            return None
+    if n > FEW_ROWS:
         return None
-    kernel, code, size, n, p = prepared
     try:
         if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python
             now, slot = int(t), feedback.slot
@@ -139,24 +109,31 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
                 return None  # late, or an array
             if now - 1 == learner.horizon:
                 return None
-            following, its_queue, multipliers = empty(p), empty(n), empty(n)
-        elif _ordinary(learner, t, feedback.slot, size):
+        elif _ordinary(learner, t, feedback.slot, (n + 8) * p):
             now = t if t.ndim else t.item()
-            following, its_queue, multipliers = (empty(a.shape) for a in (x, queue, queue))
         else:
             return None
         alpha, gain, eta, floor, price, when = learner._rule(now)
         if when == AFTER and g is not None:
             return None  # not known at the new x
-        residual = kernel(
-            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when,
-            *on, code, NONE if size <= STACK else scratch(size), following, its_queue, multipliers,
-        )  # fmt: skip
+        given = (x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when)
+        if blocks is None:
+            following, its_queue, multipliers, residual = _native.queue_step(*given, *on)
+            if following.shape != x.shape:
+                return None
+        else:
+            kernel, code, size = blocks
+            following, its_queue, multipliers = empty(p), empty(n), empty(n)
+            residual = kernel(
+                *given, *on, code, NONE if size <= STACK else scratch(size), following, its_queue,
+                multipliers,
+            )  # fmt: skip
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
         return None
-    if residual <= TOLERANCE:
+    worst = maximum.reduce(residual, None) if x.ndim > 1 else residual
+    if worst <= TOLERANCE:
         if listening:
-            tell(residual)
+            tell(worst)
         return learner._build(t + 1, following, its_queue, multipliers)
     return None
 
@@ -190,26 +167,21 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     ):
         return None
     vector, matrix, levels = arrays(loss)
-    shapes = experts.x.shape, rows.A.shape
     try:
-        prepared = _ready.get(shapes) or _prepare_experts(*shapes)
-        if prepared is None:
+        if rows.A.shape[0] > FEW_ROWS:
             return None
-        kernel, code, together, size, e, n, p = prepared
-        x, logs, points = empty(p), empty(e), empty((e, p))
-        queue, multipliers = empty((e, n)), empty((e, n))
         alpha, gain, eta, floor, price, when = pool._rule(now)
-        residual = kernel(
+        x, logs, points, queue, multipliers, residuals = _native.experts_step(
             experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
-            learner.gradient == "shared", vector, matrix, levels, rows.A, rows.b, gain, eta, floor,
-            price, when, domain.lower, domain.upper, code, together, scratch(size), x, logs, points,
-            queue, multipliers,
+            float(learner.gradient == "shared"), vector, matrix, levels, rows.A, rows.b, gain, eta,
+            floor, price, when, domain.lower, domain.upper,
         )  # fmt: skip
     except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
         return None
-    if residual <= TOLERANCE:
+    worst = maximum.reduce(residuals)
+    if worst <= TOLERANCE and x.ndim == 1:
         if listening:
-            tell(residual)
+            tell(worst)
         return learner._build(
             t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
         )
@@ -221,9 +193,9 @@ def _same(known: Any, x: Array) -> bool:
     return known is x or (known.shape == x.shape and known.tobytes() == x.tobytes())
 
 
-def _ordinary(learner: Any, t: Any, slot: Any, size: int) -> bool:
+def _ordinary(learner: Any, t: Any, slot: Any, work: int) -> bool:
     """Whether a small batch is in slots without anything to say or to do beside the rule."""
-    if t.size * size >= 2 * LEAST_WORK:  # enough for threads
+    if t.size * work >= 2 * LEAST_WORK:  # enough for threads
         return False
     past, times = -1 if learner.horizon is None else learner.horizon + 1, t.ravel().tolist()
     if past in times or (t.ndim and 1 in times):

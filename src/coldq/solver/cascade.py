@@ -19,21 +19,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy import empty, maximum
+from numpy import maximum
 
+from coldq import _native
 from coldq._values import Array
-from coldq.compiled.calls import STACK
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
 from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
-from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.kernels.side_by_side import affine_steps, together_size
-from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
-from coldq.solver.kernels.working_set import fit_at_once, working_set_step, working_size
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
@@ -43,7 +37,7 @@ from coldq.solver.problem import (
 )
 from coldq.solver.simplices import solve_in_one_block, take_at_once
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
+from coldq.solver.threads import fill_batch
 
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 # How many systems the kernel may solve before others take over. Where hard rows of a domain hold
@@ -54,7 +48,7 @@ FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 SOME_ROWS = 150  # up to as many, the kernel for blocks takes them all
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
-SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
+MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
 MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 
 
@@ -62,28 +56,6 @@ def is_large(n: int, p: int) -> bool:
     """Whether :mod:`coldq.solver.large` is better than the kernel at n rows that all matter."""
     most = MORE_ROWS if p <= FEW_COORDINATES else MANY_ROWS
     return n > most or (n > FEW_ROWS and n * p > MUCH_DATA)
-
-
-# By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
-# its memory.
-_singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
-
-
-def prepare_single(shape: tuple[int, ...]) -> bool:
-    """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
-    n, p = shape
-    if n <= FEW_ROWS:
-        kernel, size = affine_step(), scratch_size(n, p)
-    else:
-        many, code, size = working_set_step(), code_of(affine_step), working_size(n, p)
-
-        def kernel(*given: Any) -> Any:
-            return many(*given[:-4], code, *given[-4:])
-
-    if 8 * size > SMALL_BLOCK:
-        return False
-    _singles[shape] = kernel, zeros_of(n), size
-    return True
 
 
 def solve_affine(
@@ -96,44 +68,28 @@ def solve_affine(
     b: Array,
     lower: Array,
     upper: Array,
-    rounds: Array = PATIENT,
+    systems: Array = PATIENT,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    answer = None
-    if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here. The kernel itself
-        # refuses arrays that do not belong together.
-        try:
-            kernel, zeros, size = _singles[A.shape]
-        except KeyError:
-            if A.ndim != 2:
-                raise DoNotFit from None
-            if prepare_single(A.shape):
-                return solve_affine(
-                    center, gradient, alpha, weights, floor, A, b, lower, upper, rounds
-                )
-        else:
-            x, multipliers = empty(center.shape), empty(b.shape)
-            try:
-                residual = kernel(
-                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros,
-                    A, b, lower, upper, rounds, NONE if size <= STACK else scratch(size), x,
-                    multipliers, None,
-                )  # fmt: skip
-            except TypeError:
-                raise DoNotFit from None
-            answer = new_tuple(Step, (x, multipliers, residual))
-            if residual <= TOLERANCE:
-                return answer
-    zeros = zeros_of(A.shape[-2])
+    n, zeros = A.shape[-2], zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
-    if answer is not None:
+    answer = None
+    if center.ndim == 1:  # a single decision costs mostly Python, so there is little of it here
+        step = _native.affine_step if n <= FEW_ROWS else _native.working_set_step
+        try:
+            answer = new_tuple(Step, step(*problem, systems))
+        except TypeError:
+            raise DoNotFit from None
+        if answer[2] <= TOLERANCE and answer[0].shape == center.shape:
+            return answer
+        if answer[0].shape != center.shape:
+            raise DoNotFit
         answer = at_once(problem, answer)
         if answer[2] <= TOLERANCE:
             return answer
         answer = new_tuple(Step, (*answer[:2], np.asarray(answer[2])))
-    answer = run_affine(problem, rounds, answer)
+    answer = run_affine(problem, systems, answer)
     if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
         if is_large(*A.shape[-2:]):
             return solve_large(problem, answer)
@@ -142,24 +98,40 @@ def solve_affine(
     return answer
 
 
-def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | None = None) -> Step:
-    """The kernels alone: an answer whose residual may be large, infinite (hard rows without a
-    common point) or NaN. `found` is what the first of them say, if that is known."""
+def run_affine(problem: AffineProblem, systems: Array = PATIENT, found: Step | None = None) -> Step:
+    """The dual Newton method alone: an answer whose residual may be large, infinite (enforced rows
+    without a common point) or NaN. `found` is what the first attempt says, if that is known."""
     n, p = problem.A.shape[-2:]
-    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     if n <= FEW_ROWS:
-        return found or new_tuple(Step, _run_few(problem, rounds, cores, shapes))
+        return found or run_native(_native.affine_step, problem, systems)
     if found is None:
-        inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
-        found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
+        found = run_native(_native.working_set_step, problem, systems)
         for where, one in members(problem, ~(found.residual <= TOLERANCE)):
             put(found, where, at_once(one, new_tuple(Step, [part[where] for part in found])))
     if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
         return found
     for where, one in members(problem, ~(found.residual <= TOLERANCE)):
-        size = scratch_size(n, p)
-        put(found, where, run_batch(affine_step(), (*one, rounds), cores, shapes, size))
+        put(found, where, run_native(_native.affine_step, one, systems))
     return found
+
+
+def run_native(step: Any, problem: AffineProblem, systems: Array) -> Step:
+    """A native step over a batch, split over threads where that pays."""
+    n, p = problem.A.shape[-2:]
+    batch, cores = problem.center.shape[:-1], (*problem.cores, 0)
+    answer = Step(np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch))
+    work = (n + 8) * p + 2 * n * n  # numbers that an instance is gone through in
+    try:
+        fill_batch(step, (*problem, systems), cores, answer, batch, work)
+    except TypeError as error:
+        raise DoNotFit(str(error)) from None
+    return answer
+
+
+def fit_at_once(n: int, p: int) -> bool:
+    """Whether n rows that all matter are given to the kernel for blocks at once, which moves no
+    more of them than coordinates are free."""
+    return n <= min(2 * p, MOST_AT_ONCE) or 6 * n <= 5 * p
 
 
 def at_once(one: AffineProblem, found: Step) -> Step:
@@ -174,24 +146,6 @@ def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
     """Put the answer of one instance to those of the others."""
     for all_of_them, its in zip(answers, one, strict=True):
         all_of_them[where] = its
-
-
-def _run_few(problem: AffineProblem, rounds: Array, cores: Any, shapes: Any) -> Any:
-    """The kernel on a few rows: on very few of many instances side by side."""
-    n, p = problem.A.shape[-2:]
-    size = scratch_size(n, p)
-    if (
-        0 < n <= MOST_ROWS
-        and 0 < p <= MOST_COLUMNS
-        and max(problem.center.shape[:-1], default=0) >= SIDE_BY_SIDE
-        and problem.floor is problem.soft is zeros_of(n)
-        and rounds is PATIENT
-    ):
-        center, gradient, alpha, _, weights, _, *rest = problem
-        arrays, own = (center, gradient, alpha, weights, *rest), (1, 1, 0, 1, 2, 1, 1, 1)
-        code = code_of(affine_step)
-        return run_rows(affine_steps(), arrays, own, code, shapes, size, together_size(n, p))
-    return run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
 
 
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
