@@ -125,6 +125,11 @@ bool Call::take_input(int which, PyObject* given) {
     auto* array = reinterpret_cast<PyArrayObject*>(given);
     if (!is_native_double(array))
         return refuse("%s: argument %d is not of aligned float64", name(), which);
+    if (PyArray_NDIM(array) == 0 && door.core[which].axes == 1 && door.core[which].any_step) {
+        take_nothing(which);
+        operands[which].at = static_cast<double*>(PyArray_DATA(array));
+        return true;
+    }
     return take_core(which, array) && take_batch(which, array);
 }
 

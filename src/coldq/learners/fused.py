@@ -95,13 +95,13 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     A, queue = rows.A, state.queue
     n, p = A.shape[-2:]
     if type(domain) is Box:
+        if n > FEW_ROWS:
+            return None
         blocks, on = None, (domain.lower, domain.upper)
     else:
         blocks, on = _on_blocks(domain, A, x)
         if blocks is None:
             return None
-    if n > FEW_ROWS:
-        return None
     try:
         if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python
             now, slot = int(t), feedback.slot
@@ -178,8 +178,10 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         )  # fmt: skip
     except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
         return None
+    if x.ndim > 1:
+        return None
     worst = maximum.reduce(residuals)
-    if worst <= TOLERANCE and x.ndim == 1:
+    if worst <= TOLERANCE:
         if listening:
             tell(worst)
         return learner._build(
