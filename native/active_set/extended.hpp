@@ -1,0 +1,118 @@
+// Affine rows on a box in double-double arithmetic, or a proof that enforced rows contradict.
+#pragma once
+
+#include "dual_ascent.hpp"
+#include "residual.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+
+class Extended {
+  public:
+    // How many numbers of memory an instance needs; negative if its sizes are too large. No more
+    // rows are independent than there are coordinates, but for those with compliance.
+    static Size memory(Size n, Size p, Size compliant) {
+        Memory counted(nullptr);
+        Extended nothing;
+        nothing.lay_out(counted, n, p, compliant);
+        return counted.numbers();
+    }
+
+    // Solves an instance from a guess of its multipliers, or from none. Where enforced rows have no
+    // common point, `multipliers` is a combination of them that says so (`farkas_gap`).
+    static Answer solve(const AffineBox& given, const double* start, double* x, double* multipliers,
+                        double* memory) {
+        Memory store(memory);
+        Extended method;
+        method.lay_out(store, given.n, given.p, given.compliant);
+        return method.run(given, start, x, multipliers);
+    }
+
+  private:
+    static constexpr double promised = 1e-9, accepted = 1e-6;
+    static constexpr double proof = 1e-9;  // how far a combination must fail, of its terms
+    // What rows may be off by, of their terms; more where they contradict by less than is promised.
+    static constexpr double tolerances[] = {1e-13, 1e-11, 5e-10};
+    static constexpr Size least_steps = 100, few_steps = 2, many_steps = 20;
+
+    void lay_out(Memory& memory, Size n, Size p, Size compliant) {
+        ascent_.lay_out(memory, n, p, 2 + (n - compliant < p ? n : p + compliant));
+        trial_x_ = memory.take<double>(p);
+        trial_ = memory.take<double>(n);
+        zeros_ = memory.take<double>(n);
+        proof_ = memory.take<DoubleDouble>(n);
+    }
+
+    Answer run(const AffineBox& given, const double* start, double* x, double* multipliers) {
+        begin(given, x, multipliers);
+        Answer best;
+        if (!ascent_.read(given)) return {Status::failed, __builtin_nan("")};
+        for (Size k = 0; start && k < given.n; ++k)
+            if (!__builtin_isfinite(start[k])) start = nullptr;
+        for (const double* from : {start, static_cast<const double*>(zeros_)}) {
+            if (!from) continue;
+            // A guess that leads nowhere soon is a bad one.
+            const bool last = from == zeros_;
+            const Size steps = least_steps + (last ? many_steps : few_steps) * (given.n + given.p);
+            for (const double tolerance : tolerances) {
+                const auto end = ascent_.climb(from, tolerance, steps);
+                if (proves(given, end, proof)) return give_proof(given, multipliers);
+                keep_better(given, best, x, multipliers);
+                if (end == End::optimal || best.residual <= promised) break;
+                if (end == End::out_of_steps && !last) break;
+            }
+            if (best.residual <= promised) break;
+        }
+        if (proved_ > 0.0 && !(best.residual <= accepted)) return give_proof(given, multipliers);
+        best.status = best.residual <= promised   ? Status::optimal
+                      : best.residual <= accepted ? Status::inexact
+                                                  : Status::failed;
+        return best;
+    }
+
+    using Ascent = DualAscent<DoubleDouble>;
+    using End = Ascent::End;
+
+    void begin(const AffineBox& given, double* x, double* multipliers) {
+        for (Size i = 0; i < given.p; ++i)
+            x[i] = smaller(larger(given.center[i], given.lower[i]), given.upper[i]);
+        for (Size k = 0; k < given.n; ++k) {
+            zeros_[k] = 0.0;
+            multipliers[k] =
+                smaller(larger(0.0, given.multiplier_lower[k]), given.multiplier_upper[k]);
+        }
+        proved_ = 0.0;
+    }
+
+    // Whether a ray proves by more than this that enforced rows contradict; the best is kept.
+    bool proves(const AffineBox& given, End end, double least) {
+        if (end != End::ray) return false;
+        ascent_.tell_point(trial_x_);
+        const double gap = farkas_gap(given, ascent_.ray(), trial_x_);
+        if (gap > proved_) {
+            proved_ = gap;
+            copy(ascent_.ray(), given.n, proof_);
+        }
+        return gap > least;
+    }
+
+    Answer give_proof(const AffineBox& given, double* multipliers) const {
+        for (Size k = 0; k < given.n; ++k) multipliers[k] = proof_[k].high;
+        return {Status::infeasible, INF};
+    }
+
+    void keep_better(const AffineBox& given, Answer& best, double* x, double* multipliers) {
+        ascent_.tell(trial_x_, trial_);
+        const double residual = relative_residual(given, trial_x_, trial_);
+        if (!(residual < best.residual)) return;
+        best.residual = residual;
+        copy(trial_x_, given.p, x);
+        copy(trial_, given.n, multipliers);
+    }
+
+    Ascent ascent_;
+    double *trial_x_ = nullptr, *trial_ = nullptr, *zeros_ = nullptr;
+    DoubleDouble* proof_ = nullptr;
+    double proved_ = 0.0;
+};
+
+}  // namespace coldq::COLDQ_LEVEL

@@ -1,0 +1,80 @@
+// How good an answer from anywhere is: the relative residual of its optimality conditions.
+#pragma once
+
+#include "problem.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+
+// How far the rows' limits are, at most, in the coordinate that each depends on most.
+inline double row_reach(const AffineBox& given) {
+    double reach = 0.0;
+    for (Size k = 0; k < given.n; ++k) {
+        double steep = 0.0;
+        for (Size i = 0; i < given.p; ++i)
+            steep = larger(steep, absolute(given.A[k * given.p + i]));
+        if (steep > 0.0) reach = larger(reach, absolute(given.b[k]) / steep);
+    }
+    return reach;
+}
+
+// The worse of the two, the second relative to its size; what is no number stays.
+inline double worse(double worst, double off, double size) {
+    off = size > 0.0 ? off / size : off;
+    return off > worst || off != off ? off : worst;
+}
+
+// The largest of these, relative to the instance alone:
+//   |x_i - clip(y_i - (A'mu)_i)|, of the terms that this is the sum of;
+//   |A_k x - b_k - compliance_k lambda_k| where lambda_k has room to go, of the terms of the row.
+inline double relative_residual(const AffineBox& given, const double* x, const double* lambda) {
+    constexpr double least_share = 1e-6;     // of the largest coordinate: as what each counts
+    constexpr double enforced_share = 1e-5;  // of an enforced row's price, however long: what
+                                             // x may be relative to
+    constexpr double last_digit = 0x1p-52, noise = 1e-28;
+    const Size n = given.n, p = given.p;
+    const double half = 0.5 / given.alpha, reach = row_reach(given);
+    double longest = 0.0, worst = 0.0;
+    for (Size i = 0; i < p; ++i) longest = larger(longest, absolute(x[i]));
+    for (Size i = 0; i < p; ++i) {
+        const double gradient = given.gradient[i] * half;
+        double z = given.center[i] - gradient;
+        double size = absolute(given.center[i]) + absolute(gradient);
+        for (Size k = 0; k < n; ++k) {
+            const double pull = lambda[k] * half * given.A[k * p + i];
+            z -= pull;
+            size += given.enforced(k) ? enforced_share * absolute(pull) : absolute(pull);
+        }
+        if (given.share && given.share[i] != 1.0) {
+            z = given.middle[i] + given.share[i] * (z - given.middle[i]);
+            size = absolute(given.middle[i]) + given.share[i] * size;
+        }
+        size = larger(size, least_share * longest);
+        const double inside = smaller(larger(z, given.lower[i]), given.upper[i]);
+        worst = worse(worst, absolute(x[i] - inside), size);
+        if (z != z) worst = z;  // the largest of numbers would drop it
+    }
+    for (Size k = 0; k < n; ++k) {
+        const double* const row = given.A + k * p;
+        const double own = given.row_compliance(k) == 0.0 ? 0.0 : given.compliance[k] * lambda[k];
+        double g = -given.b[k] - own, size = absolute(given.b[k]) + absolute(own), least = 0.0;
+        for (Size i = 0; i < p; ++i)
+            if (row[i] != 0.0) least = larger(least, least_share * absolute(x[i]));
+        for (Size i = 0; i < p; ++i) {
+            g += row[i] * x[i];
+            // Where all terms vanish, so that no rounding of them has a size, the box has one, or
+            // what x is the difference of.
+            double far = larger(absolute(given.lower[i]), absolute(given.upper[i]));
+            if (__builtin_isinf(far))
+                far =
+                    smaller(absolute(given.center[i]) + absolute(given.gradient[i] * half), reach);
+            const double some = (given.b[k] != 0.0 ? noise : last_digit) * far;
+            size += absolute(row[i]) * larger(absolute(x[i]), larger(least, some));
+        }
+        const bool wrong = (lambda[k] > given.multiplier_lower[k] && g < 0.0) ||
+                           (lambda[k] < given.multiplier_upper[k] && g > 0.0) || g != g;
+        if (wrong) worst = worse(worst, absolute(g), size);
+    }
+    return worst;
+}
+
+}  // namespace coldq::COLDQ_LEVEL

@@ -1,0 +1,71 @@
+"""The door to the native core: a problem in arrays goes in, a solution with a status comes out."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from coldq import _native
+from coldq._values import Array
+from coldq.solver.problem import AffineProblem, zeros_of
+
+
+class Status(IntEnum):
+    """What a solution is worth."""
+
+    OPTIMAL = 0  #: its residual is at most 1e-9
+    INEXACT = 1  #: at most 1e-6
+    INFEASIBLE = 2  #: the enforced rows have no common point in the box
+    FAILED = 3
+
+
+class Solution(NamedTuple):
+    """x, the multipliers and the relative residual of the optimality conditions.
+
+    Where the status is ``INFEASIBLE``, the multipliers are a combination of the enforced rows that
+    no point of the box satisfies.
+    """
+
+    x: Array
+    multipliers: Array
+    residual: float
+    status: Status
+
+
+def active_set_extended(
+    problem: AffineProblem,
+    start: Array | None = None,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> Solution:
+    """One instance in double-double arithmetic, from a guess of its multipliers or from none.
+
+    With a `share` and a `middle` each coordinate moves by this share of what it would, from there.
+    """
+    given = _in_order(problem, share, middle)
+    guess = np.full(given[7].size, np.nan) if start is None else np.asarray(start, np.float64)
+    x, multipliers, residual, status = _native.active_set_extended(*given, guess)
+    return Solution(x, multipliers, float(residual), Status(int(status)))
+
+
+def affine_residual(
+    problem: AffineProblem,
+    x: Array,
+    multipliers: Array,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> float:
+    """The relative residual of an answer from anywhere, relative to the instance alone."""
+    return float(_native.affine_residual(*_in_order(problem, share, middle), x, multipliers))
+
+
+def _in_order(problem: AffineProblem, share: Array | None, middle: Array | None) -> list[Array]:
+    """The arrays of an instance as the core takes them: compliance up to the last row with any."""
+    given = [np.asarray(array, np.float64, order="C") for array in problem]
+    center, _, _, _, _, soft, *_ = given
+    given[5] = soft[: np.max(np.flatnonzero(soft), initial=-1) + 1]
+    share = np.ones(center.size) if share is None else share
+    middle = zeros_of(center.size) if middle is None else middle
+    return [*given, share, middle]
