@@ -9,6 +9,7 @@ import numpy as np
 
 from coldq import _native
 from coldq._values import Array
+from coldq.solver.answer import ACCEPTED, TOLERANCE
 from coldq.solver.problem import AffineProblem, zeros_of
 
 
@@ -19,6 +20,13 @@ class Status(IntEnum):
     INEXACT = 1  #: at most 1e-6
     INFEASIBLE = 2  #: the enforced rows have no common point in the box
     FAILED = 3
+
+    @classmethod
+    def of(cls, residual: float) -> Status:
+        """That of an answer which proves nothing."""
+        if residual <= TOLERANCE:
+            return cls.OPTIMAL
+        return cls.INEXACT if residual <= ACCEPTED else cls.FAILED
 
 
 class Solution(NamedTuple):
@@ -32,6 +40,11 @@ class Solution(NamedTuple):
     multipliers: Array
     residual: float
     status: Status
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the enforced rows have no common point in the box."""
+        return self.status is Status.INFEASIBLE
 
 
 def active_set_extended(

@@ -24,10 +24,11 @@ from numpy import empty, maximum
 from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
+from coldq.solver.api import active_set_extended
 from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
-from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
+from coldq.solver.extended import MANY, hard_rows_clash
 from coldq.solver.kernels.affine import affine_step
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.piece import scratch_size
@@ -200,8 +201,8 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
-        again = solve_extended(one, start)
-        clash[where] = again.clash or (again.residual > ACCEPTED and hard_rows_clash(one))
+        again = active_set_extended(one, start)
+        clash[where] = again.infeasible or (again.residual > ACCEPTED and hard_rows_clash(one))
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
@@ -241,7 +242,7 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     if min(rows, p) > MANY or rows * p > MUCH_DENSE:
         return answer
     for where, one in members(problem, huge):
-        again = solve_extended(as_dense(one))
+        again = active_set_extended(as_dense(one))
         smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
         if again.residual <= TOLERANCE and smaller:
             x[where], multipliers[where], residual[where] = again[:3]
@@ -307,7 +308,7 @@ def solve_by_passes(one: AffineProblem) -> Step:
 def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
     """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
     if min(one.A.shape) <= MANY:
-        yield solve_extended(one, start)[:2]
+        yield active_set_extended(one, start)[:2]
     yield from clarabel_answers(one)
 
 
