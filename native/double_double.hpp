@@ -5,6 +5,8 @@
 // with reordered or contracted arithmetic: either would take the low parts for zero.
 #pragma once
 
+#include "numbers.hpp"
+
 namespace coldq::COLDQ_LEVEL {
 
 struct DoubleDouble {
@@ -84,6 +86,9 @@ inline bool operator==(DoubleDouble a, DoubleDouble b) {
     return a.high == b.high && a.low == b.low;
 }
 inline bool operator!=(DoubleDouble a, DoubleDouble b) { return !(a == b); }
+
+inline DoubleDouble absolute(DoubleDouble a) { return a.high < 0.0 ? -a : a; }
+inline DoubleDouble select(bool mask, DoubleDouble yes, DoubleDouble no) { return mask ? yes : no; }
 
 // What a method written over the number type asks of one.
 template <class Number>

@@ -2,6 +2,7 @@
 // settled.
 #include "each.hpp"
 #include "extended.hpp"
+#include "primal_descent.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 namespace {
@@ -37,6 +38,45 @@ void active_set_extended(Scratch scratch, Vector center, Vector gradient, double
     status = double(answer.status);
 }
 
+Size descent_memory(const Operand* operands) {
+    Memory counted(nullptr);
+    PrimalDescent<double> nothing;
+    nothing.lay_out(counted, operands[6].length[0], operands[0].length[0]);
+    return counted.numbers();
+}
+
+void active_set_double(Scratch scratch, Vector center, Vector gradient, double alpha,
+                       Vector multiplier_lower, Vector multiplier_upper, Matrix A, Vector b,
+                       Vector lower, Vector upper, Vector start, OutVector x, OutVector multipliers,
+                       double& residual, double& status) {
+    const AffineBox given{.n = b.size,
+                          .p = center.size,
+                          .center = center.at,
+                          .gradient = gradient.at,
+                          .alpha = alpha,
+                          .multiplier_lower = multiplier_lower.at,
+                          .multiplier_upper = multiplier_upper.at,
+                          .A = A.at,
+                          .b = b.at,
+                          .lower = lower.at,
+                          .upper = upper.at};
+    Memory memory(scratch.at);
+    PrimalDescent<double> method;
+    method.lay_out(memory, given.n, given.p);
+    residual = INF;
+    bool known = true;  // where to start
+    for (Size k = 0; k < given.n; ++k) known = known && __builtin_isfinite(start[k]);
+    const bool sound = method.read(given);
+    if (sound && known && method.descend(start.at)) residual = method.tell(x.at, multipliers.at);
+    if (sound && !(residual <= PROMISED) && method.descend(nullptr))
+        residual = method.tell(x.at, multipliers.at);
+    status = double(status_of(residual));
+    if (residual < INF) return;
+    for (Size i = 0; i < given.p; ++i) x[i] = smaller(larger(center[i], lower[i]), upper[i]);
+    for (Size k = 0; k < given.n; ++k)
+        multipliers[k] = smaller(larger(0.0, multiplier_lower[k]), multiplier_upper[k]);
+}
+
 void affine_residual(Vector center, Vector gradient, double alpha, Vector multiplier_lower,
                      Vector multiplier_upper, Vector compliance, Matrix A, Vector b, Vector lower,
                      Vector upper, Vector share, Vector middle, Vector x, Vector multipliers,
@@ -69,6 +109,10 @@ const Entry active_set[] = {
      "the "
      "status is that enforced rows contradict, the multipliers are the combination that proves it.",
      extended_memory},
+    {"active_set_double", "(p),(p),(),(n),(n),(n,p),(n),(p),(p),(n)->(p),(n),(),()",
+     each<active_set_double>,
+     "Affine rows on a box, down the penalised objective: x, multipliers, residual, status.",
+     descent_memory},
     {"affine_residual", "(p),(p),(),(n),(n),(c),(n,p),(n),(p),(p),(p),(p),(p),(n)->()",
      each<affine_residual>, "The relative residual of the optimality conditions of an answer."},
     {},

@@ -47,7 +47,7 @@ class DualAscent {
         side_ = memory.take<Side>(p);
         free_ = memory.take<bool>(p);
         step_ = memory.take<Number>(most);
-        set_.lay_out(memory, n, most);
+        set_.lay_out(memory, n, p, most);
     }
 
     // Reads the instance; false if y is not finite.

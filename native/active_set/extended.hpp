@@ -28,7 +28,6 @@ class Extended {
     }
 
   private:
-    static constexpr double promised = 1e-9, accepted = 1e-6;
     static constexpr double proof = 1e-9;  // how far a combination must fail, of its terms
     // What rows may be off by, of their terms; more where they contradict by less than is promised.
     static constexpr double tolerances[] = {1e-13, 1e-11, 5e-10};
@@ -57,15 +56,13 @@ class Extended {
                 const auto end = ascent_.climb(from, tolerance, steps);
                 if (proves(given, end, proof)) return give_proof(given, multipliers);
                 keep_better(given, best, x, multipliers);
-                if (end == End::optimal || best.residual <= promised) break;
+                if (end == End::optimal || best.residual <= PROMISED) break;
                 if (end == End::out_of_steps && !last) break;
             }
-            if (best.residual <= promised) break;
+            if (best.residual <= PROMISED) break;
         }
-        if (proved_ > 0.0 && !(best.residual <= accepted)) return give_proof(given, multipliers);
-        best.status = best.residual <= promised   ? Status::optimal
-                      : best.residual <= accepted ? Status::inexact
-                                                  : Status::failed;
+        if (proved_ > 0.0 && !(best.residual <= ACCEPTED)) return give_proof(given, multipliers);
+        best.status = status_of(best.residual);
         return best;
     }
 

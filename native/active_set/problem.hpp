@@ -1,6 +1,8 @@
 // One instance of affine rows on a box, what becomes of it, and the memory that it is solved in.
 #pragma once
 
+#include <initializer_list>
+
 #include "numbers.hpp"
 
 namespace coldq::COLDQ_LEVEL {
@@ -36,6 +38,15 @@ struct AffineBox {
 };
 
 enum class Status : int { optimal = 0, inexact = 1, infeasible = 2, failed = 3 };
+
+constexpr double PROMISED = 1e-9;  // relative residual
+constexpr double ACCEPTED = 1e-6;  // the same of an answer that is not what was promised
+
+inline Status status_of(double residual) {
+    return residual <= PROMISED   ? Status::optimal
+           : residual <= ACCEPTED ? Status::inexact
+                                  : Status::failed;
+}
 
 struct Answer {
     Status status = Status::failed;

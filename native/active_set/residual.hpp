@@ -77,4 +77,47 @@ inline double relative_residual(const AffineBox& given, const double* x, const d
     return worst;
 }
 
+// The same where what pulls at x, gradient and multipliers' terms together, is known to more digits
+// than its terms show: relative to x, y and the center alone, however heavy the weights.
+//
+// A coordinate that a bound stops is off by the least of two: its pull relative to the terms of
+// that, or its way to the bound relative to its own size.
+inline double residual_of_pull(const AffineBox& given, const double* x, const double* lambda,
+                               const double* pull) {
+    constexpr double LEAST_SHARE = 1e-6, DOUBT = 1e-6, TINY = 1e-300;
+    const double half = 0.5 / given.alpha;
+    double largest = 0.0, reach = 0.0, worst = 0.0, finite = 0.0;
+    for (Size i = 0; i < given.p; ++i) largest = larger(largest, absolute(x[i]));
+    for (Size i = 0; i < given.p; ++i) {
+        const double lower = given.lower[i], upper = given.upper[i], at = absolute(x[i]);
+        const double y = absolute(given.center[i] - given.gradient[i] * half);
+        const double center = absolute(given.center[i]);
+        reach = larger(reach, smaller(larger(-lower, upper), larger(y, center)));
+        const double z = x[i] + pull[i] * half;
+        const double way = absolute(x[i] - smaller(larger(z, lower), upper));
+        double size = larger(y + center + at, LEAST_SHARE * largest);
+        if (way > 0.0 && (z <= lower || z >= upper)) {
+            const double share = way / larger(absolute(x[i] - z), TINY);
+            size = larger(share * size, larger(at, smaller(DOUBT * y, upper - lower)));
+        }
+        worst = larger(worst, way / larger(size, TINY));
+        finite += 0.0 * z;
+    }
+    for (Size k = 0; k < given.n; ++k) {
+        const double* const row = given.A + k * given.p;
+        const double g = dot(row, x, given.p) - given.b[k];
+        finite += 0.0 * g + 0.0 * lambda[k];
+        const bool wrong = (lambda[k] > given.multiplier_lower[k] && g < 0.0) ||
+                           (lambda[k] < given.multiplier_upper[k] && g > 0.0);
+        if (!wrong) continue;
+        double size = absolute(given.b[k]), own = 0.0;
+        for (Size i = 0; i < given.p; ++i)
+            if (row[i] != 0.0) own = larger(own, absolute(x[i]));
+        const double least = LEAST_SHARE * (size > 0.0 ? own : larger(own, reach));
+        for (Size i = 0; i < given.p; ++i) size += absolute(row[i]) * larger(absolute(x[i]), least);
+        worst = larger(worst, absolute(g) / larger(size, TINY));
+    }
+    return finite == 0.0 ? worst : INF;
+}
+
 }  // namespace coldq::COLDQ_LEVEL

@@ -29,13 +29,14 @@ class WorkingSet {
         const bool* free = nullptr;
     };
 
-    void lay_out(Memory& memory, Size n, Size most) {
+    void lay_out(Memory& memory, Size n, Size p, Size most) {
         most_ = most;
         rows_ = memory.take<Size>(n + 1);
         member_ = memory.take<bool>(n);
         L_ = memory.take<Number>(most, most);
         pivots_ = memory.take<Number>(most);
         line_ = memory.take<Number>(most);
+        weighted_ = memory.take<Number>(p);
     }
 
     void begin(const Matrix& matrix) {
@@ -128,12 +129,17 @@ class WorkingSet {
   private:
     Number& at(Size a, Size j) const { return L_[j * most_ + a]; }
 
+    Number dot_weighted(const double* row) const {
+        return sum<Number>(matrix_.p, [=, this](Size i) { return weighted_[i] * row[i]; });
+    }
+
     void back_substitute(Number* v) const {
         for (Size j = factored_ - 1; j >= 0; --j) {
             const Number* const column = L_ + j * most_;
-            Number known = v[j];
-            for (Size a = j + 1; a < factored_; ++a) known = known - column[a] * v[a];
-            v[j] = known;
+            const Size first = j + 1;
+            const Number known = sum<Number>(
+                factored_ - first, [=](Size a) { return column[first + a] * v[first + a]; });
+            v[j] = v[j] - known;
         }
     }
 
@@ -142,19 +148,16 @@ class WorkingSet {
     bool extend(Size k) {
         const double* const own = matrix_.A + k * matrix_.p;
         const double gives = matrix_.compliance[k];
-        Number square = Number(gives);
         Size room = 0;  // free coordinates less rows that do not give way
-        for (Size a = 0; a < size_; ++a) {
-            line_[a] = Number(0.0);
-            room -= matrix_.compliance[rows_[a]] == 0.0;
-        }
         for (Size i = 0; i < matrix_.p; ++i) {
-            if (!matrix_.free[i]) continue;
-            room += 1;
-            if (own[i] == 0.0) continue;
-            const Number term = exact_product<Number>(own[i], matrix_.share[i]);
-            square += term * own[i];
-            for (Size a = 0; a < size_; ++a) line_[a] += term * matrix_.A[rows_[a] * matrix_.p + i];
+            const bool free = matrix_.free[i];
+            weighted_[i] = free ? exact_product<Number>(own[i], matrix_.share[i]) : Number(0.0);
+            room += free;
+        }
+        const Number square = Number(gives) + dot_weighted(own);
+        for (Size a = 0; a < size_; ++a) {
+            line_[a] = dot_weighted(matrix_.A + rows_[a] * matrix_.p);
+            room -= matrix_.compliance[rows_[a]] == 0.0;
         }
         Number rest = square;
         for (Size j = 0; j < size_; ++j) {
@@ -201,6 +204,7 @@ class WorkingSet {
     Number* L_ = nullptr;       // column after column, below the diagonal
     Number* pivots_ = nullptr;  // D
     Number* line_ = nullptr;
+    Number* weighted_ = nullptr;  // a row, with shares, where coordinates are free
 };
 
 }  // namespace coldq::COLDQ_LEVEL
