@@ -33,6 +33,7 @@ struct Call {
     bool take_input(int which, PyObject* given);
     bool take_output(int which, PyObject* given);
     bool make_output(int which);
+    bool take_nothing(int which);
     bool take_core(int which, PyArrayObject* array);
     bool take_batch(int which, PyArrayObject* array);
     bool count_work();
@@ -52,7 +53,6 @@ bool is_native_double(PyArrayObject* array) {
            PyArray_CHKFLAGS(array, NPY_ARRAY_ALIGNED);
 }
 
-// Axes of one entry, or none, may have any step.
 bool Call::take_core(int which, PyArrayObject* array) {
     const Door::Core& core = door.core[which];
     const int first = PyArray_NDIM(array) - core.axes;
@@ -61,6 +61,8 @@ bool Call::take_core(int which, PyArrayObject* array) {
     const npy_intp* stride = PyArray_STRIDES(array) + first;
     Operand& operand = operands[which];
     operand.at = static_cast<double*>(PyArray_DATA(array));
+    bool empty = false;  // strides of no entries mean nothing
+    for (int axis = 0; axis < core.axes; ++axis) empty = empty || length[axis] == 0;
     Size contiguous = 1;
     for (int axis = core.axes - 1; axis >= 0; --axis) {
         Size& size = sizes[core.size[axis]];
@@ -72,8 +74,9 @@ bool Call::take_core(int which, PyArrayObject* array) {
         }
         const Size step = stride[axis] / Size(sizeof(double));
         operand.length[axis] = size;
-        if (axis == 0) operand.lead = core.any_step && size > 1 ? step : contiguous;
-        if (size > 1 && step != contiguous && !(axis == 0 && core.any_step))
+        const bool free = axis == 0 && core.any_step;
+        if (axis == 0) operand.lead = free && size > 1 ? step : contiguous;
+        if (size > 1 && step != contiguous && !free && !empty)
             return refuse("%s: argument %d is not contiguous", name(), which);
         contiguous *= size;
     }
@@ -100,14 +103,21 @@ bool Call::take_batch(int which, PyArrayObject* array) {
     return true;
 }
 
+bool Call::take_nothing(int which) {
+    operands[which] = {};
+    for (int axis = 0; axis < batch_axes; ++axis) step[which][axis] = 0;
+    return true;
+}
+
 bool Call::take_input(int which, PyObject* given) {
     arrays[which] = given;
+    if (given == Py_None && door.core[which].optional) return take_nothing(which);
     if (!PyArray_Check(given)) {
         if (!PyFloat_Check(given) || door.core[which].axes > 0)
             return refuse("%s: argument %d is not an array", name(), which);
         numbers[which] = PyFloat_AsDouble(given);
+        take_nothing(which);
         operands[which].at = &numbers[which];
-        for (int axis = 0; axis < batch_axes; ++axis) step[which][axis] = 0;
         return true;
     }
     auto* array = reinterpret_cast<PyArrayObject*>(given);
@@ -287,6 +297,8 @@ Door read_layout(const Entry& entry) {
             core = &door.core[door.operands++];
         } else if (*at == '*') {
             core->any_step = true;
+        } else if (*at == '?') {
+            core->optional = true;
         } else if (*at == '>') {
             door.inputs = door.operands;
         } else if (*at >= 'A' && *at != '_') {
@@ -308,6 +320,7 @@ PyObject* call(const Door& door, PyObject* const* arguments, Py_ssize_t count) {
     for (Size& size : call.sizes) size = -1;
     for (int which = 0; which < door.inputs; ++which)
         if (!call.take_input(which, arguments[which])) return nullptr;
+    for (Size& size : call.sizes) size = size < 0 ? 0 : size;  // those of None alone
     if (count == door.operands) {
         for (int which = door.inputs; which < door.operands; ++which)
             if (!call.take_output(which, arguments[which])) return nullptr;

@@ -14,6 +14,7 @@ struct Door {
         int axes;
         int size[MOST_CORE_AXES];  // which of the sizes each axis has
         bool any_step;             // of its first axis
+        bool optional;             // None will do
     };
 
     const Entry* entry;

@@ -27,13 +27,13 @@ struct Run {
 };
 
 // An entry of the core. The layout names core axes as NumPy does, "(n,p),(p)->(n)"; the first axis
-// of an array may have a star, "(m*,p)", and then any step. All else of the core is contiguous.
+// of an array may have a star, "(m*,p)", and then any step. All else of the core is contiguous. An
+// input with a question mark, "(p)?", may be None, and then is at a null pointer.
 struct Entry {
     const char* name;
     const char* layout;
     void (*run)(const Run&);
-    const char* doc;
-    Size (*scratch)(const Operand*) = nullptr;  // how many numbers; negative: too many
+    Size (*scratch)(const Operand*) = nullptr;  // how many numbers, negative if too many; or null
 };
 
 // The tables of entries of one CPU level; an entry without a name ends a table, a null ends them.

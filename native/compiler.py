@@ -36,7 +36,8 @@ def arguments() -> list[str]:
 
 def _script(zig: Path, tool: str) -> Path:
     """One tool of zig as a program, as CMake wants it."""
-    script = Path(sysconfig.get_path("scripts")) / f"coldq-zig-{tool.replace('+', 'p')}"
+    script = ROOT / "build" / "zig" / tool
+    script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(f'#!/bin/sh\nexec "{zig}" {tool} "$@"\n')
     script.chmod(0o755)
     return script

@@ -44,7 +44,7 @@ bool add_entry(PyObject* module, const Entry& entry, int number) {
     doors[number] = read_layout(entry);
     // CPython keeps functions of any signature as PyCFunction.
     auto function = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&enter));
-    methods[number] = {entry.name, function, METH_FASTCALL, entry.doc};
+    methods[number] = {entry.name, function, METH_FASTCALL, entry.layout};
     PyObject* door = PyCapsule_New(&doors[number], nullptr, nullptr);
     PyObject* made = door ? PyCFunction_NewEx(&methods[number], door, nullptr) : nullptr;
     const bool added = made && PyModule_AddObjectRef(module, entry.name, made) == 0;

@@ -108,15 +108,15 @@ COLDQ_INLINE Pack<W> select(typename Pack<W>::Mask mask, Pack<W> yes, Pack<W> no
     return (typename Pack<W>::Numbers)chosen;
 }
 
-// The second where a comparison with NaN decides: smaller(NaN, b) = b and smaller(a, NaN) = NaN.
+// The first, unless the second is beyond it: a NaN counts only where it is first.
 template <class T>
 COLDQ_INLINE T smaller(T a, T b) {
-    return select(a < b, a, b);
+    return select(b < a, b, a);
 }
 
 template <class T>
 COLDQ_INLINE T larger(T a, T b) {
-    return select(a > b, a, b);
+    return select(b > a, b, a);
 }
 
 COLDQ_INLINE double absolute(double a) { return __builtin_fabs(a); }
@@ -166,6 +166,25 @@ COLDQ_INLINE T sum(Size n, Term term) {
 template <class T>
 COLDQ_INLINE T dot(const T* a, const T* b, Size n) {
     return sum<T>(n, [=](Size i) { return a[i] * b[i]; });
+}
+
+// Lanes of the processor's widest registers.
+#if defined __AVX512F__
+constexpr int WIDEST = 8;
+#elif defined __AVX__
+constexpr int WIDEST = 4;
+#else
+constexpr int WIDEST = 2;
+#endif
+
+// step(T(), i) for the columns 0 .. n - 1, as many at once as fit: T is a pack of the columns from
+// i on, or the last of them alone.
+template <class Step>
+COLDQ_INLINE void across(Size n, Step step) {
+    Size i = 0;
+    for (; i + WIDEST <= n; i += WIDEST) step(Pack<WIDEST>(), i);
+    for (; WIDEST > 2 && i + 2 <= n; i += 2) step(Pack<2>(), i);
+    for (; i < n; ++i) step(0.0, i);
 }
 
 }  // namespace coldq::COLDQ_LEVEL

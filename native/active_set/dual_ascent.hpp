@@ -53,19 +53,14 @@ class DualAscent {
     // Reads the instance; false if y is not finite.
     bool read(const AffineBox& given) {
         given_ = &given;
-        const Number two = Number(2.0 * given.alpha);
         double finite = 0.0;
         for (Size i = 0; i < p_; ++i) {
             const double share = given.share ? given.share[i] : 1.0;
             share_[i] = given.lower[i] < given.upper[i] ? share : 0.0;
-            y_[i] = Number(-given.gradient[i]) / two + Number(given.center[i]);
-            if (share != 1.0) {
-                const Number middle = Number(given.middle[i]);
-                y_[i] = (y_[i] - middle) * share + middle;
-            }
+            y_[i] = target<Number>(given, i);
             finite += 0.0 * rounded(y_[i]);
         }
-        for (Size k = 0; k < n_; ++k) read_row(k, two);
+        for (Size k = 0; k < n_; ++k) read_row(k);
         set_least_sizes();
         return finite == 0.0;
     }
@@ -82,10 +77,10 @@ class DualAscent {
             evaluate();
             set_.refactor();
             Violated worst;
-            if (whole > most_corrections || is_met()) {
-                worst = most_violated(still > ties);
+            if (whole > MOST_CORRECTIONS || is_met()) {
+                worst = most_violated(still > TIES);
                 if (worst.kind == Violated::none) {
-                    if (formed == most_formed || !form()) return End::optimal;
+                    if (formed == MOST_FORMED || !form()) return End::optimal;
                     formed += 1, whole = 0;
                     continue;
                 }
@@ -107,7 +102,7 @@ class DualAscent {
                 }
                 side_[held] = beyond(held);
             } else if (worst.kind == Violated::row) {
-                if (length_[worst.at] <= constant_row) {
+                if (length_[worst.at] <= CONSTANT_ROW) {
                     if (!settle_constant(worst.at)) return End::ray;
                     continue;
                 }
@@ -133,21 +128,21 @@ class DualAscent {
             const double value = rounded(mu_[k] * power_[k] * (2.0 * given_->alpha));
             multipliers[k] = mu_[k] == hi_[k]   ? most
                              : mu_[k] == lo_[k] ? least
-                                                : smaller(larger(value, least), most);
+                                                : clipped(value, least, most);
         }
     }
 
     void tell_point(double* x) const {
         for (Size i = 0; i < p_; ++i)
-            x[i] = smaller(larger(rounded(x_[i]), given_->lower[i]), given_->upper[i]);
+            x[i] = clipped(rounded(x_[i]), given_->lower[i], given_->upper[i]);
     }
 
     // The combination of rows that a ray is, in the units of the instance.
     const Number* ray() const { return ray_; }
 
   private:
-    static constexpr int most_corrections = 3, most_formed = 3, ties = 20;
-    static constexpr double bound_room = 1e-15;  // of a bound: clipped away in the end
+    static constexpr int MOST_CORRECTIONS = 3, MOST_FORMED = 3, TIES = 20;
+    static constexpr double BOUND_ROOM = 1e-15;  // of a bound: clipped away in the end
 
     struct Violated {
         enum Kind { none, row, bound, release } kind = none;
@@ -163,12 +158,12 @@ class DualAscent {
         Size column = -1;  // a coordinate that wants to leave its bound
     };
 
-    void read_row(Size k, Number two) {
+    void read_row(Size k) {
         const AffineBox& given = *given_;
         const double* const row = given.A + k * p_;
         double largest = 0.0;
         for (Size i = 0; i < p_; ++i) largest = larger(largest, absolute(row[i]));
-        const double power = largest > constant_row ? power_to_one(largest) : 1.0;
+        const double power = largest > CONSTANT_ROW ? power_to_one(largest) : 1.0;
         power_[k] = power;
         b_[k] = given.b[k] * power;
         double free_square = 0.0, square = 0.0;
@@ -181,13 +176,8 @@ class DualAscent {
         square_[k] = square;
         compliance_[k] = given.row_compliance(k) * (2.0 * given.alpha) * power * power;
         length_[k] = root(free_square + compliance_[k]);
-        lo_[k] = scaled(given.multiplier_lower[k], two, power);
-        hi_[k] = scaled(given.multiplier_upper[k], two, power);
-    }
-
-    static Number scaled(double multiplier, Number two, double power) {
-        if (__builtin_isinf(multiplier)) return Number(multiplier);
-        return Number(multiplier) / two * (1.0 / power);
+        lo_[k] = divided<Number>(given, given.multiplier_lower[k], power);
+        hi_[k] = divided<Number>(given, given.multiplier_upper[k], power);
     }
 
     // Below what a coordinate is nothing: a share of what it can be, which rows' limits and y say
@@ -195,25 +185,24 @@ class DualAscent {
     void set_least_sizes() {
         double reach = 0.0;
         for (Size k = 0; k < n_; ++k)
-            if (length_[k] > constant_row) reach = larger(reach, absolute(b_[k]));
+            if (length_[k] > CONSTANT_ROW) reach = larger(reach, absolute(b_[k]));
         for (Size i = 0; i < p_; ++i) {
             double far = larger(absolute(given_->lower[i]), absolute(given_->upper[i]));
             if (__builtin_isinf(far)) {
                 far = absolute(rounded(y_[i]));
                 if (reach > 0.0) far = smaller(far, reach);
             }
-            least_[i] = Digits::noise * far;
+            least_[i] = Digits::NOISE * far;
         }
     }
 
     void begin_at(const double* start) {
         set_.begin({n_, p_, A_, share_, compliance_, square_, free_});
-        const Number two = Number(2.0 * given_->alpha);
         for (Size k = 0; k < n_; ++k) {
-            const Number mu = scaled(start[k], two, power_[k]);
+            const Number mu = divided<Number>(*given_, start[k], power_[k]);
             mu_[k] = !(mu > lo_[k]) ? lo_[k] : !(mu < hi_[k]) ? hi_[k] : mu;
             ray_[k] = Number(0.0);
-            if (between(k) && length_[k] > constant_row) set_.propose(k);
+            if (between(k) && length_[k] > CONSTANT_ROW) set_.propose(k);
         }
         for (Size i = 0; i < p_; ++i) z_[i] = y_[i];
         for (Size k = 0; k < n_; ++k) shift(k, mu_[k]);
@@ -251,7 +240,7 @@ class DualAscent {
             const Number z = y_[i] - sum * share_[i];
             size = share_[i] * size + absolute(rounded(y_[i]));
             const double off = absolute(rounded(z - z_[i]));
-            if (share_[i] > 0.0 && off > Digits::rounding * size) {
+            if (share_[i] > 0.0 && off > Digits::ROUNDING * size) {
                 z_[i] = z;
                 some = true;
             }
@@ -306,7 +295,7 @@ class DualAscent {
             const bool wants =
                 (g > room_[k] && mu_[k] < hi_[k]) || (g < -room_[k] && mu_[k] > lo_[k]);
             if (!wants || set_.has(k)) continue;
-            const double depth = absolute(g) / larger(length_[k], constant_row);
+            const double depth = absolute(g) / larger(length_[k], CONSTANT_ROW);
             if (!(depth > most)) continue;
             most = depth, worst = {Violated::row, k};
             if (first || between(k)) return worst;
@@ -322,7 +311,7 @@ class DualAscent {
                 const bool at_lower = side_[i] == Side::lower;
                 depth = at_lower ? z - lower : upper - z, bound = at_lower ? lower : upper;
             }
-            if (!(depth > most && depth > bound_room * absolute(bound) + least_[i])) continue;
+            if (!(depth > most && depth > BOUND_ROOM * absolute(bound) + least_[i])) continue;
             most = depth;
             worst = {side_[i] == Side::free ? Violated::bound : Violated::release, i};
             if (first) return worst;
@@ -348,7 +337,7 @@ class DualAscent {
         set_.solve(step_);
         Number own(1.0);
         for (Size a = 0; a < set_.size(); ++a) own -= step_[a] * A_[set_.row(a) * p_ + i];
-        if (rounded(own) > Digits::dependent) return true;
+        if (rounded(own) > Digits::DEPENDENT) return true;
         if (beyond(i) == Side::lower) return silence(), false;
         for (Size a = 0; a < set_.size(); ++a) step_[a] = -step_[a];
         return silence(), false;
@@ -370,7 +359,7 @@ class DualAscent {
         for (Size a = 0; a < set_.size(); ++a)
             longest = larger(longest, absolute(rounded(step_[a])));
         for (Size a = 0; a < set_.size(); ++a)
-            if (absolute(rounded(step_[a])) <= Digits::noise * longest) step_[a] = Number(0.0);
+            if (absolute(rounded(step_[a])) <= Digits::NOISE * longest) step_[a] = Number(0.0);
     }
 
     void set_newton_step() {
@@ -428,7 +417,7 @@ class DualAscent {
                 sum += term;
                 size += absolute(rounded(term));
             }
-            if (absolute(rounded(sum)) > Digits::dependent * size) slope_[i] = sum;
+            if (absolute(rounded(sum)) > Digits::DEPENDENT * size) slope_[i] = sum;
         }
     }
 

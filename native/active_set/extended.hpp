@@ -28,10 +28,10 @@ class Extended {
     }
 
   private:
-    static constexpr double proof = 1e-9;  // how far a combination must fail, of its terms
+    static constexpr double PROOF = 1e-9;  // how far a combination must fail, of its terms
     // What rows may be off by, of their terms; more where they contradict by less than is promised.
-    static constexpr double tolerances[] = {1e-13, 1e-11, 5e-10};
-    static constexpr Size least_steps = 100, few_steps = 2, many_steps = 20;
+    static constexpr double TOLERANCES[] = {1e-13, 1e-11, 5e-10};
+    static constexpr Size LEAST_STEPS = 100, FEW_STEPS = 2, MANY_STEPS = 20;
 
     void lay_out(Memory& memory, Size n, Size p, Size compliant) {
         ascent_.lay_out(memory, n, p, 2 + (n - compliant < p ? n : p + compliant));
@@ -45,16 +45,15 @@ class Extended {
         begin(given, x, multipliers);
         Answer best;
         if (!ascent_.read(given)) return {Status::failed, __builtin_nan("")};
-        for (Size k = 0; start && k < given.n; ++k)
-            if (!__builtin_isfinite(start[k])) start = nullptr;
+        if (start && !all_finite(start, given.n)) start = nullptr;
         for (const double* from : {start, static_cast<const double*>(zeros_)}) {
             if (!from) continue;
             // A guess that leads nowhere soon is a bad one.
             const bool last = from == zeros_;
-            const Size steps = least_steps + (last ? many_steps : few_steps) * (given.n + given.p);
-            for (const double tolerance : tolerances) {
+            const Size steps = LEAST_STEPS + (last ? MANY_STEPS : FEW_STEPS) * (given.n + given.p);
+            for (const double tolerance : TOLERANCES) {
                 const auto end = ascent_.climb(from, tolerance, steps);
-                if (proves(given, end, proof)) return give_proof(given, multipliers);
+                if (proves(given, end, PROOF)) return give_proof(given, multipliers);
                 keep_better(given, best, x, multipliers);
                 if (end == End::optimal || best.residual <= PROMISED) break;
                 if (end == End::out_of_steps && !last) break;
@@ -70,13 +69,8 @@ class Extended {
     using End = Ascent::End;
 
     void begin(const AffineBox& given, double* x, double* multipliers) {
-        for (Size i = 0; i < given.p; ++i)
-            x[i] = smaller(larger(given.center[i], given.lower[i]), given.upper[i]);
-        for (Size k = 0; k < given.n; ++k) {
-            zeros_[k] = 0.0;
-            multipliers[k] =
-                smaller(larger(0.0, given.multiplier_lower[k]), given.multiplier_upper[k]);
-        }
+        give_start(given, x, multipliers);
+        fill(zeros_, given.n, 0.0);
         proved_ = 0.0;
     }
 

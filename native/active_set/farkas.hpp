@@ -14,7 +14,7 @@ namespace coldq::COLDQ_LEVEL {
 // A coordinate without a bound must not count in A'r: what is left there by rounding of 1e-20 of
 // its terms would meet the gap only where x is 1e20 times as large as all else.
 inline double farkas_gap(const AffineBox& given, const DoubleDouble* r, const double* x) {
-    constexpr double cancelled = 1e-20;
+    constexpr double CANCELLED = 1e-20;
     DoubleDouble gap(0.0);
     double terms = 0.0;
     for (Size k = 0; k < given.n; ++k) {
@@ -36,7 +36,7 @@ inline double farkas_gap(const AffineBox& given, const DoubleDouble* r, const do
             slope += term;
             size += absolute(term.high);
         }
-        const bool counts = absolute(slope.high) > cancelled * size;
+        const bool counts = absolute(slope.high) > CANCELLED * size;
         const double end = slope.high > 0.0 ? given.lower[i] : given.upper[i];
         if (counts && __builtin_isinf(end)) return 0.0;
         if (counts) gap += slope * end;

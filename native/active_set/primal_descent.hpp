@@ -50,10 +50,9 @@ class PrimalDescent {
     // Reads the instance; false if y is not finite, or if rows have compliance.
     bool read(const AffineBox& given) {
         given_ = &given;
-        const Number two = Number(2.0 * given.alpha);
         double finite = 0.0;
         for (Size i = 0; i < p_; ++i) {
-            y_[i] = Number(given.center[i]) - Number(given.gradient[i]) / two;
+            y_[i] = target<Number>(given, i);
             share_[i] = 1.0;
             finite += 0.0 * rounded(y_[i]);
         }
@@ -62,8 +61,8 @@ class PrimalDescent {
             square_[k] = dot(row, row, p_);
             length_[k] = root(square_[k]);
             compliance_[k] = 0.0;
-            lo_[k] = slope(given.multiplier_lower[k], two);
-            hi_[k] = slope(given.multiplier_upper[k], two);
+            lo_[k] = divided<Number>(given, given.multiplier_lower[k]);
+            hi_[k] = divided<Number>(given, given.multiplier_upper[k]);
             for (Size i = 0; i < p_; ++i) columns_[i * n_ + k] = row[i];
             finite += 0.0 * length_[k] + 0.0 * given.b[k];
         }
@@ -118,7 +117,7 @@ class PrimalDescent {
         bool within = true;
         for (Size i = 0; i < p_; ++i) {
             const double own = rounded(x_[i]);
-            x[i] = smaller(larger(own, given_->lower[i]), given_->upper[i]);
+            x[i] = clipped(own, given_->lower[i], given_->upper[i]);
             within = within && x[i] == own;
         }
         for (Size k = 0; k < n_; ++k) {
@@ -146,10 +145,6 @@ class PrimalDescent {
         Size row = -1, column = -1;
     };
 
-    static Number slope(double multiplier, Number two) {
-        return __builtin_isinf(multiplier) ? Number(multiplier) : Number(multiplier) / two;
-    }
-
     const double* row(Size k) const { return given_->A + k * p_; }
 
     static void add(const double* line, Number by, Size count, Number* out) {
@@ -158,12 +153,11 @@ class PrimalDescent {
 
     bool begin(const double* start) {
         set_.begin({n_, p_, given_->A, share_, compliance_, square_, free_});
-        const Number two = Number(2.0 * given_->alpha);
         copy(y_, p_, x_);
         for (Size k = 0; k < n_; ++k) {
             mu_[k] = Number(0.0);
             if (!start) continue;
-            mu_[k] = smaller(larger(slope(start[k], two), lo_[k]), hi_[k]);
+            mu_[k] = smaller(larger(divided<Number>(*given_, start[k]), lo_[k]), hi_[k]);
             if (__builtin_isinf(rounded(mu_[k]))) return false;
             add(row(k), -mu_[k], p_, x_);
         }

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "batch.hpp"
 #include "numbers.hpp"
 
 namespace coldq::COLDQ_LEVEL {
@@ -31,6 +32,14 @@ struct AffineBox {
     const double* share = nullptr;  // or none
     const double* middle = nullptr;
 
+    void give_way(Vector first_rows) {
+        compliance = first_rows.at;
+        compliant = first_rows.size < n ? first_rows.size : n;
+    }
+    void weigh(Vector shares, Vector middles) {
+        share = middles.at ? shares.at : nullptr;
+        middle = middles.at;
+    }
     double row_compliance(Size k) const { return k < compliant ? compliance[k] : 0.0; }
     bool enforced(Size k) const {
         return __builtin_isinf(multiplier_lower[k]) || __builtin_isinf(multiplier_upper[k]);
@@ -54,6 +63,11 @@ struct Answer {
 };
 
 template <class T>
+inline T clipped(T value, double lower, double upper) {
+    return smaller(larger(value, T(lower)), T(upper));
+}
+
+template <class T>
 inline void fill(T* to, Size count, T value) {
     for (Size i = 0; i < count; ++i) to[i] = value;
 }
@@ -61,6 +75,20 @@ inline void fill(T* to, Size count, T value) {
 template <class T>
 inline void copy(const T* from, Size count, T* to) {
     for (Size i = 0; i < count; ++i) to[i] = from[i];
+}
+
+inline bool all_finite(const double* values, Size count) {
+    double finite = 0.0;
+    for (Size i = 0; i < count; ++i) finite += 0.0 * values[i];
+    return finite == 0.0;
+}
+
+// What is told where nothing was found: the center, and no multipliers.
+inline void give_start(const AffineBox& given, double* x, double* multipliers) {
+    for (Size i = 0; i < given.p; ++i)
+        x[i] = clipped(given.center[i], given.lower[i], given.upper[i]);
+    for (Size k = 0; k < given.n; ++k)
+        multipliers[k] = clipped(0.0, given.multiplier_lower[k], given.multiplier_upper[k]);
 }
 
 // Memory given by the caller, handed out piece by piece. Without a beginning it only counts, so

@@ -27,10 +27,10 @@ inline double worse(double worst, double off, double size) {
 //   |x_i - clip(y_i - (A'mu)_i)|, of the terms that this is the sum of;
 //   |A_k x - b_k - compliance_k lambda_k| where lambda_k has room to go, of the terms of the row.
 inline double relative_residual(const AffineBox& given, const double* x, const double* lambda) {
-    constexpr double least_share = 1e-6;     // of the largest coordinate: as what each counts
-    constexpr double enforced_share = 1e-5;  // of an enforced row's price, however long: what
+    constexpr double LEAST_SHARE = 1e-6;     // of the largest coordinate: as what each counts
+    constexpr double ENFORCED_SHARE = 1e-5;  // of an enforced row's price, however long: what
                                              // x may be relative to
-    constexpr double last_digit = 0x1p-52, noise = 1e-28;
+    constexpr double LAST_DIGIT = 0x1p-52, NOISE = 1e-28;
     const Size n = given.n, p = given.p;
     const double half = 0.5 / given.alpha, reach = row_reach(given);
     double longest = 0.0, worst = 0.0;
@@ -42,14 +42,14 @@ inline double relative_residual(const AffineBox& given, const double* x, const d
         for (Size k = 0; k < n; ++k) {
             const double pull = lambda[k] * half * given.A[k * p + i];
             z -= pull;
-            size += given.enforced(k) ? enforced_share * absolute(pull) : absolute(pull);
+            size += given.enforced(k) ? ENFORCED_SHARE * absolute(pull) : absolute(pull);
         }
         if (given.share && given.share[i] != 1.0) {
             z = given.middle[i] + given.share[i] * (z - given.middle[i]);
             size = absolute(given.middle[i]) + given.share[i] * size;
         }
-        size = larger(size, least_share * longest);
-        const double inside = smaller(larger(z, given.lower[i]), given.upper[i]);
+        size = larger(size, LEAST_SHARE * longest);
+        const double inside = clipped(z, given.lower[i], given.upper[i]);
         worst = worse(worst, absolute(x[i] - inside), size);
         if (z != z) worst = z;  // the largest of numbers would drop it
     }
@@ -58,7 +58,7 @@ inline double relative_residual(const AffineBox& given, const double* x, const d
         const double own = given.row_compliance(k) == 0.0 ? 0.0 : given.compliance[k] * lambda[k];
         double g = -given.b[k] - own, size = absolute(given.b[k]) + absolute(own), least = 0.0;
         for (Size i = 0; i < p; ++i)
-            if (row[i] != 0.0) least = larger(least, least_share * absolute(x[i]));
+            if (row[i] != 0.0) least = larger(least, LEAST_SHARE * absolute(x[i]));
         for (Size i = 0; i < p; ++i) {
             g += row[i] * x[i];
             // Where all terms vanish, so that no rounding of them has a size, the box has one, or
@@ -67,7 +67,7 @@ inline double relative_residual(const AffineBox& given, const double* x, const d
             if (__builtin_isinf(far))
                 far =
                     smaller(absolute(given.center[i]) + absolute(given.gradient[i] * half), reach);
-            const double some = (given.b[k] != 0.0 ? noise : last_digit) * far;
+            const double some = (given.b[k] != 0.0 ? NOISE : LAST_DIGIT) * far;
             size += absolute(row[i]) * larger(absolute(x[i]), larger(least, some));
         }
         const bool wrong = (lambda[k] > given.multiplier_lower[k] && g < 0.0) ||
@@ -94,7 +94,7 @@ inline double residual_of_pull(const AffineBox& given, const double* x, const do
         const double center = absolute(given.center[i]);
         reach = larger(reach, smaller(larger(-lower, upper), larger(y, center)));
         const double z = x[i] + pull[i] * half;
-        const double way = absolute(x[i] - smaller(larger(z, lower), upper));
+        const double way = absolute(x[i] - clipped(z, lower, upper));
         double size = larger(y + center + at, LEAST_SHARE * largest);
         if (way > 0.0 && (z <= lower || z >= upper)) {
             const double share = way / larger(absolute(x[i] - z), TINY);

@@ -58,7 +58,7 @@ class WorkingSet {
     // Makes the factor whole, or anew if it was changed too often. Rows that depend on others
     // leave.
     void refactor() {
-        if (updates_ > Digits::updates) factored_ = 0;
+        if (updates_ > Digits::UPDATES) factored_ = 0;
         if (factored_ == 0) updates_ = 0;
         const Size proposed = size_;
         size_ = factored_;
@@ -168,9 +168,9 @@ class WorkingSet {
             rest -= entry * known;
         }
         pivots_[size_] = rest;
-        const bool some = rounded(square) > Digits::vanishing * matrix_.square[k] &&
+        const bool some = rounded(square) > Digits::VANISHING * matrix_.square[k] &&
                           (room > 0 || gives > 0.0) && size_ + 1 < most_;
-        return some && rounded(rest) > Digits::dependent * rounded(square);
+        return some && rounded(rest) > Digits::DEPENDENT * rounded(square);
     }
 
     // The factor of H + sigma v v', where v is in `line_` from `first` on. If digits get lost that
@@ -181,7 +181,7 @@ class WorkingSet {
             const Number v = line_[j], old = pivots_[j];
             if (rounded(v) == 0.0) continue;
             const Number push = sigma * v, pivot = old + push * v;
-            if (!(rounded(pivot) > Digits::cancelled * rounded(old))) {
+            if (!(rounded(pivot) > Digits::CANCELLED * rounded(old))) {
                 factored_ = 0;
                 return;
             }

@@ -42,13 +42,11 @@ def is_kept(kernel: Kernel) -> bool:
 
 def kernels(everything: bool = True) -> list[Kernel]:
     """All kernels, or those of affine rows and capacities on a box."""
-    from coldq import _contraction_kernels
     from coldq.solver import kernels as solver
 
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
     step = {name.rpartition(".")[2]: import_module(name) for name in names}
-    found = [k for k in vars(_contraction_kernels).values() if isinstance(k, Kernel)]
-    found += [step["affine"].affine_step, step["side_by_side"].affine_steps]
+    found = [step["affine"].affine_step, step["side_by_side"].affine_steps]
     found += [step["queued"].queued_step, step["capacity"].capacity_step]
     if everything:
         modules = step.values()

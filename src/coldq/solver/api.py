@@ -10,7 +10,7 @@ import numpy as np
 from coldq import _native
 from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, TOLERANCE
-from coldq.solver.problem import AffineProblem, zeros_of
+from coldq.solver.problem import AffineProblem
 
 
 class Status(IntEnum):
@@ -47,6 +47,17 @@ class Solution(NamedTuple):
         return self.status is Status.INFEASIBLE
 
 
+def active_set(problem: AffineProblem, start: Array | None = None) -> Solution:
+    """One instance whose rows conflict in few coordinates, from a guess of its multipliers or none.
+
+    It has no answer where rows have compliance, or where enforced ones are broken at the start.
+    """
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    if soft.size:
+        raise ValueError("rows with compliance need active_set_extended")
+    return _told(_native.active_set_double(center, gradient, alpha, floor, weights, *rest, start))
+
+
 def active_set_extended(
     problem: AffineProblem,
     start: Array | None = None,
@@ -57,10 +68,9 @@ def active_set_extended(
 
     With a `share` and a `middle` each coordinate moves by this share of what it would, from there.
     """
-    given = _in_order(problem, share, middle)
-    guess = np.full(given[7].size, np.nan) if start is None else np.asarray(start, np.float64)
-    x, multipliers, residual, status = _native.active_set_extended(*given, guess)
-    return Solution(x, multipliers, float(residual), Status(int(status)))
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle, start
+    return _told(_native.active_set_extended(*given))
 
 
 def affine_residual(
@@ -71,14 +81,18 @@ def affine_residual(
     middle: Array | None = None,
 ) -> float:
     """The relative residual of an answer from anywhere, relative to the instance alone."""
-    return float(_native.affine_residual(*_in_order(problem, share, middle), x, multipliers))
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle
+    return float(_native.affine_residual(*given, x, multipliers))
 
 
-def _in_order(problem: AffineProblem, share: Array | None, middle: Array | None) -> list[Array]:
-    """The arrays of an instance as the core takes them: compliance up to the last row with any."""
+def in_order(problem: AffineProblem) -> list[Array]:
+    """The arrays of an instance as the core reads them: compliance up to the last row with any."""
     given = [np.asarray(array, np.float64, order="C") for array in problem]
-    center, _, _, _, _, soft, *_ = given
-    given[5] = soft[: np.max(np.flatnonzero(soft), initial=-1) + 1]
-    share = np.ones(center.size) if share is None else share
-    middle = zeros_of(center.size) if middle is None else middle
-    return [*given, share, middle]
+    given[5] = given[5][: np.max(np.flatnonzero(given[5]), initial=-1) + 1]
+    return given
+
+
+def _told(found: tuple[Array, Array, Array, Array]) -> Solution:
+    x, multipliers, residual, status = found
+    return Solution(x, multipliers, float(residual), Status(int(status)))

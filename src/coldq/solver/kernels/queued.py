@@ -255,5 +255,5 @@ def experts_step(sizes, at):
             vector(at[13] + 8 * j * eta_step, 1)[0], vector(at[14] + 8 * j * floor_step, 1)[0],
             moved,
         )  # fmt: skip
-    set_weighted_mean(e, p, at[23], 1, at[24], p, vector(at[22], p))
+    set_weighted_mean(e, p, at[23], 1, at[24], p, vector(residuals_at, e), vector(at[22], p))
     return worst
