@@ -62,7 +62,7 @@ bool Call::take_core(int which, PyArrayObject* array) {
     Operand& operand = operands[which];
     operand.at = static_cast<double*>(PyArray_DATA(array));
     bool empty = false;  // strides of no entries mean nothing
-    for (int axis = 0; axis < core.axes; ++axis) empty = empty || length[axis] == 0;
+    for (int axis = -first; axis < core.axes; ++axis) empty = empty || length[axis] == 0;
     Size contiguous = 1;
     for (int axis = core.axes - 1; axis >= 0; --axis) {
         Size& size = sizes[core.size[axis]];
@@ -134,11 +134,12 @@ bool Call::take_output(int which, PyObject* given) {
         return refuse("%s: argument %d is not of aligned, writeable float64", name(), which);
     if (!take_core(which, array)) return false;
     const int axes = PyArray_NDIM(array) - door.core[which].axes;
+    const bool empty = PyArray_Size(given) == 0;
     bool fits = axes == batch_axes;
     for (int axis = 0; fits && axis < axes; ++axis) {
         const Size stride = PyArray_STRIDES(array)[axes - 1 - axis];
         fits = PyArray_DIMS(array)[axes - 1 - axis] == batch[axis];
-        if (batch[axis] > 1 && stride == 0) fits = false;
+        if (batch[axis] > 1 && stride == 0 && !empty) fits = false;
         step[which][axis] = stride / Size(sizeof(double));
     }
     return fits || refuse("%s: argument %d has not the batch of the others", name(), which);
@@ -238,14 +239,17 @@ bool Call::run_all(double* scratch) {
         }
         if (done < length) continue;
         done = 0;
+        for (int which = 0; which < door.operands; ++which)
+            operands[which].at -= length * operands[which].step;
         int axis = 0;
         for (; axis < batch_axes; ++axis) {
-            const Size back = axis == inner ? length : place[axis];
-            const bool over = axis == inner || ++place[axis] == batch[axis];
+            if (axis == inner) continue;
+            const bool over = ++place[axis] == batch[axis];
+            if (over) place[axis] = 0;
+            const Size steps = over ? 1 - batch[axis] : 1;
             for (int which = 0; which < door.operands; ++which)
-                operands[which].at += over ? -back * step[which][axis] : step[which][axis];
+                operands[which].at += steps * step[which][axis];
             if (!over) break;
-            if (axis != inner) place[axis] = 0;
         }
         if (axis == batch_axes) break;
     }

@@ -53,9 +53,25 @@ bool add_entry(PyObject* module, const Entry& entry, int number) {
     return added;
 }
 
+// The names of those that were built and that this machine executes.
+bool add_levels(PyObject* module) {
+    PyObject* names = PyList_New(0);
+    bool added = names != nullptr;
+    for (const Level* const* next = levels; added && *next; ++next) {
+        if (!machine_has((*next)->name)) continue;
+        PyObject* name = PyUnicode_FromString((*next)->name);
+        added = name && PyList_Append(names, name) == 0;
+        Py_XDECREF(name);
+    }
+    added = added && PyModule_AddObjectRef(module, "levels", names) == 0;
+    Py_XDECREF(names);
+    return added;
+}
+
 bool fill(PyObject* module) {
     const Level* level = choose();
     if (!level || PyModule_AddStringConstant(module, "level", level->name) < 0) return false;
+    if (!add_levels(module)) return false;
     int number = 0;
     for (const Entry* const* table = level->tables; *table; ++table)
         for (const Entry* entry = *table; entry->name; ++entry)

@@ -8,6 +8,7 @@ from typing import Any
 from coldq._values import Array
 
 level: str  # of the processor, for which the functions are compiled
+levels: list[str]  # those that were built and that this machine executes
 
 def dot(*arrays: Array | float) -> Any: ...
 def matvec(*arrays: Array | float) -> Any: ...

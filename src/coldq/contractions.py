@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq import _native
+import coldq._native as native
 from coldq._values import Array
 from coldq.errors import InvalidInput
 
@@ -21,7 +21,7 @@ class Contraction:
     """A native function with one output, of whatever is an array of real numbers."""
 
     def __init__(self, name: str, doc: str) -> None:
-        self.native = getattr(_native, name)
+        self.native = getattr(native, name)
         self.name, self.__doc__ = name, doc
 
     def __call__(self, *arrays: Any) -> Any:
@@ -39,7 +39,7 @@ class Contraction:
         given = np.asarray(array)
         if given.dtype.kind not in "fiub":
             raise InvalidInput(f"{self.name} takes real numbers, but was given {given.dtype}")
-        return np.require(given, np.float64, "CA")
+        return np.require(given, np.float64, ["C", "A"])
 
 
 dot = Contraction("dot", "``sum_i a_i b_i`` over the last axis.")
