@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coldq import _native
+import coldq._native as native
 from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, TOLERANCE
 from coldq.solver.problem import AffineProblem
@@ -55,7 +55,7 @@ def active_set(problem: AffineProblem, start: Array | None = None) -> Solution:
     center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
     if soft.size:
         raise ValueError("rows with compliance need active_set_extended")
-    return _told(_native.active_set_double(center, gradient, alpha, floor, weights, *rest, start))
+    return _told(native.active_set_double(center, gradient, alpha, floor, weights, *rest, start))
 
 
 def active_set_extended(
@@ -70,7 +70,7 @@ def active_set_extended(
     """
     center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
     given = center, gradient, alpha, floor, weights, *rest, soft, share, middle, start
-    return _told(_native.active_set_extended(*given))
+    return _told(native.active_set_extended(*given))
 
 
 def affine_residual(
@@ -83,7 +83,7 @@ def affine_residual(
     """The relative residual of an answer from anywhere, relative to the instance alone."""
     center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
     given = center, gradient, alpha, floor, weights, *rest, soft, share, middle
-    return float(_native.affine_residual(*given, x, multipliers))
+    return float(native.affine_residual(*given, x, multipliers))
 
 
 def in_order(problem: AffineProblem) -> list[Array]:
