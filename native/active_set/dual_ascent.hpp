@@ -32,7 +32,7 @@ class DualAscent {
     using Digits = Precision<Number>;
 
     // Where the way ended. A ray is a direction along which nothing blocks.
-    enum class End { optimal, ray, conflict, out_of_steps };
+    enum class End { none, optimal, ray, conflict, out_of_steps };
 
     // Rows are kept times a power of two, so that their largest entry is about 1 and no digit is
     // lost; so are their multipliers.
@@ -111,8 +111,7 @@ class DualAscent {
             }
             if (!ray) set_newton_step();
             const Outcome outcome = advance(ray, worst);
-            if (outcome.end) return End::ray;
-            if (outcome.stuck) return End::conflict;
+            if (outcome.end != End::none) return outcome.end;
             still = outcome.length == 0.0 ? still + 1 : 0;
             whole = outcome.blocked || worst.kind != Violated::none ? 0 : whole + 1;
             if (held >= 0) turn(held, side_[held]);
@@ -149,7 +148,8 @@ class DualAscent {
         Size at = -1;
     };
     struct Outcome {
-        bool end = false, stuck = false, blocked = false;
+        End end = End::none;
+        bool blocked = false;
         double length = 0.0;
     };
     struct Block {
@@ -390,8 +390,8 @@ class DualAscent {
             tell_ray();
             block.place = least_sharp(worst);
             tell_point(at_);
-            if (farkas_gap(*given_, ray_, at_) > tolerance_) return outcome.end = true, outcome;
-            if (block.place < 0) return outcome.stuck = true, outcome;
+            if (farkas_gap(*given_, ray_, at_) > tolerance_) return {.end = End::ray};
+            if (block.place < 0) return {.end = End::conflict};
             block.length = Number(0.0);  // they contradict each other by rounding alone
         }
         outcome.length = rounded(block.length);
