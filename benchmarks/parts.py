@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.batch import stack
 from benchmarks.families import Slot, time_varying
 from benchmarks.peers import DAQPRefilled
-from coldq import _native
+from coldq.solver.api import newton_step
 from coldq.solver.cascade import PATIENT
 from coldq.solver.problem import zeros_of
 from coldq.step import solve
@@ -46,7 +46,7 @@ def prepared(slot: Slot) -> tuple[Any, ...]:
 def main() -> None:
     """Print a line a part."""
     slots = [moment.slot for moment in time_varying().spread(SLOTS)]
-    kernel, together, theirs = _native.affine_step, stack(slots), DAQPRefilled(slots[0])
+    kernel, together, theirs = newton_step, stack(slots), DAQPRefilled(slots[0])
     inside: list[float] = []
 
     def alone(slot: Slot) -> None:

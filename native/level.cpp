@@ -5,9 +5,10 @@ namespace coldq::COLDQ_LEVEL {
 
 extern const Entry contractions[];
 extern const Entry newton[];
+extern const Entry active_set[];
 extern const Entry queued[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, queued, nullptr}};
+const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, active_set, queued, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

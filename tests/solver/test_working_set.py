@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq import _native
 from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.api import working_set_step
 from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, PATIENT, rescue, run_affine, solve_large
 from coldq.solver.large import residual, solve_sparse
 from coldq.solver.problem import AffineProblem, Divided
@@ -172,7 +172,7 @@ def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
         rows, box = budgets(np.random.default_rng(N), N, p)
         given = np.ones(p), -np.ones(p), np.array(1.0), np.zeros(N), np.full(N, 50.0), np.zeros(N)
         tracemalloc.start()
-        _native.working_set_step(*given, rows.A, rows.b, box.lower, box.upper, PATIENT)
+        working_set_step(*given, rows.A, rows.b, box.lower, box.upper, PATIENT)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 8 * p < most <= 0.3 * rows.A.nbytes

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coldq
-from coldq import _native
+from coldq.solver.api import newton_step
 from coldq.solver.cascade import PATIENT, run_affine
 from coldq.solver.problem import AffineProblem, zeros_of
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
@@ -40,7 +40,7 @@ def one_by_one(problem: AffineProblem) -> list[tuple[np.ndarray, ...]]:
     ]
     answers = []
     for where in np.ndindex(*batch):
-        alone = _native.affine_step(*(np.array(a[where]) for a in full), PATIENT)
+        alone = newton_step(*(np.array(a[where]) for a in full), PATIENT)
         answers.append(tuple(np.asarray(part) for part in alone))
     return answers
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy import empty, int64, maximum
 
-from coldq import _native
 from coldq._values import Array, make_quickly
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
@@ -22,6 +21,7 @@ from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
+from coldq.solver.api import experts_step, queue_step
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.kernels.by_address import code_of
 from coldq.solver.kernels.queued import AFTER, queued_blocks_size, queued_blocks_step
@@ -118,7 +118,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             return None  # not known at the new x
         given = (x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when)
         if blocks is None:
-            following, its_queue, multipliers, residual = _native.queue_step(*given, *on)
+            following, its_queue, multipliers, residual = queue_step(*given, *on)
             if following.shape != x.shape:
                 return None
         else:
@@ -171,7 +171,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         if rows.A.shape[0] > FEW_ROWS:
             return None
         alpha, gain, eta, floor, price, when = pool._rule(now)
-        x, logs, points, queue, multipliers, residuals = _native.experts_step(
+        x, logs, points, queue, multipliers, residuals = experts_step(
             experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
             float(learner.gradient == "shared"), vector, matrix, levels, rows.A, rows.b, gain, eta,
             floor, price, when, domain.lower, domain.upper,

@@ -1,9 +1,8 @@
 """Affine rows on a box, from the first attempt to the last.
 
-1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
-   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`). Where these leave
-   most of the others wrong, it goes from face to face in few coordinates
-   (:mod:`~coldq.solver.kernels.downhill`), and :func:`at_once` takes all in more.
+1. :func:`solve_affine`: the dual Newton method, for a single step or a batch; of more than a few
+   rows it takes a working set of those that x violates. Where these leave most of the others
+   wrong, :func:`at_once` takes all of them.
 2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
    all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
@@ -21,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy import maximum
 
-from coldq import _native
 from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
+from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
-from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
+from coldq.solver.extended import MANY, hard_rows_clash
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
@@ -48,6 +47,7 @@ FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 SOME_ROWS = 150  # up to as many, the kernel for blocks takes them all
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
+SMALL_SETS = 48  # coordinates, in which active sets are small whatever the rows
 MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
 MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 
@@ -76,7 +76,7 @@ def solve_affine(
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
     answer = None
     if center.ndim == 1:  # a single decision costs mostly Python, so there is little of it here
-        step = _native.affine_step if n <= FEW_ROWS else _native.working_set_step
+        step = newton_step if n <= FEW_ROWS else working_set_step
         try:
             answer = new_tuple(Step, step(*problem, systems))
         except TypeError:
@@ -103,15 +103,15 @@ def run_affine(problem: AffineProblem, systems: Array = PATIENT, found: Step | N
     without a common point) or NaN. `found` is what the first attempt says, if that is known."""
     n, p = problem.A.shape[-2:]
     if n <= FEW_ROWS:
-        return found or run_native(_native.affine_step, problem, systems)
+        return found or run_native(newton_step, problem, systems)
     if found is None:
-        found = run_native(_native.working_set_step, problem, systems)
+        found = run_native(working_set_step, problem, systems)
         for where, one in members(problem, ~(found.residual <= TOLERANCE)):
             put(found, where, at_once(one, new_tuple(Step, [part[where] for part in found])))
     if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
         return found
     for where, one in members(problem, ~(found.residual <= TOLERANCE)):
-        put(found, where, run_native(_native.affine_step, one, systems))
+        put(found, where, run_native(newton_step, one, systems))
     return found
 
 
@@ -135,11 +135,16 @@ def fit_at_once(n: int, p: int) -> bool:
 
 
 def at_once(one: AffineProblem, found: Step) -> Step:
-    """Rows of which more hold x back than a few, by the kernel that takes all of them, if there are
-    not too many; else what was found."""
-    if len(one.b) <= FEW_ROWS or not fit_at_once(*one.A.shape) or one.soft.any():
+    """Rows of which more hold x back than a few: by the active-set method in few coordinates, else
+    by the kernel that takes all of them, if there are not too many; else what was found."""
+    n, p = one.A.shape
+    if n <= FEW_ROWS or one.soft.any():
         return found
-    return take_at_once(one, found)
+    if p <= SMALL_SETS:
+        again = active_set(one)
+        if again.residual <= TOLERANCE:
+            return new_tuple(Step, again[:3])
+    return take_at_once(one, found) if fit_at_once(n, p) else found
 
 
 def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
@@ -154,8 +159,8 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
-        again = solve_extended(one, start)
-        clash[where] = again.clash or (again.residual > ACCEPTED and hard_rows_clash(one))
+        again = active_set_extended(one, start)
+        clash[where] = again.infeasible or (again.residual > ACCEPTED and hard_rows_clash(one))
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
@@ -195,7 +200,7 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     if min(rows, p) > MANY or rows * p > MUCH_DENSE:
         return answer
     for where, one in members(problem, huge):
-        again = solve_extended(as_dense(one))
+        again = active_set_extended(as_dense(one))
         smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
         if again.residual <= TOLERANCE and smaller:
             x[where], multipliers[where], residual[where] = again[:3]
@@ -261,7 +266,7 @@ def solve_by_passes(one: AffineProblem) -> Step:
 def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
     """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
     if min(one.A.shape) <= MANY:
-        yield solve_extended(one, start)[:2]
+        yield active_set_extended(one, start)[:2]
     yield from clarabel_answers(one)
 
 
