@@ -214,7 +214,7 @@ def test_a_foreign_file_is_left_as_it_is(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE mine (x)")
     before = path.read_bytes()
-    with pytest.raises(coldq.NotReadable, match="an SQLite file, but not that of an agent"):
+    with pytest.raises(coldq.NotReadable, match="is not the file of an agent"):
         coldq.Agent(LEARNER, 2, path=path)
     assert path.read_bytes() == before
     with pytest.raises(coldq.InvalidInput, match="there is no agent in"):
