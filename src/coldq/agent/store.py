@@ -284,7 +284,8 @@ class Store:
             else:
                 turn += 1
                 as_data = as_data and known is not None
-                rows.append((round, APPLIED, turn, new.get(round), known, outcome(each.state)))
+                made = outcome(each.state, len(known or b""))
+                rows.append((round, APPLIED, turn, new.get(round), known, made))
         if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
             self._skipped = skipped
