@@ -41,14 +41,16 @@ PAGE_RULES = (
 
 
 def _plain_number(value: Any) -> Any:
-    """A number in a path, as it is written: digits alone."""
+    """A number in a path or a query, as it is written: digits alone."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("a number is written in digits alone")
     return value
 
 
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
-Round = Annotated[int, InPath(ge=1, le=2**53), BeforeValidator(_plain_number)]
+PLAIN = BeforeValidator(_plain_number)
+Round = Annotated[int, InPath(ge=1, le=2**53), PLAIN]
+Last = Annotated[int, Field(ge=1, le=LONGEST), PLAIN]
 Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
@@ -269,7 +271,7 @@ def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, u
         return Response(data, media_type=kind, headers={"Content-Disposition": place})
 
     @app.get("/agents/{name}/history")
-    async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
+    async def history(name: Name, last: Last = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
 
         def shown(agent: Agent) -> Json:
