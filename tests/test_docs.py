@@ -123,6 +123,27 @@ def test_the_first_page_has_every_extra_that_a_user_may_want() -> None:
         assert f"`{extra}`" in page, extra
 
 
+def test_a_page_names_the_extras_that_its_code_needs() -> None:
+    needs = {
+        "tables": r"import .*\b(?:pandas|polars)\b|\.to_(?:pandas|polars|arrow)\(|coldq\.sweep\(",
+        "report": r"\.plot\(|plot_compare\(",
+        "exact": r"reference_step\(",
+        "metrics": r"import prometheus_client",
+    }
+    notebooks = sorted((ROOT / "docs").rglob("*.ipynb"))
+    for path in (*PAGES, *notebooks):
+        text = path.read_text(encoding="utf-8")
+        blocks = BLOCK.findall(text)
+        code = "\n".join(block for kind, block in blocks if kind == "python")
+        code = re.sub(r"#.*", "", text if path in notebooks else code)
+        named = {
+            each for found in re.findall(r"'coldq\[(.+?)\]'", text) for each in found.split(",")
+        }
+        for extra, pattern in needs.items():
+            if re.search(pattern, code):
+                assert extra in named, f"{path.name} runs what needs the extra {extra}"
+
+
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))

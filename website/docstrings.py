@@ -17,8 +17,10 @@ CODE = re.compile(r"(^ *```.*?^ *```$|``.*?``|`[^`\n]*`)", re.DOTALL | re.MULTIL
 
 def as_markdown(text: str) -> str:
     """A docstring's text, written for Markdown."""
+    section, session = SECTION.search(text), SESSION.search(text)
+    if section and session and section.start() < session.start():  # else of the last section
+        text = f"{text[: session.start()]}Examples\n--------\n{text[session.start() :]}"
     text = SESSION.sub(lambda match: f"```pycon\n{match.group(0)}\n```", ROLE.sub(r"`\1`", text))
-    section = SECTION.search(text)
     end = len(text) if section is None else section.start()
     text = SET_OFF.sub(_fenced, _continued(text[:end])).replace("\0", "") + text[end:]
     parts = CODE.split(text)  # code at odd places

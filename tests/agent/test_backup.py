@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ import coldq
 from tests.agent.backups import back_up_again_and_again
 from tests.agent.feeds import LEARNER, bits, revealed
 from tests.agent.test_durable import played
+from tests.processes import HANGING
 from tests.serve.running import client
 
 
@@ -78,6 +83,32 @@ def test_what_cannot_be_backed_up_or_restored_is_a_sentence(tmp_path: Path) -> N
     with coldq.Agent.open(path) as again:
         assert bits(again.state) == bits(one.state)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.db", "saved.db"]
+
+
+def test_who_works_on_an_agent_does_not_wait_for_its_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = import_module("coldq.agent.backup")
+    door, at_work, check = threading.Event(), threading.Event(), home.checked
+
+    def long(*given: Any) -> Any:
+        at_work.set()
+        assert door.wait(HANGING)
+        return check(*given)
+
+    monkeypatch.setattr(home, "checked", long)
+    made = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
+    with client(tmp_path) as server, ThreadPoolExecutor(1) as pool:
+        server.put("/agents/a", json=made)
+        saved = pool.submit(server.get, "/agents/a/backup")
+        assert at_work.wait(HANGING)
+        assert server.post("/agents/a/decide").json()["round"] == 1
+        assert server.put("/agents/a/rounds/1/skip").json()["status"] == "skipped"
+        assert not saved.done()
+        door.set()
+        (tmp_path / "copy.db").write_bytes(saved.result().content)
+    with coldq.Agent.open(tmp_path / "copy.db") as again:
+        assert again.round == 0
 
 
 def test_over_http_agents_in_memory_have_no_backup_and_those_asleep_do(tmp_path: Path) -> None:

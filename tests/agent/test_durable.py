@@ -214,7 +214,7 @@ def test_a_foreign_file_is_left_as_it_is(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE mine (x)")
     before = path.read_bytes()
-    with pytest.raises(coldq.NotReadable, match="an SQLite file, but not that of an agent"):
+    with pytest.raises(coldq.NotReadable, match="is not the file of an agent"):
         coldq.Agent(LEARNER, 2, path=path)
     assert path.read_bytes() == before
     with pytest.raises(coldq.InvalidInput, match="there is no agent in"):
@@ -693,13 +693,16 @@ def test_a_log_that_is_gone_while_the_file_is_opened_is_a_sentence(
         coldq.Agent(LEARNER, 2, path=path)
 
 
-@pytest.mark.parametrize("dim", [3, 1000], ids=["kept", "a digest"])
+@pytest.mark.parametrize(
+    ("dim", "members"), [(3, 1), (1000, 1), (1000, 2)], ids=["short", "as its feedback", "longer"]
+)
 def test_where_an_upgrade_gives_other_bits_that_is_said_and_the_states_of_then_count(
-    path: Path, dim: int, monkeypatch: pytest.MonkeyPatch
+    path: Path, dim: int, members: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kept = members == 1  # else there is a digest alone
     learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=dim), eta=0.01)
     slopes = np.linspace(-1.0, -0.5, dim)
-    with coldq.Agent(learner, 0, path=path) as one:
+    with coldq.Agent(learner, 0, path=path, batch=(members,)) as one:
         for _ in range(5):
             one.observe(one.decide().round, coldq.Linear(slopes), None)
         copies = [crash(one, path).rename(path.with_name(f"{k}.db")) for k in range(2)]
@@ -722,10 +725,10 @@ def test_where_an_upgrade_gives_other_bits_that_is_said_and_the_states_of_then_c
     words = rf"5 rounds from 1 on.*by coldq 0\.1\.7 then and {coldq.__version__} now"
     with pytest.warns(coldq.agent.OtherBits, match=words):
         again = coldq.Agent.open(copies[1])
-    assert (bits(again.state) == state) == (dim == 3) and again.round == 5
+    assert (bits(again.state) == state) == kept and again.round == 5
     again.close()
     with coldq.Agent.open(copies[1]) as again:  # it is said once: the state is written
-        assert (bits(again.state) == state) == (dim == 3)
+        assert (bits(again.state) == state) == kept
     with closing(sqlite3.connect(copies[1])) as db:
         version = db.execute("SELECT value FROM meta WHERE name='version'").fetchone()
         assert version == (json.dumps(coldq.__version__),)

@@ -77,7 +77,7 @@ def test_everything_is_written_and_joined_to_the_page(tmp_path, capsys):
         assert (tmp_path / "figures" / f"compare-linear{suffix}").stat().st_size > 1000
     for key, words in (("linear", "OnlineLinear"), ("quadratic", "OnlineQuadratic")):
         page = (tmp_path / f"compare-{key}.html").read_text(encoding="utf-8")
-        assert f"<h1>{words}: all learners</h1>" in page
+        assert f"<h1>{words}: learners side by side</h1>" in page
 
 
 def test_a_league_is_shown_whether_it_can_be_written_or_not(tmp_path, capsys):
@@ -95,7 +95,7 @@ def test_a_league_is_written_whether_it_can_be_shown_or_not(tmp_path):
         run_compare("linear", ["COLDQ", "OGD"], [0], tmp_path, horizon=20, show=closed)
     assert (tmp_path / "compare-linear.parquet").is_file()
     page = (tmp_path / "compare-linear.html").read_text(encoding="utf-8")
-    assert "OnlineLinear: all learners" in page
+    assert "OnlineLinear: learners side by side" in page
 
 
 def test_a_league_is_printed_where_no_page_can_be_written(tmp_path, monkeypatch):
@@ -160,7 +160,11 @@ def test_a_logarithmic_axis_is_taken_where_violations_span_magnitudes():
     [
         ("chess", [], "no problem 'chess'; there are time-varying"),
         ("linear", ["deep blue"], "no learner 'deep blue'; there are SelfTuning"),
-        ("linear", ["polyakfeasibility"], "no learner can play linear: PolyakFeasibility: its"),
+        (
+            "linear",
+            ["polyakfeasibility"],
+            "no learner can play linear: PolyakFeasibility: the theory",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused(key, names, words, tmp_path):

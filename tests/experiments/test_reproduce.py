@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,12 @@ def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
     with pytest.raises(coldq.InvalidInput, match=r"plotly.*pip install 'coldq\[report\]'"):
         reproduce(FIGURES, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_packages_of_the_report_are_enough(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)  # as if it were not installed
+    assert reproduce([shortened("linear")], seeds=[0], out=tmp_path).stepping is None
+    assert "CVXPY" not in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(server) -> None:
         ("PUT", "/agents/a/rounds/%201", None, 422),
         ("PUT", "/agents/a/rounds/1_0", None, 422),
         ("PUT", "/agents/a/rounds/+1/skip", None, 422),
+        ("GET", "/agents/a/history?last=%2B1", None, 422),
         ("PUT", "/agents/con", MADE, 422),
         ("PUT", "/agents/lpt1", MADE, 422),
         ("PUT", "/agents/c", MADE | {"n_constraints": True}, 422),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import signal
 import socket
 import subprocess
@@ -51,6 +52,30 @@ def test_more_silent_connections_than_descriptors_keep_nobody_out() -> None:
             assert answer.status_code == 200
         _, _, errors = end(running, signal.SIGTERM)
     assert len(errors) < 1000, errors[:1000]
+
+
+def test_a_burst_waits_in_the_queue_of_a_server_that_is_busy() -> None:
+    door, busy = threading.Event(), threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            busy.set()
+            door.wait(HANGING)  # on the loop: nobody is accepted meanwhile
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body"})
+
+    with running(app, 1000, HANGING) as (where, _), ExitStack() as held:
+        first = held.enter_context(connect(where))
+        first.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        assert busy.wait(HANGING)
+        try:
+            for _ in range(100):  # fewer than any system lets wait
+                one = held.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex(first.getpeername())
+                assert select.select([], [one], [], 5.0)[1], "not connected"
+        finally:
+            door.set()
 
 
 def test_more_agents_than_descriptors_are_served_and_the_lower_limit_is_said(

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -212,9 +214,20 @@ def test_docstrings_lose_nothing_to_markdown(desk: Reader) -> None:
     assert desk.page.locator("article blockquote").count() == 0  # of >>>
 
 
+def test_every_example_of_a_docstring_is_on_its_page() -> None:
+    for path in (ROOT / "docs" / "api").glob("*.md"):
+        page = (SITE / "api" / path.with_suffix(".html").name).read_text(encoding="utf-8")
+        shown = unescape(re.sub(r"<[^>]+>", "", page))
+        for name in re.findall(r"^::: (\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            for line in (resolve_name(name).__doc__ or "").splitlines():
+                assert not line.strip().startswith(">>> ") or line.strip() in shown, name
+
+
 def test_a_docstring_becomes_markdown() -> None:
     text = "Sum, where a < b:\n\n    x <y>\n\nSee :class:`~coldq.Box`.\n\n>>> 1 < 2\nTrue\n"
     assert as_markdown(text) == (
         "Sum, where a &lt; b:\n\n```text\nx <y>\n```\n\nSee `Box`.\n\n"
         "```pycon\n>>> 1 < 2\nTrue\n```\n"
     )
+    text = "Sum.\n\nParameters\n----------\nx\n    One.\n\n>>> 1 < 2\nTrue\n"
+    assert "    One.\n\nExamples\n--------\n```pycon\n>>> 1 < 2\nTrue\n```\n" in as_markdown(text)

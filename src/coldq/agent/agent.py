@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 
 from coldq._values import batch_shape, one_of, whole_number
 from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
+from coldq.agent.options import LATE, ORDERS
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
-from coldq.agent.store import LATE, ORDERS, Store
+from coldq.agent.store import Store
 from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
 from coldq.feedback import Feedback, Forecast
 from coldq.learners.learner import State

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from coldq._system import which_file
 from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.lock import Lock
-from coldq.agent.store import FORMAT, OURS, file_and_log, path_of
+from coldq.agent.paths import file_and_log, path_of
+from coldq.agent.schema import require_agent
 from coldq.agent.wal import HEADER, Log
 from coldq.errors import InvalidInput, NotReadable, NotWritten
 from coldq.files import whole_file
@@ -70,8 +71,7 @@ def restore(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> Save
     aside: list[Path] = []
     with closing(Lock(path)), whole_file(path) as new:
         _write(new, whole)
-        file, log = (Path(os.fsdecode(name)) for name in file_and_log(path))
-        for there in (log, file):
+        for there in reversed(file_and_log(path)):  # the log first
             if there.exists():
                 left = _unused(there)
                 there.rename(left)
@@ -89,15 +89,7 @@ def checked(path: Path, file: bytes, log: bytes) -> tuple[bytes, int]:
         try:
             db.deserialize(whole)
             run = db.execute
-            owner, version = (
-                run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            )
-            if owner != OURS:
-                raise NotReadable(f"{path} is not the file of an agent")
-            if version != FORMAT:
-                raise NotReadable(
-                    f"{path} has the format {version}, but this version of coldq has {FORMAT}"
-                )
+            require_agent(path, run)
             words = run("PRAGMA quick_check(1)").fetchone()[0]
             if words == "ok" and told is not None and not told.is_in(run):
                 words = f"round {told.round} was acknowledged and is not in it"
@@ -115,29 +107,28 @@ def _at_one_moment(path: Path) -> tuple[bytes, bytes]:
     Between two beginnings of a log all that is written to the file is in the log too. So the file
     may be read while it is written to, and the log after it.
     """
-    names = file_and_log(path)
-    file, log = (Path(os.fsdecode(name)) for name in names)
+    file, log = file_and_log(path)
     try:
         for _ in range(ATTEMPTS):
             with suppress(FileNotFoundError):  # the log was dropped meanwhile
-                before = _moment(names[0], file, log)
+                before = _moment(file, log)
                 found = file.read_bytes(), log.read_bytes() if log.exists() else b""
-                if _moment(names[0], file, log) == before:
+                if _moment(file, log) == before:
                     return found
     except OSError as error:
         raise NotReadable(f"{path} cannot be read: {error.strerror or error}") from None
     raise NotReadable(f"{path} is opened and closed all the time: try again")
 
 
-def _moment(name: bytes, file: Path, log: Path) -> tuple[object, ...]:
+def _moment(file: Path, log: Path) -> tuple[object, ...]:
     """What changes when a log begins anew or is dropped, or when a file is another one."""
-    head = b""
+    head, which = b"", which_file(os.fsencode(file))
     with suppress(FileNotFoundError), log.open("rb") as opened:
         head = opened.read(HEADER)
     if head:
-        return which_file(name), head
+        return which, head
     status = file.stat()  # without a log, the file is written to
-    return which_file(name), head, status.st_size, status.st_mtime_ns
+    return which, head, status.st_size, status.st_mtime_ns
 
 
 def _write(path: Path, whole: bytes) -> None:

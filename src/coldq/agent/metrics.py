@@ -9,6 +9,15 @@ import numpy as np
 
 from coldq.errors import installed
 
+COUNTS = {
+    "applied": "Rounds whose feedback was applied.",
+    "skipped": "Rounds that were skipped.",
+}
+NOW = {
+    "round": "The latest round.",
+    "in_flight": "Rounds without feedback.",
+    "waiting": "Rounds whose feedback waits for earlier ones.",
+}
 LAST = {
     "loss": "The loss of the last settled round, at the decision played.",
     "violation": "The sum of its rows' violations.",
@@ -56,48 +65,47 @@ class Collector:
 
     def collect(self) -> Iterator[Any]:
         """All numbers, each with the name of its agent."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        def gauge(name: str, words: str, *labels: str) -> Any:
-            return GaugeMetricFamily(f"coldq_agent_{name}", words, labels=["agent", *labels])
-
-        counters = {
-            "applied": "Rounds whose feedback was applied.",
-            "skipped": "Rounds that were skipped.",
-        }
-        counts = {
-            name: CounterMetricFamily(f"coldq_agent_{name}", words, labels=["agent"])
-            for name, words in counters.items()
-        }
-        now = {
-            "round": gauge("round", "The latest round."),
-            "in_flight": gauge("in_flight", "Rounds without feedback."),
-            "waiting": gauge("waiting", "Rounds whose feedback waits for earlier ones."),
-        }
-        last = {name: gauge(f"last_{name}", words) for name, words in LAST.items()}
-        budget = {name: gauge(name, words) for name, words in BUDGET.items()}
-        rows = {name: gauge(f"last_{name}", words, "row") for name, words in BY_ROW.items()}
+        found = families()
         for name, agent in self._agents().items():
-            with agent._lock:  # all at one moment: what was skipped is what is left of them
-                latest, state = agent._latest, agent._state
-                flying, waiting = len(agent._open), len(agent._held)
-            applied = int(np.max(state.t, initial=1)) - 1
-            counts["applied"].add_metric([name], applied)
-            counts["skipped"].add_metric([name], latest - applied - flying - waiting)
-            values = {"round": latest, "in_flight": flying, "waiting": waiting}
-            for key, value in values.items():
-                now[key].add_metric([name], value)
-            if hasattr(state, "overdraft"):
-                for key, metric in budget.items():
-                    metric.add_metric([name], float(np.max(getattr(state, key), initial=0.0)))
-            columns = agent.history(last=1).columns
-            for key, metric in last.items():
-                if len(columns[key]):
-                    metric.add_metric([name], float(np.mean(columns[key])))
-            for column, array in columns.items():
-                key, _, row = column.rpartition("_")
-                if key in rows and len(array):
-                    rows[key].add_metric([name, row], float(np.mean(array)))
-        yield from (
-            *counts.values(), *now.values(), *budget.values(), *last.values(), *rows.values()
-        )  # fmt: skip
+            for key, labels, value in samples(name, agent):
+                found[key].add_metric(labels, value)
+        yield from found.values()
+
+
+def families() -> dict[str, Any]:
+    """What there is to say of agents, without a sample yet."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    def each(kind: Any, words: dict[str, str], before: str, *labels: str) -> dict[str, Any]:
+        return {
+            key: kind(f"coldq_agent_{before}{key}", words[key], labels=["agent", *labels])
+            for key in words
+        }
+
+    return {
+        **each(CounterMetricFamily, COUNTS, ""),
+        **each(GaugeMetricFamily, NOW | BUDGET, ""),
+        **each(GaugeMetricFamily, LAST, "last_"),
+        **each(GaugeMetricFamily, BY_ROW, "last_", "row"),
+    }
+
+
+def samples(name: str, agent: Any) -> Iterator[tuple[str, list[str], float]]:
+    """What there is to say of an agent: the key of a family, labels and a value."""
+    with agent._lock:  # all at one moment: what was skipped is what is left of them
+        latest, state = agent._latest, agent._state
+        flying, waiting = len(agent._open), len(agent._held)
+    applied = int(np.max(state.t, initial=1)) - 1
+    yield "applied", [name], applied
+    yield "skipped", [name], latest - applied - flying - waiting
+    yield "round", [name], latest
+    yield "in_flight", [name], flying
+    yield "waiting", [name], waiting
+    if hasattr(state, "overdraft"):
+        for key in BUDGET:
+            yield key, [name], float(np.max(getattr(state, key), initial=0.0))
+    for column, array in agent.history(last=1).columns.items():
+        key, _, row = column.rpartition("_")
+        if len(array) and (column in LAST or key in BY_ROW):
+            value = float(np.mean(array))
+            yield (column, [name], value) if column in LAST else (key, [name, row], value)

@@ -1,4 +1,4 @@
-"""What a round made of the state: all of it if it is small, else a digest.
+"""What a round made of the state: all of it if that is not much to write, else a digest.
 
 Feedback that is applied again when a file is opened may give other bits where coldq was upgraded,
 or the processor is another one. So each round has what it gave when it was told.
@@ -13,24 +13,28 @@ import numpy as np
 
 from coldq.learners.maker import KEY
 
-SMALL = 1024  # bytes of a state that is kept whole, beside a feedback of about as many
+SMALL = 1024  # bytes of a state that is kept whole, as one is that is no longer than its feedback
 DIGEST = 16
 WHOLE, SHORT = b"=", b"#"
 
 
-def outcome(state: Any) -> bytes:
-    """The bits of a state, or their digest.
+def outcome(state: Any, feedback: int) -> bytes:
+    """The bits of a state, or their digest; `feedback` is the bytes of what led to it.
 
     >>> import coldq
     >>> from coldq.agent.outcome import outcome
     >>> learner = coldq.OGD(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
-    >>> outcome(learner.init(0))[:1], len(outcome(learner.init(0)))
+    >>> outcome(learner.init(0), feedback=80)[:1], len(outcome(learner.init(0), feedback=80))
     (b'=', 25)
     """
-    bits = b"".join(_plain(a).tobytes() for name, a in state.to_arrays().items() if name != KEY)
-    return (
-        WHOLE + bits if len(bits) <= SMALL else SHORT + blake2b(bits, digest_size=DIGEST).digest()
-    )
+    bits = _bits(state)
+    return WHOLE + bits if len(bits) <= max(SMALL, feedback) else _digest(bits)
+
+
+def is_of(known: bytes, state: Any) -> bool:
+    """Whether an outcome is that of a state."""
+    bits = _bits(state)
+    return known == (WHOLE + bits if known.startswith(WHOLE) else _digest(bits))
 
 
 def recalled(known: bytes, state: Any, learner: Any) -> Any:
@@ -44,6 +48,14 @@ def recalled(known: bytes, state: Any, learner: Any) -> Any:
         kept = np.frombuffer(known[begin : begin + size], like.dtype).reshape(like.shape)
         arrays[name], begin = kept.astype(arrays[name].dtype), begin + size
     return learner.from_arrays(arrays)
+
+
+def _bits(state: Any) -> bytes:
+    return b"".join(_plain(a).tobytes() for name, a in state.to_arrays().items() if name != KEY)
+
+
+def _digest(bits: bytes) -> bytes:
+    return SHORT + blake2b(bits, digest_size=DIGEST).digest()
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

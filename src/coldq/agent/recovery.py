@@ -15,16 +15,14 @@ from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.agent import Agent
 from coldq.agent.lock import Lock
 from coldq.agent.packing import unpacked
-from coldq.agent.store import (
-    FORMAT,
+from coldq.agent.paths import file_and_log, path_of
+from coldq.agent.schema import (
     HELD,
     INSERT,
-    OURS,
     Row,
     after,
-    file_and_log,
     make_tables,
-    path_of,
+    require_agent,
     with_outcomes,
 )
 from coldq.errors import InvalidInput, NotReadable, NotWritten
@@ -110,14 +108,7 @@ def _readable(
     with closing(sqlite3.connect(copy, isolation_level=None)) as db:
         try:
             db.execute("PRAGMA trusted_schema=OFF")
-            owner = db.execute("PRAGMA application_id").fetchone()[0]
-            if owner != OURS:
-                raise NotReadable(f"{path} is not the file of an agent")
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version != FORMAT:
-                raise NotReadable(
-                    f"{path} has the format {version}, but this version of coldq recovers {FORMAT}"
-                )
+            require_agent(path, db.execute)
             meta = db.execute("SELECT name, value FROM meta").fetchall()
             state = db.execute("SELECT name, array FROM state").fetchall()
             with_outcomes(db.execute)

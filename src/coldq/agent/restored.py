@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from coldq import __version__
 from coldq._values import Array
 from coldq.agent.applying import applied
-from coldq.agent.outcome import outcome
+from coldq.agent.options import Options
+from coldq.agent.outcome import is_of
 from coldq.agent.rounds import Decision, Held, Past
-from coldq.agent.store import APPLIED, HELD, OPEN, Options, Store, start_of
+from coldq.agent.schema import APPLIED, HELD, OPEN
+from coldq.agent.store import Store, start_of
 from coldq.errors import InvalidInput, warn
 from coldq.learners.maker import require_same
 
@@ -82,7 +84,7 @@ def restored(store: Store, learner: Any, late: str, like: Array, made: Options) 
         decision = Decision(found.settled[row.round].x, row.round)
         state = applied(learner, late, state, decision, store.feedback(row), None).state
         store.turn += 1  # though the snapshot is older
-        if row.outcome is not None and row.outcome != outcome(state):
+        if row.outcome is not None and not is_of(row.outcome, state):
             then = store.recalled(row, state, learner)
             other, kept = [*other, row.round], then is not None
             state = state if then is None else then

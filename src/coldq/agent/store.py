@@ -19,153 +19,46 @@ import io
 import json
 import os
 import sqlite3
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from errno import ENAMETOOLONG
-from math import inf
-from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from coldq import __version__
-from coldq._system import in_every_fork, which_and_size, which_file
-from coldq._values import LARGEST, Array, batch_shape, one_of, whole_number
+from coldq._system import which_and_size, which_file
+from coldq._values import LARGEST, Array, whole_number
 from coldq.agent.acknowledged import Acknowledged, Notes
-from coldq.agent.lock import Lock, in_use
+from coldq.agent.connection import Connection, InOurWords
+from coldq.agent.lock import Lock
+from coldq.agent.options import Options
 from coldq.agent.outcome import outcome, recalled
 from coldq.agent.packing import FLOATS, unpacked
+from coldq.agent.paths import file_and_log, path_of
+from coldq.agent.schema import (
+    APPLIED,
+    HELD,
+    INSERT,
+    OPEN,
+    OURS,
+    SKIPPED,
+    STATUSES,
+    UPDATE,
+    Row,
+    after,
+    make_tables,
+    require_agent,
+    with_outcomes,
+)
 from coldq.agent.wal import Log
-from coldq.description import build, describe
-from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.description import describe
+from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.feedback import Feedback
-from coldq.files import named_file
 from coldq.learners.maker import KEY
 
-OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
-FORMAT = 2
-LATE = ("played", "held")
-ORDERS = ("round", "arrival")
-STATUSES = OPEN, HELD, APPLIED, SKIPPED = range(4)
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
-TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (name TEXT PRIMARY KEY, array BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE rounds (
-    round INTEGER PRIMARY KEY, status INTEGER NOT NULL, turn INTEGER, x BLOB NOT NULL,
-    feedback BLOB, outcome BLOB
-);
-"""
-
-
-INSERT = "INSERT INTO rounds (round, status, turn, x, feedback, outcome) VALUES (?, ?, ?, ?, ?, ?)"
-UPDATE = "UPDATE rounds SET status=?, turn=?, feedback=?, outcome=? WHERE round=?"
-
-
 Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk
-
-
-class Row(NamedTuple):
-    """A round as it is on disk; `turn` counts the feedbacks that were applied.
-
-    `outcome` is the state after it, or a digest of that (:mod:`coldq.agent.outcome`); rounds
-    written by older versions have none.
-    """
-
-    round: int
-    status: int
-    turn: int | None
-    x: bytes
-    feedback: bytes | None
-    outcome: bytes | None = None
-
-
-def after(rows: Sequence[Row], saved: int) -> tuple[list[Row], list[Row]]:
-    """Rounds applied after the snapshot, in their turn as long as none is missing, and the rest."""
-    later = [row for row in rows if row.status == APPLIED and row.turn not in range(saved + 1)]
-    later.sort(key=lambda row: row.turn if isinstance(row.turn, int) else inf)
-    whole = 0
-    while whole < len(later) and later[whole].turn == saved + whole + 1:
-        whole += 1
-    return later[:whole], later[whole:]
-
-
-class Connection(sqlite3.Connection):
-    """One that a fork of the process leaves to it.
-
-    If the fork closed it, even as it ends, SQLite would take itself for the last to use the file,
-    and remove the log that the parent goes on to write.
-    """
-
-    ours: ClassVar = weakref.WeakSet[sqlite3.Connection]()
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.ours.add(self)
-
-    def __del__(self) -> None:
-        """Close: an agent that nobody has any more is no leak to be warned of."""
-        with suppress(sqlite3.Error):
-            self.close()
-
-    @classmethod
-    def leave_open(cls) -> None:
-        """See to it that none is ever closed in this process."""
-        for connection in cls.ours:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-in_every_fork(Connection.leave_open)
-
-
-class Options(NamedTuple):
-    """What an agent was made with."""
-
-    description: dict[str, Any] | None
-    fingerprint: str
-    n_constraints: int
-    batch: tuple[int, ...]
-    keywords: dict[str, Any]
-    start: str | None  # that of its first decision, see start_of; older files do not say
-    version: str  # of coldq, which wrote the last snapshot, in words
-
-    @classmethod
-    def of(cls, found: dict[str, Any]) -> Options:
-        """From what a file says; what is odd or missing raises one error or another."""
-        if found["fingerprint"]:
-            json.loads(found["fingerprint"])["learner"]
-        limit = found["limit"]
-        keywords = {
-            "late": one_of("late", found["late"], LATE),
-            "order": one_of("order", found["order"], ORDERS),
-            "limit": None if limit is None else whole_number("limit", limit, 0),
-            "remember": whole_number("remember", found["remember"], 1),
-        }
-        return cls(
-            found["learner"],
-            found["fingerprint"],
-            whole_number("n_constraints", found["n_constraints"], 0),
-            batch_shape(found["batch"]),
-            keywords,
-            found.get("start"),
-            f"{found.get('version') or 'an older version'!s:.40}",
-        )
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What an agent is made with, beside its learner and its file."""
-        return {"n_constraints": self.n_constraints, "batch": self.batch, **self.keywords}
-
-    def learner(self) -> Any:
-        """The learner, from its description."""
-        if self.description is None:
-            raise NotSaveable(
-                "the learner of this agent holds functions of your own, which no file can: pass "
-                "the same learner again, coldq.Agent.open(path, learner)"
-            )
-        return build(self.description)
 
 
 class Store:
@@ -177,7 +70,8 @@ class Store:
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
-        self._files: list[tuple[bytes, tuple[int, ...]]] = []  # as they were opened
+        self._file, self._log = file_and_log(self.path)
+        self._files: list[tuple[bytes, tuple[int, ...]]] = []  # both, as they were opened
         self._logged = 0  # bytes of the log
         self._cut = False  # whether it was found shorter than that
         self._unclean = False  # whether a write failed, which may have left its beginning there
@@ -192,7 +86,8 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new, told)
-                self._files = [(name, which_file(name)) for name in file_and_log(self.path)]
+                names = map(os.fsencode, (self._file, self._log))
+                self._files = [(name, which_file(name)) for name in names]
                 self._notes = Notes(self.path)
             self._errors.opened = True
         except BaseException:
@@ -204,7 +99,7 @@ class Store:
 
         This comes before SQLite opens the file, as it drops from the log what it does not apply.
         """
-        file, log = (Path(os.fsdecode(name)) for name in file_and_log(self.path))
+        file, log = self._file, self._log
         if not file.is_file():
             return None
         with file.open("rb") as opened:
@@ -241,19 +136,11 @@ class Store:
         if told is not None:
             self._require_told(told, run)
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        owner, version = (
-            run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
-        )
-        self.is_new = not tables and owner in (0, OURS)
+        self.is_new = not tables and run("PRAGMA application_id").fetchone()[0] in (0, OURS)
         if self.is_new and not new:
             raise NotReadable(f"{self.path} is empty: no agent was ever in it")
-        if not self.is_new and owner != OURS:
-            raise NotReadable(f"{self.path} is an SQLite file, but not that of an agent")
-        if not self.is_new and version != FORMAT:
-            raise NotReadable(
-                f"{self.path} has the format {version}, but this version of coldq has {FORMAT}"
-            )
         if not self.is_new:
+            require_agent(self.path, run)
             found = run("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise self._errors.damaged(found)
@@ -397,7 +284,8 @@ class Store:
             else:
                 turn += 1
                 as_data = as_data and known is not None
-                rows.append((round, APPLIED, turn, new.get(round), known, outcome(each.state)))
+                made = outcome(each.state, len(known or b""))
+                rows.append((round, APPLIED, turn, new.get(round), known, made))
         if as_data and turn - self._saved + skipped < EVERY:
             self._put(rows)
             self._skipped = skipped
@@ -444,7 +332,7 @@ class Store:
         self.require_there()
         assert self._notes is not None
         with self._errors:
-            return self._notes.read(), Path(os.fsdecode(self._files[1][0])).read_bytes()
+            return self._notes.read(), self._log.read_bytes()
 
     def close(self) -> None:
         """Let go of the file; in a fork of the process that opened it nothing happens."""
@@ -466,13 +354,9 @@ class Store:
 
         SQLite leaves it there then, and would apply it to that file when it is opened.
         """
-        if not self._files:
-            return
-        (file, ours), (log, its) = self._files
-        there, beside = (Path(os.fsdecode(name)) for name in (file, log))
-        if there.exists() and not _is_still(file, ours) and _is_still(log, its):
+        if self._file.exists() and [_is_still(*each) for each in self._files] == [False, True]:
             with suppress(OSError):
-                beside.rename(f"{beside}-left")
+                self._log.rename(f"{self._log}-left")
 
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
@@ -527,10 +411,9 @@ class Store:
     def _tidy(self) -> None:
         """Cut off the log what a failed write has left there, which looks like damage."""
         with self._errors:
-            log = Path(os.fsdecode(self._files[1][0]))
-            found = Log.read(log.read_bytes())
+            found = Log.read(self._log.read_bytes())
             if found.torn:
-                os.truncate(log, found.end)
+                os.truncate(self._log, found.end)
                 self._logged = found.end
         self._unclean = False
 
@@ -567,91 +450,6 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
-
-
-class InOurWords:
-    """A block in which errors of SQLite's and of the system are said in our words.
-
-    It is a class, as every round enters it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.opened = False  # and whole by then: what SQLite finds wrong may be the disk's failure
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, UnicodeDecodeError):
-            raise self.damaged(str(error)) from None
-        if isinstance(error, Error) or not isinstance(error, sqlite3.Error | OSError):
-            return
-        code = getattr(error, "sqlite_errorname", "")
-        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise in_use(self.path) from None
-        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) and self.opened:
-            raise NotWritten(
-                f"{self.path} could not be written: {error}. Its disk may have failed: opening it "
-                "again says whether it is damaged"
-            ) from error
-        if code.startswith("SQLITE_NOTADB"):
-            raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
-        if code.startswith("SQLITE_CORRUPT"):
-            raise self.damaged(str(error)) from None
-        raise NotWritten(
-            f"{self.path} could not be written: {error}. What was there before is unchanged"
-        ) from error
-
-    def damaged(self, words: str) -> NotReadable:
-        """The error that a file is not whole."""
-        short = " ".join(words.replace("*** in database main ***", "").split())
-        return NotReadable(
-            f"{self.path} is damaged ({short}): `coldq agent recover` saves what is readable"
-        )
-
-
-def make_tables(run: Callable[[str], Any]) -> None:
-    """The tables of a new file, and whose it is."""
-    for command in TABLES.split(";"):
-        run(command)
-    run(f"PRAGMA application_id={OURS}")
-    run(f"PRAGMA user_version={FORMAT}")
-
-
-def with_outcomes(run: Callable[[str], Any]) -> None:
-    """See to it that rounds have a place for their outcome, which older files lack."""
-    if "outcome" not in {column[1] for column in run("PRAGMA table_info(rounds)")}:
-        run("ALTER TABLE rounds ADD COLUMN outcome BLOB")
-
-
-def path_of(path: str | os.PathLike[str]) -> Path:
-    """The path of an agent's file; raise unless it can name one, and those that SQLite has beside.
-
-    >>> from coldq.agent.store import path_of
-    >>> path_of("a" * 1000)
-    Traceback (most recent call last):
-    ...
-    coldq.errors.InvalidInput: path must name a file that can be kept, but this name is too ...
-    """
-    named, words = named_file(path), "path must name a file that can be kept, but"
-    if str(path) == ":memory:" or "\0" in str(path):
-        raise InvalidInput(f"{words} is {str(path)!r:.200}")
-    try:
-        Path(f"{named}-journal").lstat()
-    except OSError as error:
-        if error.errno == ENAMETOOLONG:
-            raise InvalidInput(f"{words} this name is too long: {str(path)!r:.200}") from None
-    return named
-
-
-def file_and_log(path: Path) -> tuple[bytes, bytes]:
-    """An agent's file and the log beside it, by names that neither links nor a new folder change.
-
-    SQLite has the log beside what a link leads to, and keeps their whole names.
-    """
-    real = os.fsencode(os.path.realpath(path))
-    return real, real + b"-wal"
 
 
 def _is_still(name: bytes, opened: tuple[int, ...]) -> bool:

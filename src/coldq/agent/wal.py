@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 HEADER, FRAME = 32, 24  # bytes before all frames, and before the page of each
+SECTOR = 512  # bytes that a disk writes at once, or does not
 MAGIC, VERSION = 0x377F0682, 3007000
 LARGEST_PAGE = 65536
 
@@ -49,12 +50,14 @@ class Log(NamedTuple):
         sums = checksums(body.view(_words(head)).astype(np.uint32), before)
         whole = mine & (sums == fields[:, 4:6]).all(axis=1) & (fields[:, 0] > 0)
         valid = count if whole.all() else int(whole.argmin())
-        ends = np.flatnonzero(fields[:, 1])  # the last frames of transactions
+        # Of a torn frame whose salts begin a sector the mark before them may be an older frame's.
+        parted = (HEADER + 8 + size * np.arange(count)) % SECTOR == 0
+        ends = np.flatnonzero((fields[:, 1] > 0) & (whole | ~parted))  # of transactions
         committed = int(max(ends[ends < valid], default=-1)) + 1
         last = data[HEADER + count * size :]
         cut = rest >= FRAME and last[8:16] == data[16:24]  # the head of one more is there
         left = [*(np.flatnonzero(mine[committed:]) + committed), *([count] if cut else [])]
-        over = next((k for k in left if k < count and fields[k, 1]), None)
+        over = next((k for k in left if k in ends), None)
         damage = ""
         if over is not None and left[-1] > over:
             damage = f"frame {valid + 1} is not whole, though later ones are there"

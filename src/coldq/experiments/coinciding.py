@@ -9,6 +9,7 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import Error
+from coldq.experiments.named import listed
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.learners.saddle_point import SaddlePoint
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
@@ -43,7 +44,7 @@ def coinciding(
         else:
             groups.append([name])
     return tuple(
-        f"{', '.join(group[:-1])} and {group[-1]} decide the same here: "
+        f"{listed(group)} decide the same here: "
         f"{_reason(problem, [learners[name] for name in group])}."
         for group in groups
         if len(group) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -182,12 +182,12 @@ def learners_of(names: Iterable[str]) -> tuple[type, ...]:
 def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
     """A learner of a class for a problem, or a sentence on why it does not play."""
     if not named and learner.card.memory == "grows":
-        return "its memory grows with time; name it to see it play"
+        return "the state grows with time; name the learner to see it play"
     given = {**GIVEN.get(learner.__name__, {}), **given}
     try:
         signature(learner.for_problem).bind(problem, **given)
     except TypeError:
-        return "its theory needs constants that the problem does not know"
+        return "the theory needs constants that the problem does not know"
     try:
         return learner.for_problem(problem, **given)
     except InvalidInput as error:
@@ -195,5 +195,19 @@ def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:
 
 
 def absences(left_out: Mapping[str, str]) -> list[str]:
-    """Who did not play and why, a sentence each."""
-    return [f"{name} did not play: {reason}." for name, reason in left_out.items()]
+    """Who did not play and why, a sentence for each reason.
+
+    >>> from coldq.experiments.named import absences
+    >>> absences({"A": "it is late", "B": "it is ill", "C": "it is late"})
+    ['A and C did not play: it is late.', 'B did not play: it is ill.']
+    """
+    groups: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        groups.setdefault(reason, []).append(name)
+    return [f"{listed(names)} did not play: {reason}." for reason, names in groups.items()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: A, B and C."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

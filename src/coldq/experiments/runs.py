@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -221,10 +222,10 @@ class Stepping:
 
 def stepping_with_cvxpy(figures: tuple[FigureRuns, ...], samples: int = 8) -> Stepping | None:
     """An estimate from `samples` steps a figure; None where CVXPY is not installed."""
-    try:
-        from coldq.step.reference import reference_step
-    except ImportError:
+    if find_spec("cvxpy") is None:
         return None
+    from coldq.step.reference import reference_step
+
     per_step, steps, seconds, ours = {}, 0, 0.0, 0.0
     for runs in figures:
         problem = runs.figure.settings[0].problem

@@ -65,7 +65,7 @@ class SaddlePoint(Learner):
             longer = np.max(8.0 * np.square(positive("eta", parameters["eta"])) * slopes)
             if longer > 1.0:
                 raise InvalidInput(
-                    f"the theory of {cls.__name__} needs delta >= (m + 1) L^2 + 2 delta^2 eta^2, "
+                    "the theory needs delta >= (m + 1) L^2 + 2 delta^2 eta^2, "
                     f"which no delta satisfies for the horizon {problem.horizon}: it must be "
                     f"longer by a factor of {longer ** (0.5 / power):.3g}, or eta and delta given"
                 )

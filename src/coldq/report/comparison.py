@@ -8,6 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import Comparison
+from coldq.experiments.named import absences
 from coldq.report.files import comparison_name
 from coldq.report.parts import join_picture
 from coldq.report.pictures import write_picture
@@ -29,6 +30,7 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
     titles = (title, f"At most {100 * found.rate:g}% of slots violated")
     lead = "What each learner would have done, beside headroom as it is tuned by hand."
     shown = {"found": found, "alternative": _alternative(found)}
+    shown["notes"] = (*found.coinciding, *absences(found.left_out))
     shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
     join_picture(name, titles, lead, path, "comparison.html.jinja", picture, **shown)
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from coldq.experiments.compare import League
 from coldq.experiments.intervals import mean_interval
+from coldq.experiments.named import absences
 from coldq.report.curves import BLUE, VERMILION
 from coldq.report.numbers import number
 from coldq.report.parts import join_picture
@@ -37,13 +38,14 @@ def write_league_page(league: League, path: Path) -> None:
     """
     name, places = f"compare-{league.key}", placed(league)
     picture = write_picture(path.parent / "figures" / name, _draw, league, places)
-    title = f"{type(league.problem).__name__}: all learners"
-    lead = "Learners side by side, with the parameters that their own theory gives them."
+    title = f"{type(league.problem).__name__}: learners side by side"
+    lead = "Each learner has the parameters that its own theory gives it."
     shown = {
         "league": league,
         "alternative": _alternative(places),
         "logarithmic": None if log_floor(places) is None else spans_magnitudes(places),
         "mean_interval": mean_interval,
+        "notes": (*league.coinciding, *absences(league.left_out)),
     }
     data = {name: _data(places)}
     join_picture(

@@ -41,14 +41,16 @@ PAGE_RULES = (
 
 
 def _plain_number(value: Any) -> Any:
-    """A number in a path, as it is written: digits alone."""
+    """A number in a path or a query, as it is written: digits alone."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("a number is written in digits alone")
     return value
 
 
 Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
-Round = Annotated[int, InPath(ge=1, le=2**53), BeforeValidator(_plain_number)]
+PLAIN = BeforeValidator(_plain_number)
+Round = Annotated[int, InPath(ge=1, le=2**53), PLAIN]
+Last = Annotated[int, Field(ge=1, le=LONGEST), PLAIN]
 Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
@@ -187,7 +189,7 @@ def create_app(
         return await in_turn(name, done, quick)
 
     _add_rounds(app, use)  # asked for all the time: first, where it is found first
-    _add_agents(app, agents, in_turn, use)
+    _add_agents(app, agents, beside, in_turn, use)
     _add_server(app, agents, beside, Readiness(folder, lambda: app.state.ending()))
     return app
 
@@ -223,7 +225,7 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
     app.router.route_class = APIRoute
 
 
-def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None:
+def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, use: Use) -> None:
     """Making agents, and what they show."""
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
@@ -259,12 +261,17 @@ def _add_agents(app: FastAPI, agents: Agents, in_turn: InTurn, use: Use) -> None
     @app.get("/agents/{name}/backup", response_class=Response)
     async def backup(name: Name) -> Response:
         """The agent's file as of now, for `coldq agent restore`."""
+
+        def saved() -> bytes:
+            with agents.get(name) as agent:
+                return agent.backup()
+
         kind, place = "application/vnd.sqlite3", f'attachment; filename="{name}.db"'
-        data = await use(name, lambda agent: agent.backup())
+        data = await beside(saved)  # in no turn: who works on the agent does not wait for it
         return Response(data, media_type=kind, headers={"Content-Disposition": place})
 
     @app.get("/agents/{name}/history")
-    async def history(name: Name, last: Annotated[int, Field(ge=1, le=LONGEST)] = 100) -> Json:
+    async def history(name: Name, last: Last = 100) -> Json:
         """The last rounds since the agent woke up, column by column."""
 
         def shown(agent: Agent) -> Json:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
-from coldq.agent.metrics import Collector
+from coldq.agent.metrics import Collector, families, samples
 
 log = logging.getLogger("coldq.serve")
-
 
 PATIENCE = 0.25  # seconds to wait for agents at work, all together
 LONGEST = 0.6  # seconds to look at agents: Prometheus waits ten
@@ -39,7 +38,7 @@ class Apart(Collector):
         """All numbers, each with the name of its agent."""
         from prometheus_client.core import GaugeMetricFamily
 
-        families = {family.name: family for family in Collector({}).collect()}
+        kinds = families()
         agents, begun = self._agents(), monotonic()
         shown, series, busy = 0, 0, ""
         for name in sorted(agents):
@@ -51,20 +50,18 @@ class Apart(Collector):
                 busy = busy or name
                 continue
             try:
-                found = [(family, _few(family.samples)) for family in
-                         Collector({name: agent}).collect()]  # fmt: skip
+                found = [one for one in samples(name, agent) if _is_shown(one[1])]
             except Exception as error:
                 log.error("agent %s has no metrics: %r", name, error)
                 continue
             finally:
                 agent._lock.release()
-            shown += 1
-            for family, samples in found:
-                series += len(samples)
-                families[family.name].samples.extend(samples)
+            shown, series = shown + 1, series + len(found)
+            for key, labels, value in found:
+                kinds[key].add_metric(labels, value)
         if busy:
             log.warning("agent %s is at work, and left out of the metrics", busy)
-        yield from families.values()
+        yield from kinds.values()
         awake = GaugeMetricFamily("coldq_agents_awake", "Agents that are open.")
         awake.add_metric([], len(agents))
         out = GaugeMetricFamily("coldq_agents_left_out", "Those of them that are not shown here.")
@@ -72,6 +69,6 @@ class Apart(Collector):
         yield from (awake, out)
 
 
-def _few(samples: list[Any]) -> list[Any]:
-    """Without the rows beyond those that are shown."""
-    return [each for each in samples if int(each.labels.get("row", 0)) <= ROWS]
+def _is_shown(labels: list[str]) -> bool:
+    """Whether they are of the agent itself or of one of its first rows."""
+    return len(labels) == 1 or int(labels[1]) <= ROWS

@@ -17,7 +17,9 @@ from coldq.constraints.quadratic import QuadraticConstraint
 from coldq.constraints.sparse_affine import SparseAffine
 from coldq.constraints.stacked import Stacked
 from coldq.domains import Domain
-from coldq.errors import InvalidInput
+from coldq.errors import InvalidInput, installed
+
+NO_CVXPY = "this step needs CVXPY: install it with pip install 'coldq[exact]'"
 
 
 def reference_step(
@@ -39,7 +41,7 @@ def reference_step(
     >>> round(float(x[0]), 6)
     1.0
     """
-    import cvxpy as cp
+    cp = installed("cvxpy", NO_CVXPY)
 
     center, gradient = np.asarray(center, float), np.asarray(gradient, float)
     x = cp.Variable(domain.dim)

@@ -1,0 +1,84 @@
+"""SQLite as an agent uses it: a connection that forks leave alone, and its errors in our words."""
+
+from __future__ import annotations
+
+import ctypes
+import sqlite3
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from coldq._system import in_every_fork
+from coldq.agent.lock import in_use
+from coldq.errors import Error, NotReadable, NotWritten
+
+
+class Connection(sqlite3.Connection):
+    """One that a fork of the process leaves to it.
+
+    If the fork closed it, even as it ends, SQLite would take itself for the last to use the file,
+    and remove the log that the parent goes on to write.
+    """
+
+    ours: ClassVar = weakref.WeakSet[sqlite3.Connection]()
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.ours.add(self)
+
+    def __del__(self) -> None:
+        """Close: an agent that nobody has any more is no leak to be warned of."""
+        with suppress(sqlite3.Error):
+            self.close()
+
+    @classmethod
+    def leave_open(cls) -> None:
+        """See to it that none is ever closed in this process."""
+        for connection in cls.ours:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+in_every_fork(Connection.leave_open)
+
+
+class InOurWords:
+    """A block in which errors of SQLite's and of the system are said in our words.
+
+    It is a class, as every round enters it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.opened = False  # and whole by then: what SQLite finds wrong may be the disk's failure
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, UnicodeDecodeError):
+            raise self.damaged(str(error)) from None
+        if isinstance(error, Error) or not isinstance(error, sqlite3.Error | OSError):
+            return
+        code = getattr(error, "sqlite_errorname", "")
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise in_use(self.path) from None
+        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) and self.opened:
+            raise NotWritten(
+                f"{self.path} could not be written: {error}. Its disk may have failed: opening it "
+                "again says whether it is damaged"
+            ) from error
+        if code.startswith("SQLITE_NOTADB"):
+            raise NotReadable(f"{self.path} is not the file of an agent: {error}") from None
+        if code.startswith("SQLITE_CORRUPT"):
+            raise self.damaged(str(error)) from None
+        raise NotWritten(
+            f"{self.path} could not be written: {error}. What was there before is unchanged"
+        ) from error
+
+    def damaged(self, words: str) -> NotReadable:
+        """The error that a file is not whole."""
+        short = " ".join(words.replace("*** in database main ***", "").split())
+        return NotReadable(
+            f"{self.path} is damaged ({short}): `coldq agent recover` saves what is readable"
+        )

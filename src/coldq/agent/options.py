@@ -1,0 +1,61 @@
+"""What an agent was made with, as its file says it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from coldq._values import batch_shape, one_of, whole_number
+from coldq.description import build
+from coldq.errors import NotSaveable
+
+LATE = ("played", "held")
+ORDERS = ("round", "arrival")
+
+
+class Options(NamedTuple):
+    """What an agent was made with."""
+
+    description: dict[str, Any] | None
+    fingerprint: str
+    n_constraints: int
+    batch: tuple[int, ...]
+    keywords: dict[str, Any]
+    start: str | None  # that of its first decision, see start_of; older files do not say
+    version: str  # of coldq, which wrote the last snapshot, in words
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Options:
+        """From what a file says; what is odd or missing raises one error or another."""
+        if found["fingerprint"]:
+            json.loads(found["fingerprint"])["learner"]
+        limit = found["limit"]
+        keywords = {
+            "late": one_of("late", found["late"], LATE),
+            "order": one_of("order", found["order"], ORDERS),
+            "limit": None if limit is None else whole_number("limit", limit, 0),
+            "remember": whole_number("remember", found["remember"], 1),
+        }
+        return cls(
+            found["learner"],
+            found["fingerprint"],
+            whole_number("n_constraints", found["n_constraints"], 0),
+            batch_shape(found["batch"]),
+            keywords,
+            found.get("start"),
+            f"{found.get('version') or 'an older version'!s:.40}",
+        )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an agent is made with, beside its learner and its file."""
+        return {"n_constraints": self.n_constraints, "batch": self.batch, **self.keywords}
+
+    def learner(self) -> Any:
+        """The learner, from its description."""
+        if self.description is None:
+            raise NotSaveable(
+                "the learner of this agent holds functions of your own, which no file can: pass "
+                "the same learner again, coldq.Agent.open(path, learner)"
+            )
+        return build(self.description)
