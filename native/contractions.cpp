@@ -1,5 +1,6 @@
 // Sums over core axes, and what learners make of them: each a function of one instance.
 #include "contractions.hpp"
+
 #include "each.hpp"
 
 namespace coldq::COLDQ_LEVEL {

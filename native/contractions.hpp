@@ -33,14 +33,15 @@ inline void least_squares_gradient(Scratch scratch, Matrix H, Vector x, Vector y
 }
 
 // max{(1 - eta) Q + gain [g]_+, floor}
-inline void bounded_queue(Vector Q, Vector g, double gain, double eta, double floor, OutVector out) {
+inline void bounded_queue(Vector Q, Vector g, double gain, double eta, double floor,
+                          OutVector out) {
     for (Size k = 0; k < Q.size; ++k)
         out[k] = larger((1.0 - eta) * Q[k] + gain * larger(g[k], 0.0), floor);
 }
 
 // log w - kappa <gradient, points - played>, less its largest entry
 inline void hedge(StridedVector logs, Matrix points, Vector played, Vector gradient, double kappa,
-           OutVector out) {
+                  OutVector out) {
     double largest = -HUGE_VAL;
     for (Size j = 0; j < points.rows; ++j) {
         const double* point = points[j];

@@ -100,8 +100,7 @@ COLDQ_INLINE bool all(int mask) { return mask != 0; }
 template <class M>
 COLDQ_INLINE auto any(M mask) -> decltype(mask.bits[0] != 0) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-    if constexpr (sizeof mask.bits == 64)
-        return __builtin_ia32_cvtq2mask512(mask.bits) != 0;
+    if constexpr (sizeof mask.bits == 64) return __builtin_ia32_cvtq2mask512(mask.bits) != 0;
 #elif defined(__AVX__)
     if constexpr (sizeof mask.bits == 32)
         return __builtin_ia32_movmskpd256((Pack<4>::Numbers)mask.bits) != 0;

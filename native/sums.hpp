@@ -13,17 +13,21 @@ namespace coldq::COLDQ_LEVEL {
 constexpr Size PARTS = 8;
 
 // Several sums of one pass.
-template <class V, int K> struct Terms {
+template <class V, int K>
+struct Terms {
     V of[K];
 };
 
-template <class V> COLDQ_INLINE V joined(const V* part) {
-    return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+template <class V>
+COLDQ_INLINE V joined(const V* part) {
+    return ((part[0] + part[4]) + (part[2] + part[6])) +
+           ((part[1] + part[5]) + (part[3] + part[7]));
 }
 
 // The sums of `term(at)` over the coordinates, where `at(array)` reads a coordinate of an array.
 // Of one instance: eight coordinates are read together.
-template <int K, class F> COLDQ_INLINE Terms<double, K> sums(Size p, double, F term) {
+template <int K, class F>
+COLDQ_INLINE Terms<double, K> sums(Size p, double, F term) {
     using Wide = Pack<WIDEST>;
     constexpr int STEPS = PARTS / WIDEST;
     Wide parts[K][STEPS];
@@ -33,7 +37,8 @@ template <int K, class F> COLDQ_INLINE Terms<double, K> sums(Size p, double, F t
     for (Size i = 0; i < whole; i += PARTS)
         for (int s = 0; s < STEPS; ++s) {
             const Size from = i + s * WIDEST;
-            auto terms = term([from](const double* a) __attribute__((always_inline)) { return load<Wide>(a + from); });
+            auto terms = term([from](const double* a)
+                                  __attribute__((always_inline)) { return load<Wide>(a + from); });
             for (int k = 0; k < K; ++k) parts[k][s] = parts[k][s] + terms.of[k];
         }
     double own[K][PARTS];
@@ -49,7 +54,8 @@ template <int K, class F> COLDQ_INLINE Terms<double, K> sums(Size p, double, F t
 }
 
 // Of several instances in lanes: a coordinate of all of them is one pack.
-template <int K, class T, class F> COLDQ_INLINE Terms<T, K> sums(Size p, T, F term) {
+template <int K, class T, class F>
+COLDQ_INLINE Terms<T, K> sums(Size p, T, F term) {
     T parts[K][PARTS];
     for (int k = 0; k < K; ++k)
         for (int r = 0; r < PARTS; ++r) parts[k][r] = T(0.0);
@@ -57,7 +63,8 @@ template <int K, class T, class F> COLDQ_INLINE Terms<T, K> sums(Size p, T, F te
     for (Size i = 0; i < whole; i += PARTS)
 #pragma GCC unroll 8
         for (int r = 0; r < PARTS; ++r) {
-            auto terms = term([i, r](const T* a) __attribute__((always_inline)) { return a[i + r]; });
+            auto terms =
+                term([i, r](const T* a) __attribute__((always_inline)) { return a[i + r]; });
             for (int k = 0; k < K; ++k) parts[k][r] = parts[k][r] + terms.of[k];
         }
 #pragma GCC unroll 8

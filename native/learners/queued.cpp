@@ -51,10 +51,13 @@ void weigh(const QueueRule& rule, const Rows& rows, const double* x, const doubl
            double* next_queue, double* weights, double* g) {
     const double* value = rows.measured;
     for (Size k = 0; k < rows.n; ++k) g[k] = 0.0;
-    if (rule.gain == 0.0) value = g;  // not looked at
-    else if (!value && rule.when != When::after) rows.value(x, g), value = g;
+    if (rule.gain == 0.0)
+        value = g;  // not looked at
+    else if (!value && rule.when != When::after)
+        rows.value(x, g), value = g;
     if (rule.when != When::after)
-        bounded_queue({queue, rows.n}, {value, rows.n}, rule.gain, rule.eta, rule.floor, {next_queue, rows.n});
+        bounded_queue({queue, rows.n}, {value, rows.n}, rule.gain, rule.eta, rule.floor,
+                      {next_queue, rows.n});
     for (Size k = 0; k < rows.n; ++k) {
         weights[k] = rule.when == When::after ? queue[k] : next_queue[k];
         if (rule.when == When::ahead) weights[k] += rule.gain * larger(value[k], 0.0);
@@ -66,10 +69,13 @@ void weigh(const QueueRule& rule, const Rows& rows, const double* x, const doubl
 void follow(const QueueRule& rule, const Rows& rows, const double* x, const double* queue,
             double* next_queue, double* g) {
     rows.value(x, g);
-    bounded_queue({queue, rows.n}, {g, rows.n}, rule.gain, rule.eta, rule.floor, {next_queue, rows.n});
+    bounded_queue({queue, rows.n}, {g, rows.n}, rule.gain, rule.eta, rule.floor,
+                  {next_queue, rows.n});
 }
 
-When when_of(double number) { return number == 0.0 ? When::before : number == 1.0 ? When::after : When::ahead; }
+When when_of(double number) {
+    return number == 0.0 ? When::before : number == 1.0 ? When::after : When::ahead;
+}
 
 Operand numbers(double* at, Size length, Size step) { return {at, step, {length, 0, 0}, 1}; }
 
@@ -108,7 +114,9 @@ Size queue_scratch(const Operand* operands) {
     return rest < 0 ? rest : p + of.levels.length[0] + 3 * n + 1 + rest;
 }
 
-double* at(const Operand& operand, Size i) { return operand.at ? operand.at + i * operand.step : nullptr; }
+double* at(const Operand& operand, Size i) {
+    return operand.at ? operand.at + i * operand.step : nullptr;
+}
 
 void queue_step(const Run& run) {
     const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
@@ -124,11 +132,19 @@ void queue_step(const Run& run) {
         double *next = at(of.next, i), *next_queue = at(of.next_queue, i);
         const Rows rows{n, p, at(of.A, i), at(of.b, i), at(of.measured, i)};
         const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
-        const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i), when_of(*at(of.when, i))};
+        const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i),
+                             when_of(*at(of.when, i))};
         weigh(rule, rows, x, queue, next_queue, weights, g);
         const double* gradient = loss.gradient(x, slope, levels);
-        const Points point{x, const_cast<double*>(gradient), at(of.alpha, i), weights, 0,
-                           at(of.lower, i), at(of.upper, i), zeros, systems};
+        const Points point{x,
+                           const_cast<double*>(gradient),
+                           at(of.alpha, i),
+                           weights,
+                           0,
+                           at(of.lower, i),
+                           at(of.upper, i),
+                           zeros,
+                           systems};
         AffineOperands step = point.operands(rows);
         step.x = numbers(next, p, p);
         step.multipliers = numbers(at(of.multipliers, i), n, n);
@@ -154,9 +170,11 @@ Size expert_scratch(const Operand* operands) {
 // A slot of several experts: their weights by the surrogate losses, their steps, their mean.
 void experts_step(const Run& run) {
     const auto& of = *reinterpret_cast<const ExpertOperands*>(run.operands);
-    const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0], m = of.matrix.length[0];
+    const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0],
+               m = of.matrix.length[0];
     Scratch scratch{run.scratch};
-    double *slope = scratch.take(p), *slopes = scratch.take(e * p), *levels = scratch.take(of.levels.length[0]);
+    double *slope = scratch.take(p), *slopes = scratch.take(e * p),
+           *levels = scratch.take(of.levels.length[0]);
     double *g = scratch.take(n), *zeros = scratch.take(n), *weights = scratch.take(e * n);
     double *their_weights = scratch.take(e), *systems = scratch.take(1);
     *systems = HUGE_VAL;
@@ -170,18 +188,21 @@ void experts_step(const Run& run) {
         const bool shared = *at(of.shared, i) != 0.0;
         auto rule_of = [&](Size j) {
             auto its = [&](const Operand& operand) { return at(operand, i)[j * operand.lead]; };
-            return QueueRule{its(of.gain), its(of.eta), its(of.floor), its(of.price), when_of(*at(of.when, i))};
+            return QueueRule{its(of.gain), its(of.eta), its(of.floor), its(of.price),
+                             when_of(*at(of.when, i))};
         };
         const double* at_x = loss.gradient(x, slope, levels);
-        hedge({at(of.logs, i), e, 1}, {points, e, p, p}, {x, p}, {at_x, p}, *at(of.kappa, i), {logs, e});
+        hedge({at(of.logs, i), e, 1}, {points, e, p, p}, {x, p}, {at_x, p}, *at(of.kappa, i),
+              {logs, e});
         for (Size j = 0; j < e; ++j) {
             double *its = slopes + j * p, *point = points + j * p;
             const double* found = shared ? at_x : loss.gradient(point, its, levels);
             for (Size k = 0; k < p; ++k) its[k] = found[k];
             weigh(rule_of(j), rows, point, queues + j * n, next_queues + j * n, weights + j * n, g);
         }
-        const Points all{points, slopes, at(of.alphas, i), weights, of.alphas.lead,
-                         at(of.lower, i), at(of.upper, i), zeros, systems};
+        const Points all{points,          slopes,         at(of.alphas, i),
+                         weights,         of.alphas.lead, at(of.lower, i),
+                         at(of.upper, i), zeros,          systems};
         AffineOperands step = all.operands(rows);
         step.x = numbers(next_points, p, p);
         step.multipliers = numbers(at(of.multipliers, i), n, n);
@@ -189,7 +210,8 @@ void experts_step(const Run& run) {
         affine_step({e, reinterpret_cast<const Operand*>(&step), scratch.at});
         for (Size j = 0; j < e; ++j) {
             const QueueRule rule = rule_of(j);
-            if (rule.when == When::after) follow(rule, rows, next_points + j * p, queues + j * n, next_queues + j * n, g);
+            if (rule.when == When::after)
+                follow(rule, rows, next_points + j * p, queues + j * n, next_queues + j * n, g);
         }
         weighted_mean({their_weights}, {logs, e, 1}, {next_points, e, p, p}, {at(of.next, i), p});
     }
@@ -199,14 +221,13 @@ void experts_step(const Run& run) {
 
 extern const Entry queued[];
 const Entry queued[] = {
-    {"queue_step", "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
-     queue_step,
-     queue_scratch},
+    {"queue_step",
+     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
+     queue_step, queue_scratch},
     {"experts_step",
      "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p)"
      "->(p),(e),(e,p),(e,n),(e,n),(e)",
-     experts_step,
-     expert_scratch},
+     experts_step, expert_scratch},
     {},
 };
 

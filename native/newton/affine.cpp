@@ -1,9 +1,10 @@
 // Affine rows on boxes: a batch, of which several instances go side by side in lanes.
 //
-// A block of instances is looked at first: those that need no multipliers are answered there. Of the
-// others as many at a time as a register has lanes go the ordinary way together; what is out of the
-// ordinary is solved alone, from its start, with the same bits as if it had come alone.
+// A block of instances is looked at first: those that need no multipliers are answered there. Of
+// the others as many at a time as a register has lanes go the ordinary way together; what is out of
+// the ordinary is solved alone, from its start, with the same bits as if it had come alone.
 #include "newton/affine.hpp"
+
 #include "newton/working_set.hpp"
 
 namespace coldq::COLDQ_LEVEL {
@@ -31,9 +32,18 @@ struct Batch {
     double* of(const Operand& operand, Size i) const { return operand.at + i * operand.step; }
 
     Instance<double> instance(Size i) const {
-        return {n, p, of(given.center, i), of(given.gradient, i), *of(given.alpha, i),
-                of(given.floor, i), of(given.weights, i), of(given.soft, i), of(given.A, i),
-                of(given.b, i), of(given.lower, i), of(given.upper, i)};
+        return {n,
+                p,
+                of(given.center, i),
+                of(given.gradient, i),
+                *of(given.alpha, i),
+                of(given.floor, i),
+                of(given.weights, i),
+                of(given.soft, i),
+                of(given.A, i),
+                of(given.b, i),
+                of(given.lower, i),
+                of(given.upper, i)};
     }
     void set_residual(Size i, double value) const { *of(given.residual, i) = value; }
 };
@@ -52,10 +62,13 @@ bool is_quiet(const Batch& batch, Size i) {
     bool quiet = finite == 0.0;
     for (Size k = 0; k < of.n && quiet; ++k) {
         const double* row = of.A + k * of.p;
-        const double g = sums<1>(of.p, 0.0, [=](auto read) __attribute__((always_inline)) {
-            using V = decltype(read(row));
-            return Terms<V, 1>{{read(row) * V(read(x))}};
-        }).of[0] - of.b[k];
+        const double g = sums<1>(of.p, 0.0,
+                                 [=](auto read) __attribute__((always_inline)) {
+                                     using V = decltype(read(row));
+                                     return Terms<V, 1>{{read(row) * V(read(x))}};
+                                 })
+                             .of[0] -
+                         of.b[k];
         quiet = (g <= 0.0 && of.floor[k] == 0.0) || (g >= 0.0 && of.weights[k] == 0.0) ||
                 (g == 0.0 && of.floor[k] <= 0.0 && of.weights[k] >= 0.0);
     }
@@ -77,7 +90,8 @@ void solve_alone(const Batch& batch, Size i) {
 }
 
 // The arrays of several instances side by side.
-const Lane* gathered(const Batch& batch, const Operand& operand, const Size* which, Size count, Lane*& memory) {
+const Lane* gathered(const Batch& batch, const Operand& operand, const Size* which, Size count,
+                     Lane*& memory) {
     Lane* out = memory;
     memory += count;
     if (operand.step == 0) {
@@ -98,11 +112,23 @@ __attribute__((noinline)) void solve_together_of(const Batch& batch, const Size*
     const AffineOperands& given = batch.given;
     const Size n = N > 0 ? N : batch.n, p = batch.p;
     Lane* memory = batch.together;
-    auto lanes = [&](const Operand& operand, Size count) { return gathered(batch, operand, which, count, memory); };
-    Instance<Lane> of{n, p, lanes(given.center, p), lanes(given.gradient, p), Lane(0.0),
-                      lanes(given.floor, n), lanes(given.weights, n), lanes(given.soft, n),
-                      lanes(given.A, n * p), lanes(given.b, n), lanes(given.lower, p), lanes(given.upper, p)};
-    for (int lane = 0; lane < WIDEST; ++lane) of.alpha.set(lane, *batch.of(given.alpha, which[lane]));
+    auto lanes = [&](const Operand& operand, Size count) {
+        return gathered(batch, operand, which, count, memory);
+    };
+    Instance<Lane> of{n,
+                      p,
+                      lanes(given.center, p),
+                      lanes(given.gradient, p),
+                      Lane(0.0),
+                      lanes(given.floor, n),
+                      lanes(given.weights, n),
+                      lanes(given.soft, n),
+                      lanes(given.A, n * p),
+                      lanes(given.b, n),
+                      lanes(given.lower, p),
+                      lanes(given.upper, p)};
+    for (int lane = 0; lane < WIDEST; ++lane)
+        of.alpha.set(lane, *batch.of(given.alpha, which[lane]));
     const Iterate<Lane> at = iterate_in(memory, n, p);
     Lane* multipliers = memory + iterate_size(n, p);
     Lane residual(0.0);
@@ -122,12 +148,16 @@ __attribute__((noinline)) void solve_together_of(const Batch& batch, const Size*
 }
 
 void solve_together(const Batch& batch, const Size* which, Size live) {
-    if (batch.n == 1) solve_together_of<1>(batch, which, live);
-    else if (batch.n == 2) solve_together_of<2>(batch, which, live);
-    else solve_together_of<0>(batch, which, live);
+    if (batch.n == 1)
+        solve_together_of<1>(batch, which, live);
+    else if (batch.n == 2)
+        solve_together_of<2>(batch, which, live);
+    else
+        solve_together_of<0>(batch, which, live);
 }
 
-template <class T> T* aligned(T* memory) {
+template <class T>
+T* aligned(T* memory) {
     const auto address = reinterpret_cast<unsigned long long>(memory);
     return reinterpret_cast<T*>((address + 63) & ~63ULL);
 }
@@ -138,15 +168,18 @@ Size affine_scratch(Size n, Size p) {
     Size square;
     if (__builtin_mul_overflow(n, 4 * n, &square)) return -1;
     const Size alone = iterate_size(n, p) + n;
-    const Size together = fit_lanes(n, p) ? WIDEST * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
+    const Size together =
+        fit_lanes(n, p) ? WIDEST * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
     return 2 * ALIGNMENT + alone + together;
 }
 
 void affine_step(const Run& run) {
     const auto& given = *reinterpret_cast<const AffineOperands*>(run.operands);
     Batch batch{given, given.b.length[0], given.center.length[0], aligned(run.scratch), nullptr};
-    batch.together = reinterpret_cast<Lane*>(aligned(batch.alone + iterate_size(batch.n, batch.p) + batch.n));
-    const bool in_lanes = fit_lanes(batch.n, batch.p) && run.count >= WIDEST && *given.systems.at == INFINITE;
+    batch.together =
+        reinterpret_cast<Lane*>(aligned(batch.alone + iterate_size(batch.n, batch.p) + batch.n));
+    const bool in_lanes =
+        fit_lanes(batch.n, batch.p) && run.count >= WIDEST && *given.systems.at == INFINITE;
     Size loud[BLOCK + WIDEST], found = 0;
     for (Size i = 0; i < run.count; ++i) {
         if (is_quiet(batch, i)) continue;
@@ -156,7 +189,8 @@ void affine_step(const Run& run) {
         }
         loud[found++] = i;
         if (found < BLOCK) continue;
-        for (found -= WIDEST; found >= 0; found -= WIDEST) solve_together(batch, loud + found, WIDEST);
+        for (found -= WIDEST; found >= 0; found -= WIDEST)
+            solve_together(batch, loud + found, WIDEST);
         found = 0;
     }
     for (; found >= WIDEST; found -= WIDEST) solve_together(batch, loud + found - WIDEST, WIDEST);
@@ -202,8 +236,8 @@ extern const Entry newton[];
 const Entry newton[] = {
     {"affine_step", "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),()->(p),(n),()", affine_step,
      scratch},
-    {"working_set_step", "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),()->(p),(n),()", working_set_step,
-     working_scratch},
+    {"working_set_step", "(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),()->(p),(n),()",
+     working_set_step, working_scratch},
     {},
 };
 

@@ -32,7 +32,8 @@ struct Limits {
 };
 
 // Set the dual's gradient, and the size of the terms that each of its entries is the sum of.
-template <class T> COLDQ_INLINE void set_gradient(const Instance<T>& of, const Iterate<T>& at) {
+template <class T>
+COLDQ_INLINE void set_gradient(const Instance<T>& of, const Iterate<T>& at) {
     for (Size k = 0; k < of.n; ++k) {
         const T* row = of.A + k * of.p;
         const auto sum = sums<2>(of.p, T(0.0), [&](auto read) __attribute__((always_inline)) {
@@ -46,13 +47,15 @@ template <class T> COLDQ_INLINE void set_gradient(const Instance<T>& of, const I
     }
 }
 
-template <class T> COLDQ_INLINE void set_x(const Instance<T>& of, const Iterate<T>& at) {
+template <class T>
+COLDQ_INLINE void set_x(const Instance<T>& of, const Iterate<T>& at) {
     for (Size i = 0; i < of.p; ++i) at.x[i] = clip(at.z[i], of.lower[i], of.upper[i]);
 }
 
 // Set what the iteration starts from, multipliers nearest to zero; where a row that is constant on
 // the box cannot hold.
-template <class T> COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Iterate<T>& at) {
+template <class T>
+COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Iterate<T>& at) {
     const T zero(0.0), half = T(0.5) / of.alpha;
     for (Size i = 0; i < of.p; ++i) {
         at.y[i] = of.center[i] - of.gradient[i] * half;
@@ -64,10 +67,11 @@ template <class T> COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Itera
         at.lo[k] = of.floor[k] * half;
         at.hi[k] = of.weights[k] * half;
         at.soft[k] = of.soft[k] * (T(2.0) * of.alpha);
-        at.norm[k] = at.soft[k] + sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-            using V = decltype(read(row));
-            return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(row))}};
-        }).of[0];
+        at.norm[k] =
+            at.soft[k] + sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
+                             using V = decltype(read(row));
+                             return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(row))}};
+                         }).of[0];
         at.mu[k] = clip(zero, at.lo[k], at.hi[k]);
     }
     set_x(of, at);
@@ -94,7 +98,8 @@ template <class T> COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Itera
 }
 
 // Mark the rows whose multiplier should move; where none need do so by much.
-template <class T> COLDQ_INLINE Mask<T> mark_moving(const Iterate<T>& at, Size n) {
+template <class T>
+COLDQ_INLINE Mask<T> mark_moving(const Iterate<T>& at, Size n) {
     const T zero(0.0), one(1.0);
     Mask<T> settled = zero == zero;
     for (Size k = 0; k < n; ++k) {
@@ -108,7 +113,8 @@ template <class T> COLDQ_INLINE Mask<T> mark_moving(const Iterate<T>& at, Size n
 }
 
 // Set the quadratic piece that holds here: x moves where it is free.
-template <class T> COLDQ_INLINE void set_piece(const Instance<T>& of, const Iterate<T>& at) {
+template <class T>
+COLDQ_INLINE void set_piece(const Instance<T>& of, const Iterate<T>& at) {
     const T zero(0.0), one(1.0);
     for (Size i = 0; i < of.p; ++i)
         at.free[i] = select((of.lower[i] < at.z[i]) & (at.z[i] < of.upper[i]), one, zero);
@@ -119,9 +125,9 @@ template <class T> COLDQ_INLINE void set_piece(const Instance<T>& of, const Iter
             T entry = zero;
             if (any((at.moving[k] > zero) & (at.moving[j] > zero)))
                 entry = sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-                using V = decltype(read(row));
-                return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(other))}};
-            }).of[0];
+                            using V = decltype(read(row));
+                            return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(other))}};
+                        }).of[0];
             if (j == k) entry = (entry + at.soft[k]) + T(REGULARISATION) * at.norm[k];
             at.hessian[k * of.n + j] = entry;
             at.hessian[j * of.n + k] = entry;
@@ -130,7 +136,8 @@ template <class T> COLDQ_INLINE void set_piece(const Instance<T>& of, const Iter
 }
 
 // Set d, zero in rows that stay, and w = A'd; what a line search along it takes.
-template <class T> COLDQ_INLINE Search<T> set_direction(const Instance<T>& of, const Iterate<T>& at, Mask<T> wanted) {
+template <class T>
+COLDQ_INLINE Search<T> set_direction(const Instance<T>& of, const Iterate<T>& at, Mask<T> wanted) {
     const T zero(0.0), tiny(TINY);
     Search<T> along{zero, zero, zero, T(INFINITE), zero};
     for (Size i = 0; i < of.p; ++i) at.w[i] = zero;
@@ -140,20 +147,22 @@ template <class T> COLDQ_INLINE Search<T> set_direction(const Instance<T>& of, c
         along.start = along.start + d * at.g[k];
         along.offset = along.offset + d * (of.b[k] + at.soft[k] * at.mu[k]);
         along.bend = along.bend + at.soft[k] * d * d;
-        const T room = select(d > zero, up(at, k), down(at, k)) / select(d > zero, larger(d, tiny), smaller(d, -tiny));
+        const T room = select(d > zero, up(at, k), down(at, k)) /
+                       select(d > zero, larger(d, tiny), smaller(d, -tiny));
         along.limit = smaller(along.limit, select(d == zero, along.limit, room));
         for (Size i = 0; i < of.p; ++i) at.w[i] = at.w[i] + d * of.A[k * of.p + i];
     }
     along.limit = larger(along.limit, T(1.0));
     along.steep = sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-        using V = decltype(read(at.w));
-        return Terms<V, 1>{{read(at.w) * V(read(at.w))}};
-    }).of[0];
+                      using V = decltype(read(at.w));
+                      return Terms<V, 1>{{read(at.w) * V(read(at.w))}};
+                  }).of[0];
     return along;
 }
 
 // Go along d by t; multipliers that meet a bound are at it exactly.
-template <class T> COLDQ_INLINE void advance(const Instance<T>& of, const Iterate<T>& at, T t) {
+template <class T>
+COLDQ_INLINE void advance(const Instance<T>& of, const Iterate<T>& at, T t) {
     for (Size k = 0; k < of.n; ++k) {
         const T step = t * at.d[k];
         const T moved = select(step <= down(at, k), at.lo[k], at.mu[k] + step);
@@ -165,7 +174,8 @@ template <class T> COLDQ_INLINE void advance(const Instance<T>& of, const Iterat
 }
 
 // The multipliers of the problem as it was given; what is at a bound is so exactly.
-template <class T> COLDQ_INLINE void give_multipliers(const Instance<T>& of, const Iterate<T>& at, T* multipliers) {
+template <class T>
+COLDQ_INLINE void give_multipliers(const Instance<T>& of, const Iterate<T>& at, T* multipliers) {
     for (Size k = 0; k < of.n; ++k) {
         const T given = clip(at.mu[k] * (T(2.0) * of.alpha), of.floor[k], of.weights[k]);
         const T bound = select(at.mu[k] <= at.lo[k], of.floor[k], given);
@@ -174,22 +184,25 @@ template <class T> COLDQ_INLINE void give_multipliers(const Instance<T>& of, con
 }
 
 // Where multipliers of enforced rows are far longer than y: y - A'mu has lost digits there.
-template <class T> COLDQ_INLINE Mask<T> has_long_multiplier(const Instance<T>& of, const Iterate<T>& at) {
+template <class T>
+COLDQ_INLINE Mask<T> has_long_multiplier(const Instance<T>& of, const Iterate<T>& at) {
     const T zero(0.0), endless(INFINITE);
     T size(1.0);
     for (Size i = 0; i < of.p; ++i) size = larger(size, T(1.0) + absolute(at.y[i]));
     Mask<T> found = zero > zero;
     for (Size k = 0; k < of.n; ++k) {
-        const auto enforced = ((at.hi[k] == endless) & (at.mu[k] > zero)) | ((at.lo[k] == -endless) & (at.mu[k] < zero));
+        const auto enforced = ((at.hi[k] == endless) & (at.mu[k] > zero)) |
+                              ((at.lo[k] == -endless) & (at.mu[k] < zero));
         const T most = T(LONG_MULTIPLIER) * size;
         found = found | (enforced & ((at.mu[k] * at.mu[k]) * at.norm[k] > most * most));
     }
     return found;
 }
 
-// The ordinary way; where it ended, in the others nothing was found. Their residuals are set. What is
-// known of the sizes when this is compiled makes loops straight.
-template <class T> COLDQ_INLINE Mask<T> solve_ordinary(const Instance<T>& of, const Iterate<T>& at, T& residual) {
+// The ordinary way; where it ended, in the others nothing was found. Their residuals are set. What
+// is known of the sizes when this is compiled makes loops straight.
+template <class T>
+COLDQ_INLINE Mask<T> solve_ordinary(const Instance<T>& of, const Iterate<T>& at, T& residual) {
     const T zero(0.0);
     Mask<T> left = begin(of, at), done = zero > zero;
     T sum = zero;
@@ -237,16 +250,20 @@ inline void shorten_multipliers(const Instance<double>& of, const Iterate<double
     double size = 1.0;
     for (Size i = 0; i < of.p; ++i) size = larger(size, 1.0 + absolute(at.y[i]));
     for (Size k = 0; k < of.n; ++k) {
-        const double most = LONG_MULTIPLIER * size / larger(__builtin_sqrt(at.norm[k]), SMALL_LENGTH);
+        const double most =
+            LONG_MULTIPLIER * size / larger(__builtin_sqrt(at.norm[k]), SMALL_LENGTH);
         if (at.hi[k] == INFINITE) at.mu[k] = smaller(at.mu[k], most);
         if (at.lo[k] == -INFINITE) at.mu[k] = larger(at.mu[k], -most);
     }
     form_z(of, at);
 }
 
-// One instance, whatever it meets: the residual, infinite where enforced rows seem to have no common
-// point, NaN where anything is. at.x and at.mu have the answer. `step` has room for n numbers.
-inline __attribute__((noinline)) double solve_one(const Instance<double>& of, const Iterate<double>& at, Limits limits, double* step) {
+// One instance, whatever it meets: the residual, infinite where enforced rows seem to have no
+// common point, NaN where anything is. at.x and at.mu have the answer. `step` has room for n
+// numbers.
+inline __attribute__((noinline)) double solve_one(const Instance<double>& of,
+                                                  const Iterate<double>& at, Limits limits,
+                                                  double* step) {
     if (begin(of, at)) return INFINITE;
     double finite = 0.0;
     for (Size i = 0; i < of.p; ++i) finite += 0.0 * at.y[i];

@@ -17,7 +17,8 @@
 namespace coldq::COLDQ_LEVEL {
 
 // A number type T is double for one instance, Pack<W> for W of them in lanes.
-template <class T> struct Instance {
+template <class T>
+struct Instance {
     Size n, p;
     const T *center, *gradient;
     T alpha;
@@ -26,7 +27,8 @@ template <class T> struct Instance {
     const T *lower, *upper;           // p
 };
 
-template <class T> struct Iterate {
+template <class T>
+struct Iterate {
     // Of p coordinates: z = y - A'mu, carried along by increments; w = A'd, the direction; free is
     // 1 where x moves with z, else 0; terms is the size of the terms that z is the sum of.
     T *y, *z, *w, *free, *terms, *x;
@@ -47,11 +49,13 @@ inline Size iterate_size(Size n, Size p, Size m) {
 }
 inline Size iterate_size(Size n, Size p) { return iterate_size(n, p, n); }
 
-template <class T> inline Iterate<T> iterate_in(T* memory, Size n, Size p) {
+template <class T>
+inline Iterate<T> iterate_in(T* memory, Size n, Size p) {
     Iterate<T> at;
     T** columns[] = {&at.y, &at.z, &at.w, &at.free, &at.terms, &at.x};
     for (T** line : columns) *line = memory, memory += p;
-    T** rows[] = {&at.mu, &at.lo, &at.hi, &at.g, &at.scale, &at.norm, &at.soft, &at.d, &at.moving, &at.side, &at.rhs, &at.solved, &at.column};
+    T** rows[] = {&at.mu, &at.lo,     &at.hi,   &at.g,   &at.scale,  &at.norm,  &at.soft,
+                  &at.d,  &at.moving, &at.side, &at.rhs, &at.solved, &at.column};
     for (T** line : rows) *line = memory, memory += n;
     at.order = reinterpret_cast<Size*>(memory);
     memory += n;
@@ -64,6 +68,9 @@ constexpr double INFINITE = __builtin_huge_val();
 constexpr double NOT_A_NUMBER = __builtin_nan("");
 constexpr double TINY = 1e-300;  // guards a division by zero
 
-template <class T> COLDQ_INLINE T clip(T z, T lower, T upper) { return smaller(larger(z, lower), upper); }
+template <class T>
+COLDQ_INLINE T clip(T z, T lower, T upper) {
+    return smaller(larger(z, lower), upper);
+}
 
 }  // namespace coldq::COLDQ_LEVEL

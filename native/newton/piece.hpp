@@ -14,16 +14,24 @@ namespace coldq::COLDQ_LEVEL {
 constexpr int PIVOT_ROUNDS = 6;
 constexpr double LEAST_PIVOT = 1e-14;  // of the diagonal entry that it comes from
 
-template <class T> COLDQ_INLINE T down(const Iterate<T>& at, Size k) { return at.lo[k] - at.mu[k]; }
-template <class T> COLDQ_INLINE T up(const Iterate<T>& at, Size k) { return at.hi[k] - at.mu[k]; }
+template <class T>
+COLDQ_INLINE T down(const Iterate<T>& at, Size k) {
+    return at.lo[k] - at.mu[k];
+}
+template <class T>
+COLDQ_INLINE T up(const Iterate<T>& at, Size k) {
+    return at.hi[k] - at.mu[k];
+}
 
-template <class T> COLDQ_INLINE Mask<T> is_free(const Iterate<T>& at, Size k) {
+template <class T>
+COLDQ_INLINE Mask<T> is_free(const Iterate<T>& at, Size k) {
     return (at.moving[k] > T(0.0)) & (at.side[k] == T(0.0));
 }
 
 // Solve H d = rhs over the entries that are free in any lane, by LDL'; in lanes where they are not
 // the row and column are those of the identity, and d stays.
-template <class T> COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
+template <class T>
+COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     const T zero(0.0), one(1.0);
     Size m = 0;
     for (Size k = 0; k < n; ++k)
@@ -38,7 +46,8 @@ template <class T> COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Si
         row[a] = select(free, at.hessian[k * n + k], one);
         at.solved[a] = select(free, at.rhs[k], at.d[k]);
     }
-    // Right-looking: once entry e is eliminated, what is left of the later rows is brought up to date.
+    // Right-looking: once entry e is eliminated, what is left of the later rows is brought up to
+    // date.
     for (Size e = 0; e < m; ++e) {
         const Size k = at.order[e];
         const T* pivot_row = at.factor + e * m;
@@ -65,7 +74,8 @@ template <class T> COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Si
 }
 
 // One round: the entries at a bound are put there, the others solved for.
-template <class T> COLDQ_INLINE void solve_guess(const Iterate<T>& at, Size n) {
+template <class T>
+COLDQ_INLINE void solve_guess(const Iterate<T>& at, Size n) {
     const T zero(0.0);
     for (Size k = 0; k < n; ++k) {
         const T side = at.side[k];
@@ -80,7 +90,8 @@ template <class T> COLDQ_INLINE void solve_guess(const Iterate<T>& at, Size n) {
 }
 
 // Correct the guesses; where none was wrong.
-template <class T> COLDQ_INLINE Mask<T> correct_guess(const Iterate<T>& at, Size n) {
+template <class T>
+COLDQ_INLINE Mask<T> correct_guess(const Iterate<T>& at, Size n) {
     const T zero(0.0), above(1.0), below(-1.0);
     Mask<T> right = zero == zero;
     for (Size k = 0; k < n; ++k) {
@@ -100,7 +111,8 @@ template <class T> COLDQ_INLINE Mask<T> correct_guess(const Iterate<T>& at, Size
 }
 
 // Set d by block principal pivoting; where that ended.
-template <class T> COLDQ_INLINE Mask<T> pivot(const Iterate<T>& at, Size n, Mask<T> wanted, int& rounds) {
+template <class T>
+COLDQ_INLINE Mask<T> pivot(const Iterate<T>& at, Size n, Mask<T> wanted, int& rounds) {
     const T zero(0.0);
     Mask<T> ended = zero == zero;
     for (Size k = 0; k < n; ++k) at.side[k] = zero;
@@ -120,8 +132,10 @@ inline int climb(const Iterate<double>& at, Size n, double most, double* step) {
         at.d[k] = 0.0;
         at.side[k] = 0.0;
         if (at.moving[k] == 0.0) continue;
-        if (up(at, k) <= 0.0 && at.g[k] >= 0.0) at.side[k] = 1.0;
-        else if (down(at, k) >= 0.0 && at.g[k] <= 0.0) at.side[k] = -1.0;
+        if (up(at, k) <= 0.0 && at.g[k] >= 0.0)
+            at.side[k] = 1.0;
+        else if (down(at, k) >= 0.0 && at.g[k] <= 0.0)
+            at.side[k] = -1.0;
     }
     for (int systems = 0; systems < last && systems <= most; ++systems) {
         for (Size k = 0; k < n; ++k) {

@@ -1,21 +1,21 @@
 // Many affine rows on a box, of which few hold x back.
 //
-// The dual is maximised over a working set of multipliers, the others resting at their bounds: those
-// between their bounds, and those of the rows that x violates most. Each round goes up, so that no
-// set comes twice, and costs one pass over A beside a step with few rows. It starts where the last
-// round ended, because it is asked for the change of the multipliers.
+// The dual is maximised over a working set of multipliers, the others resting at their bounds:
+// those between their bounds, and those of the rows that x violates most. Each round goes up, so
+// that no set comes twice, and costs one pass over A beside a step with few rows. It starts where
+// the last round ended, because it is asked for the change of the multipliers.
 #pragma once
 
 #include "newton/dual_newton.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr Size FIRST_ROWS = 4;             // of the first set; later ones add as many as are free, if more
-constexpr Size ALL_ROWS = 12;              // violated rows: no more than these are all taken
-constexpr Size MOST_ROWS = 64;             // of a set: with more, other methods are faster
+constexpr Size FIRST_ROWS = 4;  // of the first set; later ones add as many as are free, if more
+constexpr Size ALL_ROWS = 12;   // violated rows: no more than these are all taken
+constexpr Size MOST_ROWS = 64;  // of a set: with more, other methods are faster
 constexpr Size MOST_ROUNDS = 40;
-constexpr Size PATIENT_ROUNDS = 2;         // after which hardly any row is violated that can be met
-constexpr double SYSTEMS_TIMES_ROWS = 3e6; // systems that a round may solve, times its rows cubed
+constexpr Size PATIENT_ROUNDS = 2;  // after which hardly any row is violated that can be met
+constexpr double SYSTEMS_TIMES_ROWS = 3e6;  // systems that a round may solve, times its rows cubed
 
 inline Size most_chosen(Size n, Size p) {
     Size most = p + 3 + (p + 3 > ALL_ROWS ? p + 3 : ALL_ROWS);
@@ -26,7 +26,7 @@ inline Size most_chosen(Size n, Size p) {
 // The step with few rows that a round solves, and the memory that it takes.
 struct Round {
     Iterate<double> at;
-    double *y, *zeros;                 // p
+    double *y, *zeros;                               // p
     double *A, *b, *lo, *hi, *soft, *change, *step;  // of the rows chosen
     Size* chosen;
 };
@@ -41,7 +41,8 @@ inline Round round_in(double* memory, Size n, Size p) {
     Round round;
     round.at = iterate_in(memory, m, p);
     memory += iterate_size(m, p);
-    double** parts[] = {&round.y, &round.zeros, &round.A, &round.b, &round.lo, &round.hi, &round.soft, &round.change, &round.step};
+    double** parts[] = {&round.y,  &round.zeros, &round.A,      &round.b,   &round.lo,
+                        &round.hi, &round.soft,  &round.change, &round.step};
     const Size sizes[] = {p, p, m * p, m, m, m, m, m, m};
     for (int k = 0; k < 9; ++k) *parts[k] = memory, memory += sizes[k];
     round.chosen = reinterpret_cast<Size*>(memory);
@@ -49,7 +50,9 @@ inline Round round_in(double* memory, Size n, Size p) {
     return round;
 }
 
-inline bool is_between(const Iterate<double>& at, Size k) { return at.lo[k] < at.mu[k] && at.mu[k] < at.hi[k]; }
+inline bool is_between(const Iterate<double>& at, Size k) {
+    return at.lo[k] < at.mu[k] && at.mu[k] < at.hi[k];
+}
 
 // Whether a multiplier has room to go where g pushes it.
 inline bool is_violated(const Iterate<double>& at, Size k) {
@@ -91,7 +94,8 @@ inline Size choose(const Iterate<double>& at, Size n, Size p, Size violated, Siz
 }
 
 // Solve for the change of the chosen multipliers; the residual of that.
-inline double solve_round(const Instance<double>& of, const Iterate<double>& at, const Round& round, Size m) {
+inline double solve_round(const Instance<double>& of, const Iterate<double>& at, const Round& round,
+                          Size m) {
     form_z(of, at);
     for (Size i = 0; i < of.p; ++i) round.y[i] = at.z[i];
     for (Size a = 0; a < m; ++a) {
@@ -102,22 +106,25 @@ inline double solve_round(const Instance<double>& of, const Iterate<double>& at,
         round.soft[a] = at.soft[k];
         for (Size i = 0; i < of.p; ++i) round.A[a * of.p + i] = of.A[k * of.p + i];
     }
-    const Instance<double> its{m, of.p, round.y, round.zeros, 0.5, round.lo, round.hi, round.soft,
-                               round.A, round.b, of.lower, of.upper};
+    const Instance<double> its{m,        of.p,       round.y, round.zeros, 0.5,      round.lo,
+                               round.hi, round.soft, round.A, round.b,     of.lower, of.upper};
     const double systems = SYSTEMS_TIMES_ROWS / (double(m) * double(m) * double(m));
     const double residual = solve_one(its, round.at, {systems, false}, round.step);
     give_multipliers(its, round.at, round.change);
     for (Size a = 0; a < m && residual < UNSETTLED; ++a) {
         const Size k = round.chosen[a];
         const double moved = clip(at.mu[k] + round.change[a], at.lo[k], at.hi[k]);
-        at.mu[k] = round.change[a] >= round.hi[a] ? at.hi[k] : round.change[a] <= round.lo[a] ? at.lo[k] : moved;
+        at.mu[k] = round.change[a] >= round.hi[a]   ? at.hi[k]
+                   : round.change[a] <= round.lo[a] ? at.lo[k]
+                                                    : moved;
     }
     for (Size i = 0; i < of.p; ++i) at.x[i] = round.at.x[i];
     return residual;
 }
 
 // One instance: its residual, NaN where the working set gets too large or most rows seem to matter.
-inline double solve_by_working_set(const Instance<double>& of, const Iterate<double>& at, const Round& round, bool apart) {
+inline double solve_by_working_set(const Instance<double>& of, const Iterate<double>& at,
+                                   const Round& round, bool apart) {
     if (begin(of, at)) return INFINITE;
     double finite = 0.0;
     for (Size i = 0; i < of.p; ++i) finite += 0.0 * at.y[i];

@@ -45,13 +45,13 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     Quadratic: lambda loss: (loss.q, loss.P, None),
 }
 
-# By the shapes of A and how many blocks, what a call on these takes: the kernel, the step's code, how
-# much memory, and Newton's steps.
+# By the shapes of A and how many blocks, what a call on these takes: the kernel, the step's code,
+# how much memory, and Newton's steps.
 _ready: dict[Any, Any] = {}
 
 
 def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]:
-    """What a call on blocks with sums takes, and these; None if it is no single decision on such."""
+    """What a call on blocks with sums takes, and these; None if it is no single decision there."""
     blocks = getattr(domain, "blocks", None)
     if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
         return None, ()
@@ -116,7 +116,22 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         alpha, gain, eta, floor, price, when = learner._rule(now)
         if when == AFTER and g is not None:
             return None  # not known at the new x
-        given = (x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when)
+        given = (
+            x,
+            vector,
+            matrix,
+            levels,
+            A,
+            rows.b,
+            g,
+            queue,
+            alpha,
+            gain,
+            eta,
+            floor,
+            price,
+            when,
+        )
         if blocks is None:
             following, its_queue, multipliers, residual = queue_step(*given, *on)
             if following.shape != x.shape:

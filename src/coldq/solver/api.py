@@ -12,7 +12,6 @@ from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, TOLERANCE
 from coldq.solver.problem import AffineProblem
 
-
 # Whole batches, in arrays: x, the multipliers and the residuals, in which no status is told yet.
 newton_step = native.affine_step
 working_set_step = native.working_set_step

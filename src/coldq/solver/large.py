@@ -82,7 +82,7 @@ def unit_of(problem: Divided, x: Array) -> float:
 
 
 def solve_sparse(problem: Divided) -> tuple[Array, Array]:
-    """The same of sparse rows: by the kernel for blocks all at once, or else by all the methods here.
+    """The same of sparse rows: all at once by the kernel for blocks, or by all the methods here.
 
     Coordinates that no row enters are known at once and left out.
     """

@@ -1,5 +1,5 @@
-"""A queue and the step that it weighs, on affine rows and blocks of coordinates with sums, for losses
-that are quadratic.
+"""A queue and the step that it weighs, on affine rows and blocks of coordinates with sums, for
+losses that are quadratic.
 
 What a learner would do in several calls with arrays between them, in one. The step itself is called
 by its address (:mod:`~coldq.solver.kernels.by_address`).
@@ -65,8 +65,8 @@ def set_weights(n, p, x, A, b, measured, queue, gain, eta, floor, price, when, z
 
 @exact_inlined
 def begin_slot(n, p, m, at, slope, zeros, weights, g, queue):
-    """What comes before the step, of operands in the order of :func:`queued_blocks_step`: zeros, what rows
-    weigh, and the queue, unless it moves later. Returns where the gradient stands."""
+    """What comes before the step, of operands in the order of :func:`queued_blocks_step`: zeros,
+    what rows weigh, and the queue, unless it moves later. Returns where the gradient stands."""
     for k in range(n):
         vector(zeros, n)[k] = 0.0
     set_weights(
