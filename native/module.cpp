@@ -1,10 +1,11 @@
-// coldq._native: the entries of the CPU level that was chosen, as functions.
+// coldq._native: the entries of the CPU level that was chosen, as functions, and those of values.
 #define COLDQ_IMPORTS_NUMPY
 #include <cstdlib>
 #include <cstring>
 
 #include "arrays.hpp"
 #include "cpu.hpp"
+#include "values.hpp"
 
 namespace coldq {
 namespace {
@@ -71,7 +72,7 @@ bool add_levels(PyObject* module) {
 bool fill(PyObject* module) {
     const Level* level = choose();
     if (!level || PyModule_AddStringConstant(module, "level", level->name) < 0) return false;
-    if (!add_levels(module)) return false;
+    if (!add_levels(module) || PyModule_AddFunctions(module, value_methods) < 0) return false;
     int number = 0;
     for (const Entry* const* table = level->tables; *table; ++table)
         for (const Entry* entry = *table; entry->name; ++entry)

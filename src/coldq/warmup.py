@@ -6,7 +6,6 @@ from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from coldq._values import make_quickly
 from coldq.compiled import Kernel, cache
 from coldq.compiled.kernel import no_collection
 
@@ -23,7 +22,6 @@ def warmup(*, everything: bool = True) -> None:
     >>> coldq.warmup()
     """
     build(kernels(everything))
-    make_quickly()
 
 
 def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import empty, int64, maximum
 
-from coldq._values import Array, make_quickly
+from coldq._values import Array
 from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
@@ -60,7 +60,6 @@ def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]
     if found is None:
         if len(_ready) >= MOST_SHAPES:
             _ready.clear()
-        make_quickly()  # the feedbacks to come
         size = queued_blocks_size(n, p, k)
         found = queued_blocks_step(), code_of(simplices_step), size, steps_for(n, p, k, False)
         _ready[(n, p, k)] = found
