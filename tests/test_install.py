@@ -83,6 +83,38 @@ assert RECOO is coldq.RECOO
     assert run(sys.executable, "-c", script) == ""
 
 
+FIRST_DECISIONS = """
+import sys, warnings
+import numpy as np, coldq
+warnings.simplefilter("error")
+X, rng = coldq.Box(0.0, 5.0, dim=10), np.random.default_rng(0)
+for n in (2, 30):  # a whole update in one call; more rows than that takes
+    learner = coldq.COLDQ(X, horizon=5000)
+    loss = coldq.LeastSquares(rng.uniform(size=(4, 10)), rng.uniform(size=4))
+    rows = coldq.Affine(rng.uniform(size=(n, 10)), rng.uniform(size=n))
+    state = learner.update(learner.init(n), coldq.Feedback(loss, rows))
+    batch = learner.update(learner.init(n, batch=(100,)), coldq.Feedback(loss, rows))
+    assert (batch.x == state.x).all()
+    coldq.penalised_step(5.0 * rng.uniform(size=10), np.zeros(10), 1.0, 0.1, rows, X)
+absurd = coldq.Affine([[1.0] * 10, [-1.0] * 10], [1.0, -2.0])  # the sum is at most 1, at least 2
+try:
+    coldq.penalised_step(np.zeros(10), np.zeros(10), 1.0, np.inf, absurd, X)
+except coldq.Infeasible:
+    heavy = "scipy numba llvmlite clarabel".split()
+    print([name for name in heavy if name in sys.modules])
+"""
+
+
+def test_first_decisions_on_a_box_compile_nothing_and_write_nothing(tmp_path: Path) -> None:
+    bare = {name: v for name, v in os.environ.items() if not name.startswith(("COLDQ_", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_DECISIONS], cwd=tmp_path,
+        env={**bare, "HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_public_name_is_imported_for_type_checkers_too() -> None:
     for package in (coldq, coldq.learners):
         tree = ast.parse(Path(str(package.__file__)).read_text())

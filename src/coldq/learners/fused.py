@@ -144,7 +144,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             )  # fmt: skip
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
         return None
-    worst = maximum.reduce(residual, None) if x.ndim > 1 else residual
+    worst = maximum.reduce(residual, None, initial=0.0) if x.ndim > 1 else residual
     if worst <= TOLERANCE:
         if listening:
             tell(worst)

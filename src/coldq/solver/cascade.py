@@ -81,10 +81,10 @@ def solve_affine(
             answer = new_tuple(Step, step(*problem, systems))
         except TypeError:
             raise DoNotFit from None
-        if answer[2] <= TOLERANCE and answer[0].shape == center.shape:
-            return answer
         if answer[0].shape != center.shape:
             raise DoNotFit
+        if answer[2] <= TOLERANCE:
+            return answer
         answer = at_once(problem, answer)
         if answer[2] <= TOLERANCE:
             return answer
