@@ -148,6 +148,33 @@ def test_no_window_of_a_long_run_is_above_its_bound(kind: str, n: int) -> None:
         no_window_above(flags, bounds, q)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("delay", [0, 1, 3, 10])
+def test_late_feedback_adds_its_delay_for_each_row(n: int, delay: int) -> None:
+    # In a stretch each row in turn is violated by as little as can be, delay + 1 times.
+    q, never, flags, bounds = 0.01, np.zeros((), bool), [], []
+    made, rows = [Budget.first((), n)], iter(np.repeat(np.arange(n), delay + 1))
+    for t in range(1, 150):
+        seen, slots = made[-1], np.array(float(t))
+        margin = tighten(made[max(0, t - 1 - delay)], q, slots - 1.0, np.zeros(n))
+        surprise = np.full(n, 1.0 if t == 2 else -1.0)
+        if t > 2 and not seen.stretch:
+            surprise = margin + 1e-3
+        elif seen.stretch and (k := next(rows, None)) is not None:
+            surprise[k] = max(1.001 * seen.entry_record[k], 1.001 * margin[k])
+        violated = surprise > margin
+        tolerance = np.full(n, TOLERANCE)
+        made.append(book(
+            seen, q, slots, violated, surprise, tolerance, infeasible=never, reduced=never
+        ))  # fmt: skip
+        flags.append([violated.any()])
+        bounds.append([overdraft_bound(made[-1], q, slots, delay)])
+    assert next(rows, None) is None
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+    D = overdraft_of(np.array(flags, float), q)
+    assert delay == 0 or (D - np.array(bounds)).max() > -4.0  # it comes near its bound
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit: float) -> None:
     # A row 0'x <= 0 has no terms and so no tolerance: nothing is known of it until it is there.

@@ -137,7 +137,7 @@ def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
 
 
 def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:
-    """The most that the overdraft can be after slot t, by the theorem."""
+    """The most that the overdraft can be after slot t, by the theorem, of feedback so late."""
     rows = budget.largest.shape[-1]
     m, P, S = budget.entry_largest, budget.entry_record, budget.highest
     known = (m > 0.0) & (P > 0.0)
@@ -145,5 +145,5 @@ def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Arra
     lifts = np.ceil(np.log2(1.0 + np.log(np.maximum(P / m, 1.0)))).max(axis=-1, initial=0.0)
     breaks = np.where(known, np.ceil(np.log(np.maximum(S / P, 1.0))), 0.0)
     k = lifts + sum(breaks[..., n] for n in range(rows))
-    extra = (1.0 - rate) * (1.0 + k + budget.reduced + delay)
+    extra = (1.0 - rate) * (1.0 + k + budget.reduced + rows * delay)
     return slack_of(rate, t) + np.where(budget.stretch > 0.0, extra, 0.0)
