@@ -172,12 +172,14 @@ def rate_of(violation_rate: Any) -> float | None:
 class Outlook(NamedTuple):
     """A slot that was looked at: a state's new arrays, and the next constraint as it is expected.
 
-    Beside it the slot's own, the user's forecast, and what every forecast expects.
+    Beside it the slot's own, the user's forecast, and what every forecast expects. `worst` is the
+    margin that the worst limits so far ask for.
     """
 
     tally: Array
     margin: Array
     ordinary: Array
+    worst: Array
     budget: Budget
     moments: Array
     errors: Array
@@ -363,9 +365,10 @@ class Foresight(Value):
         # No decision makes room for more; a row that none can keep is expected as far as one can.
         margin = np.minimum(margin, room_of(expected, domain))
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
+        worst = np.maximum(limits_of(expected) - self.forecaster.lowest(kept), 0.0)
         return Outlook(
-            tally, margin, ordinary, budget, moments, errors, kept, expected, constraint, given,
-            ahead, expected_limits,
+            tally, margin, ordinary, worst, budget, moments, errors, kept, expected, constraint,
+            given, ahead, expected_limits,
         )  # fmt: skip
 
     def _expected(
