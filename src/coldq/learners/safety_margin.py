@@ -15,7 +15,8 @@ from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import Foresight, ForesightState
+from coldq.learners.foresight import Foresight
+from coldq.learners.foresight_state import ForesightState
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted

@@ -17,11 +17,11 @@ from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     Foresight,
-    ForesightState,
     given_constraint,
     require_cores,
     whole,
 )
+from coldq.learners.foresight_state import ForesightState
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
 from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.pool import (
