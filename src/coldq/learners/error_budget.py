@@ -31,7 +31,7 @@ MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
 FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
 HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
 GROWTH = np.e  # of a margin that a surprise beyond the record has broken
-LARGEST_EXPONENT = 300.0  # of a lift: ten of them span all doubles, and none overflows
+LARGEST_EXPONENT = 700.0  # of a lift: with those before it spans all doubles
 
 
 class Budget(NamedTuple):
@@ -94,8 +94,9 @@ def book(
     reduced = reduced | new.any(axis=-1)
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
-    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 9.0), LARGEST_EXPONENT)
-    lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
+    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 10.0), LARGEST_EXPONENT)
+    with np.errstate(over="ignore"):  # infinite, and then the record
+        lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
     broken = violated & ((surprise > P0) | (M >= P0))
     grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
     inside = np.where(counts[..., None], np.maximum(M, grown), M)
