@@ -410,11 +410,9 @@ def _whole(array: Array, shape: tuple[int, ...]) -> Array:
 
 def _chosen(rows: Array, chosen: Any) -> Array:
     """The row of (J, N) that is chosen."""
-    J, n = rows.shape[-2:]
-    flat = rows.reshape(-1, J, n)
-    return flat[np.arange(len(flat)), np.asarray(chosen, np.intp).ravel()].reshape(
-        *rows.shape[:-2], n
-    )
+    at = np.asarray(chosen, np.intp).ravel()
+    flat = rows.reshape(at.size, *rows.shape[-2:])
+    return flat[np.arange(at.size), at].reshape(*rows.shape[:-2], rows.shape[-1])
 
 
 def require_cores(state: Any, expected: Mapping[str, tuple[int, ...]]) -> None:
