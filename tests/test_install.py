@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,8 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import coldq
-    rows, loss = coldq.Affine([[1.0, 1.0]], [1.0]), coldq.Linear([1.0, 2.0])
-    print(coldq.__file__, rows.value([1.0, 2.0]).tolist(), float(loss.value([1.0, 3.0])))
+    rows, X = coldq.Affine([[1.0]], [1.0]), coldq.Box(0.0, 5.0, dim=1)
+    print(coldq.__file__, coldq.penalised_step([0.0], [-8.0], 1.0, 9.0, rows, X).x.tolist())
     for warning in caught:
         print(warning.category.__name__, warning.message)
 """
@@ -37,15 +36,6 @@ def run(*command: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_the_source_distribution_has_all_that_tests_and_pages_name() -> None:
-    if not (ROOT / ".git").exists() or shutil.which("git") is None:
-        pytest.skip("needs a clone")
-    tracked = {path.split("/")[0] for path in run("git", "-C", str(ROOT), "ls-files").splitlines()}
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
-    included = {name.removeprefix("/") for name in settings["build"]["targets"]["sdist"]["include"]}
-    assert tracked - included == {".gitignore", "pyproject.toml"}  # which are always there
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -142,7 +132,7 @@ def test_without_any_writable_cache_it_works_with_one_warning(tmp_path: Path) ->
     )  # fmt: skip
     lines = out.splitlines()
     assert lines[0].startswith(str(package))
-    assert lines[0].endswith(" [2.0] 7.0")
+    assert lines[0].endswith(" [1.0]")
     assert len(lines) == 2
     assert lines[1].startswith("RuntimeWarning coldq found no writable folder")
 

@@ -110,7 +110,7 @@ struct QueueOperands {
 
 Size queue_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
-    const Size n = of.b.length[0], p = of.x.length[0], rest = affine_scratch(n, p);
+    const Size n = of.b.length[0], p = of.x.length[0], rest = affine_scratch(n, p, 1);
     return rest < 0 ? rest : p + of.levels.length[0] + 3 * n + 1 + rest;
 }
 
@@ -163,7 +163,7 @@ struct ExpertOperands {
 Size expert_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const ExpertOperands*>(operands);
     const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0];
-    const Size rest = affine_scratch(n, p);
+    const Size rest = affine_scratch(n, p, e);
     return rest < 0 ? rest : p + e * p + of.levels.length[0] + 2 * n + e * n + e + 1 + rest;
 }
 

@@ -164,12 +164,12 @@ T* aligned(T* memory) {
 
 }  // namespace
 
-Size affine_scratch(Size n, Size p) {
+Size affine_scratch(Size n, Size p, Size count) {
     Size square;
     if (__builtin_mul_overflow(n, 4 * n, &square)) return -1;
     const Size alone = iterate_size(n, p) + n;
-    const Size together =
-        fit_lanes(n, p) ? WIDEST * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
+    const bool in_lanes = fit_lanes(n, p) && count >= WIDEST;
+    const Size together = in_lanes ? WIDEST * (iterate_size(n, p) + lane_inputs(n, p) + n) : 0;
     return 2 * ALIGNMENT + alone + together;
 }
 
@@ -206,7 +206,7 @@ namespace {
 
 Size scratch(const Operand* operands) {
     const auto& given = *reinterpret_cast<const AffineOperands*>(operands);
-    return affine_scratch(given.b.length[0], given.center.length[0]);
+    return affine_scratch(given.b.length[0], given.center.length[0], WIDEST);
 }
 
 Size working_scratch(const Operand* operands) {

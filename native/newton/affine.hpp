@@ -13,7 +13,7 @@ struct AffineOperands {
 
 void affine_step(const Run& run);
 
-// How many numbers of scratch memory it needs; negative if too many.
-Size affine_scratch(Size n, Size p);
+// How many numbers of scratch memory so many instances need; negative if too many.
+Size affine_scratch(Size n, Size p, Size count);
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -56,6 +56,7 @@ class MarginRule:
         self.margin, self.ordinary = [0.0] * rows, [0.0] * rows
         self.reduced, self.chosen = False, 0
         self.forecasts: list[list[Row]] = []
+        self.lowest = [math.inf] * rows
         self.moments, self.errors = [[0.0] * rows for _ in range(3)], [0.0] * 3
         self.booked = self.violated = self.infeasible = 0
 
@@ -106,6 +107,18 @@ class MarginRule:
     @property
     def expected(self) -> list[Row]:
         return self.forecasts[self.chosen]
+
+    def kept(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Two parts of a margin, and the share of the second that is kept beside the first."""
+        margin = np.array(self.margin)
+        limits = np.array([b for _, b in self.expected])
+        worst = np.minimum(margin, np.maximum(limits - self.lowest, 0.0))
+        seen = [(a, b - w) for (a, b), w in zip(self.expected, worst, strict=True)]
+        share = share_with_a_point(seen, list(margin - worst), self.lower, self.upper)
+        if share >= 0.0:
+            return worst, margin - worst, share
+        share = share_with_a_point(self.expected, list(worst), self.lower, self.upper)
+        return 0.0 * worst, worst, max(share, 0.0)
 
     def reduce(self, margin: list[float]) -> None:
         """No decision keeps the whole margin: the next has this one."""
@@ -185,6 +198,7 @@ class MarginRule:
             self.average = [mixed(o, r, 0.5) for o, r in zip(self.average, rows, strict=True)]
             self.rise = [mixed(o, s, 0.3) for o, s in zip(self.rise, steps, strict=True)]
         self.last = rows
+        self.lowest = [min(low, b) for low, (_, b) in zip(self.lowest, rows, strict=True)]
         ahead = [
             ([u + v for u, v in zip(row[0], rise[0], strict=True)], row[1] + rise[1])
             for row, rise in zip(rows, self.rise, strict=True)

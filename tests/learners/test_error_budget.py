@@ -10,6 +10,7 @@ import pytest
 
 import coldq
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
+from coldq.learners.kept_rows import margin_kept
 from tests.learners.demands import ALL, STREAMS, Run, Setting
 
 RATES = (0.1, 0.05, 0.02, 0.01, 0.002)
@@ -148,6 +149,47 @@ def test_no_window_of_a_long_run_is_above_its_bound(kind: str, n: int) -> None:
         no_window_above(flags, bounds, q)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("delay", [0, 1, 3, 10])
+def test_late_feedback_adds_its_delay_for_each_row(n: int, delay: int) -> None:
+    # In a stretch each row in turn is violated by as little as can be, delay + 1 times.
+    q, never, flags, bounds = 0.01, np.zeros((), bool), [], []
+    made, rows = [Budget.first((), n)], iter(np.repeat(np.arange(n), delay + 1))
+    for t in range(1, 150):
+        seen, slots = made[-1], np.array(float(t))
+        margin = tighten(made[max(0, t - 1 - delay)], q, slots - 1.0, np.zeros(n))
+        surprise = np.full(n, 1.0 if t == 2 else -1.0)
+        if t > 2 and not seen.stretch:
+            surprise = margin + 1e-3
+        elif seen.stretch and (k := next(rows, None)) is not None:
+            surprise[k] = max(1.001 * seen.entry_record[k], 1.001 * margin[k])
+        violated = surprise > margin
+        tolerance = np.full(n, TOLERANCE)
+        made.append(book(
+            seen, q, slots, violated, surprise, tolerance, infeasible=never, reduced=never
+        ))  # fmt: skip
+        flags.append([violated.any()])
+        bounds.append([overdraft_bound(made[-1], q, slots, delay)])
+    assert next(rows, None) is None
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+    D = overdraft_of(np.array(flags, float), q)
+    assert delay == 0 or (D - np.array(bounds)).max() > -4.0  # it comes near its bound
+
+
+def test_no_ratio_of_doubles_takes_more_than_eleven_lifts() -> None:
+    q, ones, never = 0.1, np.ones(1), np.zeros((), bool)
+    budget = Budget.first((), 1)._replace(
+        overdraft=np.array(50.0), stretch=np.array(1.0), largest=1e-323 * ones,
+        entry_largest=1e-323 * ones, record=1e300 * ones, entry_record=1e300 * ones,
+    )  # fmt: skip
+    for t in range(1, 12):
+        budget = book(
+            budget, q, np.array(float(t)), np.array([True]), budget.largest, 0.0 * ones,
+            infeasible=never, reduced=never,
+        )  # fmt: skip
+    assert budget.largest == budget.record
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit: float) -> None:
     # A row 0'x <= 0 has no terms and so no tolerance: nothing is known of it until it is there.
@@ -222,6 +264,20 @@ def test_late_feedback_adds_its_delay_to_the_bound(kind: str, delay: int, learne
     q, setting = 0.05, Setting(kind)
     runs, slots = (8, 300) if kind == "box" else (2, 150)
     kept(Run(around(learner, setting.domain, q), setting, ALL, runs, slots, delay), q)
+
+
+def test_a_reduced_decision_keeps_the_worst_limits_so_far_if_one_can() -> None:
+    # 25 <= x <= 75 is expected, and 49.5 <= x <= 50.5 was the worst of each; 60 and 40 are asked.
+    X, g = coldq.Box(0.0, 100.0, dim=1), coldq.Affine([[-1.0], [1.0]], [-25.0, 75.0])
+    margin, near = np.array([60.0, 40.0]), np.array([3.0])
+    found, whole, x = margin_kept(g, margin, np.array([24.5, 24.5]), X, near, TOLERANCE)
+    share = 1.0 / 51.0  # of what is left: 49.5 + 35.5 share <= 50.5 - 15.5 share
+    assert not whole
+    np.testing.assert_allclose(found, [24.5 + 35.5 * share, 24.5 + 15.5 * share], rtol=1e-6)
+    np.testing.assert_allclose(x, 49.5 + 35.5 * share, rtol=1e-6)
+    found, whole, x = margin_kept(g, margin, np.array([30.0, 50.0]), X, near, TOLERANCE)
+    assert not whole  # 30 and 40 leave no point: a share of them
+    np.testing.assert_allclose(found, [30.0 * 5.0 / 7.0, 40.0 * 5.0 / 7.0], rtol=1e-6)
 
 
 def test_where_one_decision_keeps_all_rows_few_slots_are_reduced() -> None:

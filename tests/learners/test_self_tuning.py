@@ -369,3 +369,15 @@ def test_a_row_that_comes_and_goes_leaves_the_rate_kept(make, sparse_rows: bool)
         state = learner.update(state, coldq.Feedback(coldq.Linear([1.0, 2.0]), g))
     assert state.infeasible == 0
     assert state.violated == violated < 80
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)])
+def test_without_rows_there_is_nothing_to_violate(batch: tuple[int, ...]) -> None:
+    learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=2), 0.1)
+    state = learner.init(0, batch=batch)
+    for _ in range(30):
+        state = learner.update(
+            state, coldq.Feedback(coldq.Linear([1.0, -1.0]), coldq.Unconstrained())
+        )
+    np.testing.assert_allclose(state.x, np.broadcast_to([0.0, 1.0], (*batch, 2)), atol=1e-9)
+    assert not learner.certificate(state)["violated"].any()

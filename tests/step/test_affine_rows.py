@@ -319,3 +319,11 @@ def test_an_error_in_a_worker_thread_reaches_the_caller(monkeypatch: pytest.Monk
     with pytest.raises(ValueError, match="worker"):
         data = np.arange(4000.0).reshape(400, 10)
         run_batch(kernel, [data], [1], [(10,)], 1000)
+
+
+@pytest.mark.parametrize("left", [1e-20, 2.4e-26, 1e-30, 1e-300])
+def test_what_rounding_left_of_a_zero_is_no_failed_step(left: float) -> None:
+    rows = coldq.Affine([[3.4427201566357094e8, 6.003773333669025e8]], [0.0])
+    box = coldq.Box(0.0, [357504.210747663, 8579.478770238553])
+    step = coldq.penalised_step([left, 0.0], [0.0, 0.0], 2.8e-12, 1.444917495294823e-9, rows, box)
+    np.testing.assert_allclose(step.x, 0.0, atol=1e-24)

@@ -31,7 +31,7 @@ MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
 FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
 HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
 GROWTH = np.e  # of a margin that a surprise beyond the record has broken
-LARGEST_EXPONENT = 300.0  # of a lift: ten of them span all doubles, and none overflows
+LARGEST_EXPONENT = 700.0  # of a lift: with those before it spans all doubles
 
 
 class Budget(NamedTuple):
@@ -94,8 +94,9 @@ def book(
     reduced = reduced | new.any(axis=-1)
     counts = on & bad & ~infeasible & ~reduced
     j = budget.violations + counts
-    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 9.0), LARGEST_EXPONENT)
-    lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
+    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 10.0), LARGEST_EXPONENT)
+    with np.errstate(over="ignore"):  # infinite, and then the record
+        lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
     broken = violated & ((surprise > P0) | (M >= P0))
     grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
     inside = np.where(counts[..., None], np.maximum(M, grown), M)
@@ -137,7 +138,7 @@ def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
 
 
 def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:
-    """The most that the overdraft can be after slot t, by the theorem."""
+    """The most that the overdraft can be after slot t, by the theorem, of feedback so late."""
     rows = budget.largest.shape[-1]
     m, P, S = budget.entry_largest, budget.entry_record, budget.highest
     known = (m > 0.0) & (P > 0.0)
@@ -145,5 +146,5 @@ def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Arra
     lifts = np.ceil(np.log2(1.0 + np.log(np.maximum(P / m, 1.0)))).max(axis=-1, initial=0.0)
     breaks = np.where(known, np.ceil(np.log(np.maximum(S / P, 1.0))), 0.0)
     k = lifts + sum(breaks[..., n] for n in range(rows))
-    extra = (1.0 - rate) * (1.0 + k + budget.reduced + delay)
+    extra = (1.0 - rate) * (1.0 + k + budget.reduced + rows * delay)
     return slack_of(rate, t) + np.where(budget.stretch > 0.0, extra, 0.0)

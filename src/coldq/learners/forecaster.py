@@ -79,7 +79,7 @@ class Forecaster:
         self.at, self.regression = regressions[0] if regressions else (0, None)
         periods = self.regression.periods if self.regression else ()
         self.n_terms = OWN_TERMS + 2 * len(periods) if self.regression else 0
-        self.n_levels = len(self.robust) + (OWN_TERMS + 1 if self.regression else 0)
+        self.n_levels = len(self.robust) + 1 + (OWN_TERMS + 1 if self.regression else 0)
 
         asked = [one.period for _, one in (*self.seasonal, *self.changes)]
         self.periods = np.array(sorted({*asked, *periods}), np.int64)
@@ -152,7 +152,7 @@ class Forecaster:
     def _levels(
         self, levels: Array, fresh: Array, weight: Array, limits: Array, usual: Array
     ) -> Array:
-        """Robust averages of the limits, and those that the regression takes."""
+        """Robust averages of the limits, the lowest, and the averages that the regression takes."""
         new, n = np.array(levels), len(self.robust)
         weight, fresh, limits = (
             weight[..., None, None],
@@ -163,12 +163,16 @@ class Forecaster:
         most = ROBUST_CLIP * usual[..., self.robust_at, :]
         most = np.where(most > 0.0, most, np.inf)
         moved = np.maximum(self.robust, weight) * np.clip(surprise, -most, most)
-        new[..., :n, :] = np.where(fresh, limits, levels[..., :n, :] + moved)
+        new[..., :n, :] = levels[..., :n, :] + moved
+        new[..., n, :] = np.minimum(levels[..., n, :], limits[..., 0, :])
         if self.regression:
-            old = levels[..., n : n + 2, :]
-            means = old + np.array([[FAST], [SLOW]]) * (limits - old)
-            new[..., n : n + 2, :] = np.where(fresh, limits, means)
-        return new
+            old = levels[..., n + 1 : n + 3, :]
+            new[..., n + 1 : n + 3, :] = old + np.array([[FAST], [SLOW]]) * (limits - old)
+        return np.where(fresh, limits, new)
+
+    def lowest(self, kept: Kept) -> Array:
+        """The lowest limit of every row so far."""
+        return kept.levels[..., len(self.robust), :]
 
     def _learn(self, kept: Kept, change: Array, scale: Array) -> tuple[Array, Array]:
         """Coefficients and covariance after a slot whose limits changed by this."""

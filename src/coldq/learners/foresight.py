@@ -25,7 +25,7 @@ theory (Lekeufack, Angelopoulos, Bajcsy, Jordan and Malik, arXiv 2310.05921).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -37,9 +37,26 @@ from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
 from coldq.learners.forecaster import Forecaster, Kept
+from coldq.learners.foresight_state import (
+    CHOSEN,
+    EFFORT,
+    FACTOR,
+    GAP,
+    IN_STRETCH,
+    INFEASIBLE,
+    KIND,
+    OVERDRAFT,
+    REDUCED,
+    REDUCED_IN_STRETCH,
+    REDUCED_SLOTS,
+    REDUCED_VIOLATED,
+    SINCE,
+    SLOTS,
+    STRETCH,
+    TALLY,
+    VIOLATED,
+)
 from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
-from coldq.learners.recent import Recent
-from coldq.learners.state import MORE, State, axes, brief_array
 
 SPREAD = 0.03  # the weight of a surprise in its moving average
 CLIP, CLIP_FROM = 4.0, 10  # surprises count up to 4 times their average, once there are 10
@@ -48,108 +65,6 @@ GAIN = 0.98  # another forecast is taken if its error is below this share
 LEAST_STEP = 0.1  # of the factor
 RELATIVE_STEP = 0.4  # of the factor, where it is above 1 / 0.4
 PATIENCE = 5.0  # usual gaps between violations, after which the factor falls faster
-
-# The entries of a tally.
-(FACTOR, EFFORT, GAP, OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH, SLOTS, VIOLATED, REDUCED,
- REDUCED_SLOTS, REDUCED_VIOLATED, INFEASIBLE, CHOSEN, KIND, SINCE) = range(16)  # fmt: skip
-TALLY = 16
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ForesightState(State):
-    """t, x_t, and what is remembered of constraints, forecasts and violations.
-
-    `tally` holds the numbers that the properties below name. `margin` (N) is what the rows were
-    tightened by, `ordinary` what they would have been without the error budget, whose rows are
-    `largest`, `record`, `entry` (M and P) and `highest`. `predicted` (J, N) is what each of J
-    forecasts expects at x_t, `moments` (J, N) and `errors` (J) are averages of their surprises and
-    errors. `past`, `levels`, `terms`, `coefficients`, `covariance` and `recent` are what
-    forecasts keep, see :mod:`coldq.learners.forecaster`.
-    """
-
-    tally: Array = field(metadata=axes("count"))
-    margin: Array
-    ordinary: Array
-    largest: Array
-    record: Array
-    entry: Array = field(metadata=axes("count", "N"))
-    highest: Array
-    predicted: Array = field(metadata=axes("forecast", "N"))
-    moments: Array = field(metadata=axes("forecast", "N"))
-    errors: Array = field(metadata=axes("forecast"))
-    past: Array = field(metadata=axes("row", MORE))
-    levels: Array = field(metadata=axes("level", "N"))
-    terms: Array = field(metadata=axes("N", "term"))
-    coefficients: Array = field(metadata=axes("N", "term"))
-    covariance: Array = field(metadata=axes("N", "term", "term"))
-    recent: Any = field(metadata=axes("N", "slot"))
-
-    def __post_init__(self) -> None:
-        """Limits that were restored as one array are parted into blocks again."""
-        State.__post_init__(self)
-        object.__setattr__(self, "recent", Recent.of(self.recent))
-
-    def about(self) -> dict[str, str]:
-        """Slot, decision, how often rows were violated so far, and the margin."""
-        booked = np.maximum(self.slots, 1)
-        return State.about(self) | {
-            "slots booked": brief_array(self.slots),
-            "violated": brief_array(self.violated),
-            "rate so far, %": brief_array(100.0 * self.violated / booked),
-            "overdraft": brief_array(self.overdraft),
-            "margin": brief_array(self.margin),
-            "margin factor": brief_array(self.factor),
-        }
-
-    @property
-    def factor(self) -> Array:
-        """lambda, how many times its usual surprise a row is tightened by ordinarily."""
-        return self.tally[..., FACTOR]
-
-    @property
-    def reduced(self) -> np.ndarray:
-        """Whether x_t keeps less than the whole margin, because no decision keeps all of it."""
-        return self.tally[..., REDUCED] > 0.0
-
-    @property
-    def overdraft(self) -> Array:
-        """D, how many violated slots there were beyond what the rate allows."""
-        return self.tally[..., OVERDRAFT]
-
-    @property
-    def safe(self) -> np.ndarray:
-        """Whether the error budget is spent, so that rows are tightened by the largest surprise."""
-        return self.tally[..., STRETCH] > 0.0
-
-    @property
-    def forecast(self) -> np.ndarray:
-        """Which forecast the step used, a place among the learner's; one more is the user's own."""
-        return self.tally[..., CHOSEN].astype(np.int64)
-
-    @property
-    def slots(self) -> np.ndarray:
-        """How many slots were booked: all but the infeasible ones."""
-        return self.tally[..., SLOTS].astype(np.int64)
-
-    @property
-    def violated(self) -> np.ndarray:
-        """How many of these were violated."""
-        return self.tally[..., VIOLATED].astype(np.int64)
-
-    @property
-    def reduced_slots(self) -> np.ndarray:
-        """How many of these had a reduced decision."""
-        return self.tally[..., REDUCED_SLOTS].astype(np.int64)
-
-    @property
-    def reduced_violated(self) -> np.ndarray:
-        """How many had a reduced decision and were violated."""
-        return self.tally[..., REDUCED_VIOLATED].astype(np.int64)
-
-    @property
-    def infeasible(self) -> np.ndarray:
-        """In how many slots no decision kept the rows that were revealed."""
-        return self.tally[..., INFEASIBLE].astype(np.int64)
 
 
 def first_factor(rate: float | None) -> float:
@@ -172,12 +87,14 @@ def rate_of(violation_rate: Any) -> float | None:
 class Outlook(NamedTuple):
     """A slot that was looked at: a state's new arrays, and the next constraint as it is expected.
 
-    Beside it the slot's own, the user's forecast, and what every forecast expects.
+    Beside it the slot's own, the user's forecast, and what every forecast expects. `worst` is the
+    margin that the worst limits so far ask for.
     """
 
     tally: Array
     margin: Array
     ordinary: Array
+    worst: Array
     budget: Budget
     moments: Array
     errors: Array
@@ -363,9 +280,10 @@ class Foresight(Value):
         # No decision makes room for more; a row that none can keep is expected as far as one can.
         margin = np.minimum(margin, room_of(expected, domain))
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
+        worst = np.maximum(limits_of(expected) - self.forecaster.lowest(kept), 0.0)
         return Outlook(
-            tally, margin, ordinary, budget, moments, errors, kept, expected, constraint, given,
-            ahead, expected_limits,
+            tally, margin, ordinary, worst, budget, moments, errors, kept, expected, constraint,
+            given, ahead, expected_limits,
         )  # fmt: skip
 
     def _expected(
@@ -492,10 +410,9 @@ def _whole(array: Array, shape: tuple[int, ...]) -> Array:
 
 def _chosen(rows: Array, chosen: Any) -> Array:
     """The row of (J, N) that is chosen."""
-    if rows.ndim == 2:
-        return rows[int(chosen)]
-    at = np.asarray(chosen).astype(np.intp)[..., None, None]
-    return np.take_along_axis(rows, at, axis=-2)[..., 0, :]
+    at = np.asarray(chosen, np.intp).ravel()
+    flat = rows.reshape(at.size, *rows.shape[-2:])
+    return flat[np.arange(at.size), at].reshape(*rows.shape[:-2], rows.shape[-1])
 
 
 def require_cores(state: Any, expected: Mapping[str, tuple[int, ...]]) -> None:

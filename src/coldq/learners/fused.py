@@ -92,7 +92,8 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if g is not None and not _same(rows.measured_at, x):
         return None
     A, queue = rows.A, state.queue
-    n, p = A.shape[-2:]
+    shape: Any = A.shape
+    n, p = shape[-2:]
     if type(domain) is Box:
         if n > FEW_ROWS:
             return None
@@ -116,21 +117,8 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         if when == AFTER and g is not None:
             return None  # not known at the new x
         given = (
-            x,
-            vector,
-            matrix,
-            levels,
-            A,
-            rows.b,
-            g,
-            queue,
-            alpha,
-            gain,
-            eta,
-            floor,
-            price,
-            when,
-        )
+            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when
+        )  # fmt: skip
         if blocks is None:
             following, its_queue, multipliers, residual = queue_step(*given, *on)
             if following.shape != x.shape:

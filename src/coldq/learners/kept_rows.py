@@ -2,8 +2,9 @@
 
 A step weighs rows by prices, and a steep or thin row may ask for more than any price. Where a
 decision breaks an expected row, the step is taken again with all rows enforced; where the margin
-leaves them no common point, with the largest share of the margin that does. Whether there is a
-common point is decided by the least violation beyond the rows' tolerance.
+leaves them no common point, with less of it: with the margin that the worst limits so far ask for
+and the largest share of the rest that has one, or with the largest share of that. Whether there is
+a common point is decided by the least violation beyond the rows' tolerance.
 """
 
 from __future__ import annotations
@@ -71,36 +72,38 @@ def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> n
     return keeps(g, least_violation(g, domain, near, by_slope=True), R, tolerance)
 
 
-def share_kept(
-    g: Any, margin: Array, domain: Domain, near: Array, tolerance: float
-) -> tuple[Array, Array]:
-    """The largest share of a margin that leaves rows a common point, and such a point.
+def margin_kept(
+    g: Any, margin: Array, worst: Array, domain: Domain, near: Array, tolerance: float
+) -> tuple[Array, np.ndarray, Array]:
+    """A margin that leaves rows a common point, whether it is all of `margin`, and such a point.
 
-    Where there is none without a margin, the share is 0 and the point one of least violation.
+    It lies on the way from none to `worst` and from there to `margin`, as far as there is a point.
+    Where there is none without a margin, it is zero and the point one of least violation.
     """
     R = domain.diameter
 
-    def tried(share: Array) -> tuple[Array, np.ndarray]:
-        tight = g.tightened(share[..., None] * margin)
+    def tried(margin: Array) -> tuple[Array, np.ndarray]:
+        tight = g.tightened(margin)
         point = least_violation(tight, domain, near, by_slope=True)
-        return point, keeps(tight, point, R, tolerance)
+        return point, keeps(tight, point, R, tolerance)[..., None]
 
-    share = np.ones(near.shape[:-1])
-    point, whole = tried(share)
+    point, whole = tried(margin)
     if whole.all():
-        return share, point
-    least, _ = tried(np.zeros(share.shape))
-    low, high = np.where(whole, 1.0, 0.0), np.ones(share.shape)
-    point = np.where(whole[..., None], point, least)
+        return margin, whole[..., 0], point
+    worst, none = np.minimum(margin, worst), np.zeros(margin.shape)
+    (there, kept), (least, _) = tried(worst), tried(none)
+    low = np.where(whole, margin, np.where(kept, worst, none))
+    high = np.where(kept, margin, np.where(whole, margin, worst))
+    point = np.where(whole, point, np.where(kept, there, least))
     for _ in range(HALVINGS):
-        middle = np.where(whole, 1.0, 0.5 * (low + high))
+        middle = np.where(whole, margin, 0.5 * (low + high))
         there, kept = tried(middle)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-        point = np.where(kept[..., None], there, point)
-    # Just beyond that share the least violation has one place, which rounding moves little.
+        point = np.where(kept, there, point)
+    # Just beyond that the least violation has one place, which rounding moves little.
     beyond, _ = tried(high)
-    kept = keeps(g.tightened(low[..., None] * margin), beyond, R, tolerance) & ~whole
-    return low, np.where(kept[..., None], beyond, point)
+    kept = keeps(g.tightened(low), beyond, R, tolerance)[..., None] & ~whole
+    return low, whole[..., 0], np.where(kept, beyond, point)
 
 
 def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
@@ -109,20 +112,19 @@ def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
 
 
 def enforced(
-    g: Any, margin: Array, points: Array, directions: Array, alphas: Array, broken: np.ndarray,
-    domain: Domain, near: Array, tolerance: float,
-) -> tuple[Array, Array]:  # fmt: skip
+    g: Any, margin: Array, worst: Array, points: Array, directions: Array, alphas: Array,
+    broken: np.ndarray, domain: Domain, near: Array, tolerance: float,
+) -> tuple[Array, Array, np.ndarray]:  # fmt: skip
     """The steps of a pool (..., K, p) again, with all rows enforced, where a member is `broken`.
 
-    Returns these, and the share of the margin that they keep. Where that is not all of it, all of
-    the pool take the same point: one of the rows so tightened, or of least violation where no
-    decision keeps the rows even without a margin.
+    Returns these, the margin that they keep, and where it is reduced. There all of the pool take
+    the same point: one of the rows so tightened, or of least violation where no decision keeps the
+    rows even without a margin.
     """
     some = np.nonzero(broken) if broken.ndim else ()
     rows = members_of(g, some, broken.shape)
-    share, point = share_kept(rows, margin[some], domain, near[some], tolerance)
+    kept, whole, point = margin_kept(rows, margin[some], worst[some], domain, near[some], tolerance)
     found = np.array(np.broadcast_to(point[..., None, :], points[some].shape))
-    whole = share == 1.0
     if whole.any():  # else the rows have next to nothing but that point in common
         those = np.nonzero(whole) if whole.ndim else ()
         tight = members_of(rows, those, whole.shape).tightened(margin[some][those])
@@ -132,12 +134,16 @@ def enforced(
         )
         alpha = np.ascontiguousarray(np.moveaxis(alphas[some][those], -1, 0))
         stepped, failed = _attempted(center, direction, alpha, tight, domain)
-        kept = keeps(tight, stepped, domain.diameter, tolerance) & ~failed
-        stepped = np.where(kept[..., None], stepped, point[those])
+        sound = keeps(tight, stepped, domain.diameter, tolerance) & ~failed
+        stepped = np.where(sound[..., None], stepped, point[those])
         found[those] = np.moveaxis(stepped, 0, -2)
-    all_points, shares = np.array(points), np.ones(broken.shape)
-    all_points[some], shares[some] = found, share
-    return all_points, shares
+    points, margin, reduced = np.array(points), np.array(margin), np.zeros(broken.shape, bool)
+    points[some], margin[some], reduced[some] = (
+        found,
+        np.where(whole[..., None], margin[some], kept),
+        ~whole,
+    )
+    return points, margin, reduced
 
 
 def _attempted(

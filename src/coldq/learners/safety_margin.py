@@ -10,13 +10,14 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.domains import scale_of
-from coldq.errors import InvalidInput
+from coldq.errors import Infeasible, InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import DEFAULT, Last
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
-from coldq.learners.foresight import Foresight, ForesightState
-from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
+from coldq.learners.foresight import Foresight
+from coldq.learners.foresight_state import ForesightState
+from coldq.learners.kept_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.protocols import Domain
@@ -117,33 +118,49 @@ class Forecasting(Learner):
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
         seen = self._ahead.look(self, state, feedback, played)
+        place, short = self._place(state, played), np.zeros(state.t.shape, bool)
+        try:
+            inner = self._inside(state, feedback, seen, place)
+        except Infeasible:  # one that enforces rows gets as much of the margin as has room
+            margin, short = self._with_room(seen, state.x)
+            seen = seen._replace(margin=margin)
+            inner = self._inside(state, feedback, seen, place)
+        x, margin, reduced = self._projected(seen, np.array(inner.x))
+        seen = seen._replace(margin=margin)
+        return self.new_state(state.t + 1, x, *self._ahead.arrays(x, seen, short | reduced), inner)
+
+    def _inside(self, state: AheadState, feedback: Feedback, seen: Any, place: Array) -> Any:
+        """The state of the learner inside after a slot."""
         both: Any = Anticipated(feedback.constraint, seen.expected.tightened(seen.margin))
-        place = self._place(state, played)
         elsewhere = {} if np.array_equal(place, state.inner.x) else {"played": place}
         anticipated = Feedback(feedback.loss, both, feedback.slot)
-        inner = self.learner.update(state.inner, anticipated, **elsewhere)
-        x, share = np.array(inner.x), np.ones(state.t.shape)
-        safe = seen.budget.stretch > 0.0
-        if safe.any():
-            x, share = self._projected(seen, x, safe)
-            reduced = share[..., None] < 1.0
-            seen = seen._replace(
-                margin=np.where(reduced, share[..., None] * seen.margin, seen.margin)
-            )
-        return self.new_state(state.t + 1, x, *self._ahead.arrays(x, seen, share < 1.0), inner)
+        return self.learner.update(state.inner, anticipated, **elsewhere)
 
-    def _projected(self, seen: Any, x: Array, safe: np.ndarray) -> tuple[Array, Array]:
+    def _with_room(self, seen: Any, x: Array) -> tuple[Array, np.ndarray]:
+        """A margin that leaves the rows a common point, beyond doubt, and where it is reduced."""
+        tolerance = self._ahead.tolerance
+        margin, whole, point = margin_kept(
+            seen.expected, seen.margin, seen.worst, self.domain, x, tolerance
+        )
+        over = seen.expected.tightened(margin).value(point)
+        J = np.broadcast_to(seen.expected.jacobian(point), (*margin.shape, point.shape[-1]))
+        room = np.maximum(over, 0.0) + slack_at(point, over, np.ascontiguousarray(J), self._R)
+        return np.where(whole[..., None], margin, margin - room), ~whole
+
+    def _projected(self, seen: Any, x: Array) -> tuple[Array, Array, np.ndarray]:
         """Decisions on the tightened rows, where the error budget is spent."""
-        tight = seen.expected.tightened(seen.margin)
-        broken = safe & ~keeps(tight, x, self._R, self._ahead.tolerance)
+        broken = seen.budget.stretch > 0.0
+        if broken.any():
+            tight = seen.expected.tightened(seen.margin)
+            broken &= ~keeps(tight, x, self._R, self._ahead.tolerance)
         if not broken.any():
-            return x, np.ones(broken.shape)
+            return x, seen.margin, np.zeros(broken.shape, bool)
         one = x[..., None, :]
-        found, share = enforced(
-            seen.expected, seen.margin, one, np.zeros(one.shape), np.ones(one.shape[:-1]), broken,
-            self.domain, x, self._ahead.tolerance,
+        found, margin, reduced = enforced(
+            seen.expected, seen.margin, seen.worst, one, np.zeros(one.shape),
+            np.ones(one.shape[:-1]), broken, self.domain, x, self._ahead.tolerance,
         )  # fmt: skip
-        return np.where(broken[..., None], found[..., 0, :], x), np.where(broken, share, 1.0)
+        return np.where(broken[..., None], found[..., 0, :], x), margin, reduced
 
     def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()

@@ -17,11 +17,11 @@ from coldq.forecasts import DEFAULT, Last
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.foresight import (
     Foresight,
-    ForesightState,
     given_constraint,
     require_cores,
     whole,
 )
+from coldq.learners.foresight_state import ForesightState
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
 from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.pool import (
@@ -87,8 +87,8 @@ class SelfTuning(Algorithm):
                               + 100 sum_n [forecast^n(x) + margin^n]_+ / |grad forecast^n(x_t)|
 
     7. x_{t+1} is the weighted mean of the pool. If it breaks a row, all step again with the rows
-       enforced; where these have no common point, with the largest share of the margin that leaves
-       them one, and x_{t+1} is *reduced* (:mod:`~coldq.learners.kept_rows`).
+       enforced; where these have no common point, with as much of the margin as leaves them one,
+       and x_{t+1} is *reduced* (:mod:`~coldq.learners.kept_rows`).
 
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has
@@ -231,20 +231,18 @@ class SelfTuning(Algorithm):
         pool = weigh(gradient, state, self.pool, self._R)
         points, slopes = self._step(state, pool, seen)
         x = play(pool.weights, points)
-        margin, share = seen.margin, np.ones(state.t.shape)
-        broken = ~keeps(seen.expected.tightened(margin), x, self._R, self.tolerance)
+        reduced = np.zeros(state.t.shape, bool)
+        broken = ~keeps(seen.expected.tightened(seen.margin), x, self._R, self.tolerance)
         if broken.any():
-            again, share = enforced(
-                seen.expected, margin, state.points, pool.directions, pool.alphas, broken,
-                self.domain, x, self.tolerance,
+            again, margin, reduced = enforced(
+                seen.expected, seen.margin, seen.worst, state.points, pool.directions, pool.alphas,
+                broken, self.domain, x, self.tolerance,
             )  # fmt: skip
             points = np.where(broken[..., None, None], again, points)
             x = np.where(broken[..., None], play(pool.weights, points), x)
-            seen = seen._replace(
-                margin=np.where(share[..., None] < 1.0, share[..., None] * margin, margin)
-            )
+            seen = seen._replace(margin=margin)
         return self.new_state(
-            state.t + 1, x, *self._ahead.arrays(x, seen, share < 1.0), slopes, points, pool.hedge,
+            state.t + 1, x, *self._ahead.arrays(x, seen, reduced), slopes, points, pool.hedge,
             pool.losses, pool.weights,
         )  # fmt: skip
 

@@ -38,6 +38,7 @@ from coldq.solver.simplices import solve_in_one_block, take_at_once
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import fill_batch
 
+NOTHING = 1e-20  # of a box's width: far less than a rounding of what is in it
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
 # How many systems the kernel may solve before others take over. Where hard rows of a domain hold
 # blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
@@ -160,10 +161,24 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
         again = active_set_extended(one, start)
+        if not again.infeasible and again.residual > ACCEPTED:
+            again = active_set_extended(at_bounds(one), start)
         clash[where] = again.infeasible or (again.residual > ACCEPTED and hard_rows_clash(one))
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
+
+
+def at_bounds(one: AffineProblem) -> AffineProblem:
+    """An instance whose center lies on a bound where it is next to nothing away from it.
+
+    What rounding left of a zero, 1e-26 say, is too small a number for a price to be found.
+    """
+    center, width = one.center, one.upper - one.lower
+    nothing = NOTHING * np.where(np.isfinite(width), width, 0.0)
+    for bound in (one.lower, one.upper):
+        center = np.where(np.abs(center - bound) <= nothing, bound, center)
+    return one._replace(center=center)
 
 
 @on_one_thread
