@@ -8,10 +8,11 @@ namespace coldq {
 namespace {
 
 constexpr int MOST_BATCH_AXES = 16;
-constexpr Size SMALL_SCRATCH = 1024;     // numbers, which are taken from the stack
-constexpr Size SERIAL_WORK = 10000;      // numbers that are gone through without letting others run
-constexpr Size CHUNK_WORK = 50000;       // numbers between two looks at the clock
-constexpr double SIGNAL_INTERVAL = 0.1;  // seconds between two looks for Ctrl-C
+constexpr Size SMALL_SCRATCH = 1024;  // numbers, which are taken from the stack
+constexpr Size SERIAL_WORK = 10000;   // numbers that are gone through without letting others run
+constexpr Size MOST_WORK = PTRDIFF_MAX / 2;  // as what more counts
+constexpr Size CHUNK_WORK = 50000;           // numbers between two looks at the clock
+constexpr double SIGNAL_INTERVAL = 0.1;      // seconds between two looks for Ctrl-C
 
 // A call's arrays, batch and operands.
 struct Call {
@@ -172,9 +173,8 @@ bool Call::count_work() {
     for (int which = 0; which < door.operands; ++which) {
         Size size = 1;
         for (int axis = 0; axis < door.core[which].axes; ++axis)
-            if (__builtin_mul_overflow(size, operands[which].length[axis], &size))
-                size = PTRDIFF_MAX;
-        if (__builtin_add_overflow(work, size, &work)) work = PTRDIFF_MAX;
+            if (__builtin_mul_overflow(size, operands[which].length[axis], &size)) size = MOST_WORK;
+        if (__builtin_add_overflow(work, size, &work)) work = MOST_WORK;
     }
     return true;
 }
@@ -268,6 +268,10 @@ bool Call::compute() {
     if (count == 0) return true;
     const auto need = door.entry->scratch;
     const Size size = need ? need(operands) : 0;
+    if (size == DO_NOT_FIT) {
+        PyErr_Format(PyExc_TypeError, "%s: the arrays do not belong together", name());
+        return false;
+    }
     if (size <= SMALL_SCRATCH && size >= 0) {
         alignas(64) double small[SMALL_SCRATCH];
         return run_all(small);
