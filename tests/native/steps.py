@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-STEP = "p p _ n n n np n p p _".split()
-QUEUE = "p p mp m np n n n _ _ _ _ _ _ p p".split()
-EXPERTS = "ep en e p e _ _ p mp m np n e e e e _ p p".split()
-INPUTS = {
-    "affine_step": STEP, "working_set_step": STEP, "queue_step": QUEUE, "experts_step": EXPERTS,
-}  # fmt: skip
-OUTPUTS = {
-    "affine_step": "p n _".split(),
-    "working_set_step": "p n _".split(),
-    "queue_step": "p n n _".split(),
-    "experts_step": "p e ep en en e".split(),
-}
+from coldq import _native
+
+NAMES = ("affine_step", "working_set_step", "queue_step", "experts_step")
+
+
+def cores(name: str) -> list[list[str]]:
+    """The letters of each input's and each output's core axes."""
+    sides = getattr(_native, name).__doc__.split("->")
+    return [[re.sub(r"\W", "", core) for core in re.findall(r"\((.*?)\)", s)] for s in sides]
+
+
+INPUTS = {name: cores(name)[0] for name in NAMES}
+OUTPUTS = {name: cores(name)[1] for name in NAMES}
 # Where a box, numbers that are positive, and a loss (a vector, a matrix, its levels) are.
 BOX = {"affine_step": 8, "working_set_step": 8, "queue_step": 14, "experts_step": 17}
 POSITIVE = {
@@ -26,7 +29,7 @@ LOSS = {"queue_step": 1, "experts_step": 7}
 
 
 def shape(core: str, sizes: dict[str, int], batch: tuple[int, ...] = ()) -> tuple[int, ...]:
-    return (*batch, *(sizes[axis] for axis in core.replace("_", "")))
+    return (*batch, *(sizes[axis] for axis in core))
 
 
 def drawn(

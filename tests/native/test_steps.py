@@ -1,4 +1,4 @@
-"""The native steps and updates with odd arguments: an answer, a refusal, or a residual that says."""
+"""The native steps and updates with odd arguments: an answer, a refusal or a residual."""
 
 from __future__ import annotations
 
