@@ -11,7 +11,7 @@ NATIVE := native/CMakeLists.txt $(shell find native -name '*.[ch]pp')
 # Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce rates test lint types unit test-cpus test-arm test-x86 cold-starts stress adversary fuzz growth \
+.PHONY: reproduce rates test lint types unit test-cpus sanitize test-arm test-x86 cold-starts stress adversary fuzz growth \
 	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters test-no-compiler bench bench-operations docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
@@ -41,6 +41,13 @@ unit: $(SETUP)
 # `make test-cpus CPUS='generic x86-64-v3'` takes these alone.
 test-cpus: $(SETUP)
 	$(BIN)/python -m tests.cpus $(CPUS)
+
+# The native core with checks of addresses and of undefined behaviour: some minutes, with GCC.
+sanitize: $(SETUP)
+	$(BIN)/python native/compiler.py --sanitize
+	LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=build/sanitized \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(BIN)/python -m pytest -n 0 tests/native tests/step/test_lanes.py tests/solver/test_active_set.py tests/solver/test_working_set.py
 
 # The same on 64-bit ARM or x86, emulated on the other: needs root, debootstrap and qemu-user-static.
 # `make test-arm TESTS='tests/rules tests/solver'` takes these.

@@ -8,17 +8,18 @@ namespace coldq {
 namespace {
 
 constexpr int MOST_BATCH_AXES = 16;
-constexpr Size SMALL_SCRATCH = 1024;     // numbers, which are taken from the stack
-constexpr Size SERIAL_WORK = 10000;      // numbers that are gone through without letting others run
-constexpr Size CHUNK_WORK = 50000;       // numbers between two looks at the clock
-constexpr double SIGNAL_INTERVAL = 0.1;  // seconds between two looks for Ctrl-C
+constexpr Size SMALL_SCRATCH = 1024;  // numbers, which are taken from the stack
+constexpr Size SERIAL_WORK = 10000;   // numbers that are gone through without letting others run
+constexpr Size MOST_WORK = PTRDIFF_MAX / 2;  // as what more counts
+constexpr Size CHUNK_WORK = 50000;           // numbers between two looks at the clock
+constexpr double SIGNAL_INTERVAL = 0.1;      // seconds between two looks for Ctrl-C
 
 // A call's arrays, batch and operands.
 struct Call {
     const Door& door;
-    PyObject* arrays[MOST_OPERANDS];
-    double numbers[MOST_OPERANDS];  // of arguments that are Python's
-    Size sizes[MOST_SIZES];         // -1 where not known yet
+    PyObject* arrays[MOST_OPERANDS];  // null where there is none
+    double numbers[MOST_OPERANDS];    // that are Python's, or will be
+    Size sizes[MOST_SIZES];           // -1 where not known yet
     Operand operands[MOST_OPERANDS];
     int batch_axes = 0;
     Size batch[MOST_BATCH_AXES];                // from the last axis to the first
@@ -154,6 +155,12 @@ bool Call::take_output(int which, PyObject* given) {
 
 bool Call::make_output(int which) {
     const Door::Core& core = door.core[which];
+    arrays[which] = nullptr;
+    if (batch_axes + core.axes == 0) {  // a number, made of this when it is known
+        take_nothing(which);
+        operands[which].at = &numbers[which];
+        return true;
+    }
     npy_intp shape[MOST_BATCH_AXES + MOST_CORE_AXES];
     for (int axis = 0; axis < batch_axes; ++axis) shape[axis] = batch[batch_axes - 1 - axis];
     for (int axis = 0; axis < core.axes; ++axis) shape[batch_axes + axis] = sizes[core.size[axis]];
@@ -172,9 +179,8 @@ bool Call::count_work() {
     for (int which = 0; which < door.operands; ++which) {
         Size size = 1;
         for (int axis = 0; axis < door.core[which].axes; ++axis)
-            if (__builtin_mul_overflow(size, operands[which].length[axis], &size))
-                size = PTRDIFF_MAX;
-        if (__builtin_add_overflow(work, size, &work)) work = PTRDIFF_MAX;
+            if (__builtin_mul_overflow(size, operands[which].length[axis], &size)) size = MOST_WORK;
+        if (__builtin_add_overflow(work, size, &work)) work = MOST_WORK;
     }
     return true;
 }
@@ -268,6 +274,10 @@ bool Call::compute() {
     if (count == 0) return true;
     const auto need = door.entry->scratch;
     const Size size = need ? need(operands) : 0;
+    if (size == DO_NOT_FIT) {
+        PyErr_Format(PyExc_TypeError, "%s: the arrays do not belong together", name());
+        return false;
+    }
     if (size <= SMALL_SCRATCH && size >= 0) {
         alignas(64) double small[SMALL_SCRATCH];
         return run_all(small);
@@ -287,7 +297,11 @@ bool Call::compute() {
 // The new outputs: a number or an array, or a tuple of them.
 PyObject* Call::result() {
     auto made = [&](int which) {
-        return PyArray_Return(reinterpret_cast<PyArrayObject*>(arrays[which]));
+        if (arrays[which]) return arrays[which];
+        PyArray_Descr* kind = PyArray_DescrFromType(NPY_DOUBLE);
+        PyObject* number = PyArray_Scalar(&numbers[which], kind, nullptr);
+        Py_DECREF(kind);
+        return number;
     };
     const int count = door.operands - door.inputs;
     if (count == 1) return made(door.inputs);
@@ -341,7 +355,7 @@ PyObject* call(const Door& door, PyObject* const* arguments, Py_ssize_t count) {
     int made = door.inputs;
     while (made < door.operands && call.make_output(made)) ++made;
     if (made == door.operands && call.count_work() && call.compute()) return call.result();
-    for (int which = door.inputs; which < made; ++which) Py_DECREF(call.arrays[which]);
+    for (int which = door.inputs; which < made; ++which) Py_XDECREF(call.arrays[which]);
     return nullptr;
 }
 

@@ -26,6 +26,8 @@ struct Run {
     double* scratch;          // as many numbers as the entry said
 };
 
+constexpr Size DO_NOT_FIT = -2;  // told for memory, by entries that None or sizes do not suit
+
 // An entry of the core. The layout names core axes as NumPy does, "(n,p),(p)->(n)"; the first axis
 // of an array may have a star, "(m*,p)", and then any step. All else of the core is contiguous. An
 // input with a question mark, "(p)?", may be None, and then is at a null pointer.

@@ -1,4 +1,8 @@
-"""Which compiler builds the extension; run as a script, it is built into ``src/coldq``."""
+"""Which compiler builds the extension; run as a script, it is built into ``src/coldq``.
+
+With ``--sanitize`` it is built into a copy of the package in ``build/sanitized``, with checks of
+addresses and of undefined behaviour.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +47,15 @@ def _script(zig: Path, tool: str) -> Path:
     return script
 
 
-def build_in_place(folder: Path) -> None:
-    """Build the extension into ``src/coldq``, with what is not the result in `folder`."""
+def build_in_place(folder: Path, package: Path = ROOT / "src" / "coldq", *more: str) -> None:
+    """Build the extension into the package, with what is not the result in `folder`."""
     scripts = sysconfig.get_path("scripts")
     path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
     cmake = shutil.which("cmake", path=path) or "cmake"
     settings = ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
-    settings.append(f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={ROOT / 'src' / 'coldq'}")
+    settings.append(f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={package}")
     commands = [
-        [cmake, "-S", str(ROOT / "native"), "-B", str(folder), *settings, *arguments()],
+        [cmake, "-S", str(ROOT / "native"), "-B", str(folder), *settings, *more, *arguments()],
         [cmake, "--build", str(folder)],
     ]
     for command in commands:
@@ -66,5 +70,15 @@ def build_in_place(folder: Path) -> None:
             raise SystemExit(done.stdout)
 
 
+def build_sanitized() -> None:
+    """Build the extension with checks into a copy of the package, in ``build/sanitized``."""
+    package = ROOT / "build" / "sanitized" / "coldq"
+    shutil.copytree(
+        ROOT / "src" / "coldq", package, dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("*.so", "__pycache__"),
+    )  # fmt: skip
+    build_in_place(ROOT / "build" / "sanitizing", package, "-DCOLDQ_SANITIZE=ON")
+
+
 if __name__ == "__main__":
-    build_in_place(ROOT / "build" / "native")
+    build_sanitized() if "--sanitize" in sys.argv else build_in_place(ROOT / "build" / "native")

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "batch.hpp"
-#include "numbers.hpp"
+#include "sums.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 

@@ -166,26 +166,6 @@ COLDQ_INLINE void store(double* to, T value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// term(0) + ... + term(n - 1). The i-th goes to the partial sum i mod 8; these are joined as a
-// tree.
-template <class T, class Term>
-COLDQ_INLINE T sum(Size n, Term term) {
-    T part[8];
-    for (int k = 0; k < 8; ++k) part[k] = T(0.0);
-    Size i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; ++k) part[k] += term(i + k);
-    for (int k = 0; k < 7; ++k)
-        if (i + k < n) part[k] += term(i + k);
-    return ((part[0] + part[4]) + (part[2] + part[6])) +
-           ((part[1] + part[5]) + (part[3] + part[7]));
-}
-
-template <class T>
-COLDQ_INLINE T dot(const T* a, const T* b, Size n) {
-    return sum<T>(n, [=](Size i) { return a[i] * b[i]; });
-}
-
 // step(T(), i) for the columns 0 .. n - 1, as many at once as fit: T is a pack of the columns from
 // i on, or the last of them alone.
 template <class Step>

@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "batch.hpp"
-#include "numbers.hpp"
+#include "sums.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 

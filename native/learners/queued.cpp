@@ -108,8 +108,15 @@ struct QueueOperands {
     Operand next, next_queue, multipliers, residual;
 };
 
+// Whether a loss is a vector, a square matrix and a vector, or a matrix and levels.
+bool has_gradient(const Operand& linear, const Operand& matrix, const Operand& levels, Size p) {
+    if (levels.at) return matrix.at;
+    return linear.at && (!matrix.at || matrix.length[0] == p);
+}
+
 Size queue_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
+    if (!has_gradient(of.linear, of.matrix, of.levels, of.x.length[0])) return DO_NOT_FIT;
     const Size n = of.b.length[0], p = of.x.length[0], rest = affine_scratch(n, p, 1);
     return rest < 0 ? rest : p + of.levels.length[0] + 3 * n + 1 + rest;
 }
@@ -163,6 +170,7 @@ struct ExpertOperands {
 Size expert_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const ExpertOperands*>(operands);
     const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0];
+    if (!has_gradient(of.linear, of.matrix, of.levels, p)) return DO_NOT_FIT;
     const Size rest = affine_scratch(n, p, e);
     return rest < 0 ? rest : p + e * p + of.levels.length[0] + 2 * n + e * n + e + 1 + rest;
 }

@@ -57,20 +57,15 @@ bool is_quiet(const Batch& batch, Size i) {
     for (Size k = 0; k < of.p; ++k) {
         const double y = of.center[k] - of.gradient[k] * half;
         x[k] = clip(y, of.lower[k], of.upper[k]);
-        finite += 0.0 * y;
+        finite += of.lower[k] <= of.upper[k] ? 0.0 * y : NOT_A_NUMBER;
     }
-    bool quiet = finite == 0.0;
+    bool quiet = finite == 0.0 && of.alpha > 0.0;
     for (Size k = 0; k < of.n && quiet; ++k) {
         const double* row = of.A + k * of.p;
-        const double g = sums<1>(of.p, 0.0,
-                                 [=](auto read) __attribute__((always_inline)) {
-                                     using V = decltype(read(row));
-                                     return Terms<V, 1>{{read(row) * V(read(x))}};
-                                 })
-                             .of[0] -
-                         of.b[k];
-        quiet = (g <= 0.0 && of.floor[k] == 0.0) || (g >= 0.0 && of.weights[k] == 0.0) ||
-                (g == 0.0 && of.floor[k] <= 0.0 && of.weights[k] >= 0.0);
+        const double g = dot<double>(row, x, of.p) - of.b[k];
+        const double least = of.floor[k], most = of.weights[k];
+        quiet = least <= 0.0 && 0.0 <= most &&
+                (g == 0.0 || (g < 0.0 && least == 0.0) || (g > 0.0 && most == 0.0));
     }
     if (!quiet) return false;
     double* multipliers = batch.of(batch.given.multipliers, i);
@@ -178,8 +173,8 @@ void affine_step(const Run& run) {
     Batch batch{given, given.b.length[0], given.center.length[0], aligned(run.scratch), nullptr};
     batch.together =
         reinterpret_cast<Lane*>(aligned(batch.alone + iterate_size(batch.n, batch.p) + batch.n));
-    const bool in_lanes =
-        fit_lanes(batch.n, batch.p) && run.count >= WIDEST && *given.systems.at == INFINITE;
+    const bool in_lanes = fit_lanes(batch.n, batch.p) && run.count >= WIDEST &&
+                          given.systems.step == 0 && *given.systems.at == INFINITE;
     Size loud[BLOCK + WIDEST], found = 0;
     for (Size i = 0; i < run.count; ++i) {
         if (is_quiet(batch, i)) continue;

@@ -36,7 +36,7 @@ template <class T>
 COLDQ_INLINE void set_gradient(const Instance<T>& of, const Iterate<T>& at) {
     for (Size k = 0; k < of.n; ++k) {
         const T* row = of.A + k * of.p;
-        const auto sum = sums<2>(of.p, T(0.0), [&](auto read) __attribute__((always_inline)) {
+        const auto sum = sums_over<2, T>(of.p, [&](auto read) __attribute__((always_inline)) {
             using V = decltype(read(row));
             const V a = read(row), x = read(at.x);
             return Terms<V, 2>{{a * x, absolute(a) * larger(absolute(x), V(X_FLOOR))}};
@@ -50,6 +50,15 @@ COLDQ_INLINE void set_gradient(const Instance<T>& of, const Iterate<T>& at) {
 template <class T>
 COLDQ_INLINE void set_x(const Instance<T>& of, const Iterate<T>& at) {
     for (Size i = 0; i < of.p; ++i) at.x[i] = clip(at.z[i], of.lower[i], of.upper[i]);
+}
+
+// The product of two rows over the free coordinates.
+template <class T>
+COLDQ_INLINE T free_product(const Instance<T>& of, const Iterate<T>& at, const T* row,
+                            const T* other) {
+    return sum_over<T>(of.p, [&](auto read) __attribute__((always_inline)) {
+        return (read(at.free) * read(row)) * read(other);
+    });
 }
 
 // Set what the iteration starts from, multipliers nearest to zero; where a row that is constant on
@@ -67,11 +76,7 @@ COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Iterate<T>& at) {
         at.lo[k] = of.floor[k] * half;
         at.hi[k] = of.weights[k] * half;
         at.soft[k] = of.soft[k] * (T(2.0) * of.alpha);
-        at.norm[k] =
-            at.soft[k] + sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-                             using V = decltype(read(row));
-                             return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(row))}};
-                         }).of[0];
+        at.norm[k] = at.soft[k] + free_product(of, at, row, row);
         at.mu[k] = clip(zero, at.lo[k], at.hi[k]);
     }
     set_x(of, at);
@@ -95,6 +100,16 @@ COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Iterate<T>& at) {
         set_gradient(of, at);
     }
     return impossible;
+}
+
+// Where y is finite and the box is one; NaN in rows is found by their residuals.
+template <class T>
+COLDQ_INLINE Mask<T> is_sound(const Instance<T>& of, const Iterate<T>& at) {
+    const T zero(0.0);
+    T sum = zero;
+    for (Size i = 0; i < of.p; ++i)
+        sum = sum + select(of.lower[i] <= of.upper[i], zero * at.y[i], T(NOT_A_NUMBER));
+    return (sum == zero) & (of.alpha > zero);
 }
 
 // Mark the rows whose multiplier should move; where none need do so by much.
@@ -124,10 +139,7 @@ COLDQ_INLINE void set_piece(const Instance<T>& of, const Iterate<T>& at) {
             const T* other = of.A + j * of.p;
             T entry = zero;
             if (any((at.moving[k] > zero) & (at.moving[j] > zero)))
-                entry = sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-                            using V = decltype(read(row));
-                            return Terms<V, 1>{{(read(at.free) * read(row)) * V(read(other))}};
-                        }).of[0];
+                entry = free_product(of, at, row, other);
             if (j == k) entry = (entry + at.soft[k]) + T(REGULARISATION) * at.norm[k];
             at.hessian[k * of.n + j] = entry;
             at.hessian[j * of.n + k] = entry;
@@ -153,10 +165,7 @@ COLDQ_INLINE Search<T> set_direction(const Instance<T>& of, const Iterate<T>& at
         for (Size i = 0; i < of.p; ++i) at.w[i] = at.w[i] + d * of.A[k * of.p + i];
     }
     along.limit = larger(along.limit, T(1.0));
-    along.steep = sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-                      using V = decltype(read(at.w));
-                      return Terms<V, 1>{{read(at.w) * V(read(at.w))}};
-                  }).of[0];
+    along.steep = dot<T>(at.w, at.w, of.p);
     return along;
 }
 
@@ -205,9 +214,7 @@ template <class T>
 COLDQ_INLINE Mask<T> solve_ordinary(const Instance<T>& of, const Iterate<T>& at, T& residual) {
     const T zero(0.0);
     Mask<T> left = begin(of, at), done = zero > zero;
-    T sum = zero;
-    for (Size i = 0; i < of.p; ++i) sum = sum + zero * at.y[i];
-    left = left | !(sum == zero);
+    left = left | !is_sound(of, at);
     for (int iteration = 0; iteration <= ORDINARY_STEPS; ++iteration) {
         done = done | mark_moving(at, of.n);
         const Mask<T> open = !(done | left);
@@ -265,9 +272,7 @@ inline __attribute__((noinline)) double solve_one(const Instance<double>& of,
                                                   const Iterate<double>& at, Limits limits,
                                                   double* step) {
     if (begin(of, at)) return INFINITE;
-    double finite = 0.0;
-    for (Size i = 0; i < of.p; ++i) finite += 0.0 * at.y[i];
-    if (!(finite == 0.0)) return NOT_A_NUMBER;
+    if (!is_sound(of, at)) return NOT_A_NUMBER;
     const int last = 40 + 10 * static_cast<int>(of.n);
     double residual = INFINITE, spent = 0.0;
     int refreshed = 0;

@@ -32,7 +32,7 @@ struct Found {
 template <class T>
 COLDQ_INLINE Terms<T, 2> slope_at(const Instance<T>& of, const Iterate<T>& at,
                                   const Search<T>& along, T t) {
-    auto sum = sums<2>(of.p, T(0.0), [&](auto read) __attribute__((always_inline)) {
+    auto sum = sums_over<2, T>(of.p, [&](auto read) __attribute__((always_inline)) {
         const auto w = read(at.w);
         using V = decltype(read(at.w));
         const V s = read(at.z) - V(t) * w;

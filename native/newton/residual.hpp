@@ -53,7 +53,7 @@ COLDQ_INLINE T stationarity(const Instance<T>& of, const Iterate<T>& at) {
         off = larger(off,
                      larger(at.lo[k] - at.mu[k], at.mu[k] - at.hi[k]) / (one + absolute(at.mu[k])));
         worst = larger(worst, off);
-        sum = sum + (off + at.g[k]);
+        sum = sum + (off + select(at.lo[k] <= at.hi[k], at.g[k], T(NOT_A_NUMBER)));
     }
     return select(absolute(sum) < T(INFINITE), worst, T(NOT_A_NUMBER));
 }
@@ -100,11 +100,10 @@ COLDQ_INLINE T judge(const Instance<T>& of, const Iterate<T>& at, bool apart) {
                 own = larger(own, select(row[i] == zero, zero, absolute(at.x[i])));
         }
         const T least = share * select(size > zero, own, larger(own, reach));
-        const T terms = sums<1>(of.p, zero, [&](auto read) __attribute__((always_inline)) {
-                            using V = decltype(read(row));
-                            return Terms<V, 1>{
-                                {absolute(read(row)) * larger(absolute(V(read(at.x))), V(least))}};
-                        }).of[0];
+        const T terms = sum_over<T>(of.p, [&](auto read) __attribute__((always_inline)) {
+            using V = decltype(read(row));
+            return absolute(read(row)) * larger(absolute(V(read(at.x))), V(least));
+        });
         worst = larger(
             worst, select(is_wrong(at, k), absolute(at.g[k]) / larger(size + terms, tiny), zero));
     }

@@ -122,13 +122,17 @@ inline double solve_round(const Instance<double>& of, const Iterate<double>& at,
     return residual;
 }
 
+// The residual of an answer whose z and terms are fresh, NaN where anything is NaN.
+inline double judged(const Instance<double>& of, const Iterate<double>& at, bool apart) {
+    const double residual = stationarity(of, at);
+    return residual < INFINITE ? judge(of, at, apart) : residual;
+}
+
 // One instance: its residual, NaN where the working set gets too large or most rows seem to matter.
 inline double solve_by_working_set(const Instance<double>& of, const Iterate<double>& at,
                                    const Round& round, bool apart) {
     if (begin(of, at)) return INFINITE;
-    double finite = 0.0;
-    for (Size i = 0; i < of.p; ++i) finite += 0.0 * at.y[i];
-    if (!(finite == 0.0)) return NOT_A_NUMBER;
+    if (!is_sound(of, at)) return NOT_A_NUMBER;
     for (Size k = 0; k < of.n; ++k) at.moving[k] = 0.0;
     int refreshed = 0;
     for (Size count = 0; count < MOST_ROUNDS; ++count) {
@@ -137,8 +141,7 @@ inline double solve_by_working_set(const Instance<double>& of, const Iterate<dou
         if (violated == 0 && count > 0) {
             form_z(of, at);
             const double residual = stationarity(of, at);
-            if (residual <= REFRESH_ABOVE || refreshed++ == 2)
-                return residual < INFINITE ? judge(of, at, apart) : residual;
+            if (residual <= REFRESH_ABOVE || refreshed++ == 2) return judged(of, at, apart);
         }
         const bool many = 4 * violated > of.p && 16 * violated > of.n && violated > ALL_ROWS;
         if (count >= PATIENT_ROUNDS && many) return NOT_A_NUMBER;
@@ -146,7 +149,7 @@ inline double solve_by_working_set(const Instance<double>& of, const Iterate<dou
         if (m < 0) return NOT_A_NUMBER;
         if (m == 0) {
             form_z(of, at);
-            return judge(of, at, apart);
+            return judged(of, at, apart);
         }
         const double residual = solve_round(of, at, round, m);
         if (!(residual < UNSETTLED)) return residual;

@@ -74,18 +74,22 @@ def solve_affine(
     """The answers of a batch; raises if any instance has none."""
     n, zeros = A.shape[-2], zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
-    problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
     answer = None
     if center.ndim == 1:  # a single decision costs mostly Python, so there is little of it here
         step = newton_step if n <= FEW_ROWS else working_set_step
         try:
-            answer = new_tuple(Step, step(*problem, systems))
+            answer = new_tuple(
+                Step,
+                step(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper, systems),
+            )
         except TypeError:
             raise DoNotFit from None
-        if answer[0].shape != center.shape:
+        if answer[0].ndim > 1:  # the others are of a batch
             raise DoNotFit
         if answer[2] <= TOLERANCE:
             return answer
+    problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
+    if answer is not None:
         answer = at_once(problem, answer)
         if answer[2] <= TOLERANCE:
             return answer
