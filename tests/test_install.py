@@ -23,7 +23,7 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import coldq
-    rows, X = coldq.QuadraticConstraint.ball([0.0], 1.0), coldq.Box(0.0, 5.0, dim=1)
+    rows, X = coldq.QuadraticConstraint.ball([[0.0]], [1.0]), coldq.Box(0.0, 5.0, dim=1)
     x = coldq.penalised_step([0.0], [-8.0], 1.0, 9.0, rows, X).x  # a step that is still compiled
     print(coldq.__file__, x.round(9).tolist())
     for warning in caught:
