@@ -23,7 +23,7 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import coldq
-    rows, X = coldq.Affine([[1.0]], [1.0]), coldq.Box(0.0, 5.0, dim=1)
+    rows, X = coldq.Affine([[1.0]], [1.0]), coldq.Simplex(1)
     print(coldq.__file__, coldq.penalised_step([0.0], [-8.0], 1.0, 9.0, rows, X).x.tolist())
     for warning in caught:
         print(warning.category.__name__, warning.message)
