@@ -199,7 +199,7 @@ def penalised_step(
         raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
     batches = domain.batch, getattr(constraint, "batch", ())
     single = center.ndim == gradient.ndim == high.ndim == 1 and not (alpha.ndim or any(batches))
-    if not single or (low is not HINGE and low.ndim > 1):
+    if not single or (isinstance(low, np.ndarray) and low.ndim > 1):
         shapes = {
             "center": center.shape[:-1],
             "gradient": gradient.shape[:-1],
