@@ -25,8 +25,8 @@ LEVELS = {
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
 TESTS = (
-    "tests/compiled", "tests/native", "tests/step", "tests/solver", "tests/properties/test_identical_bits.py",
-    "tests/domains", "tests/rules", "README.md",
+    "tests/compiled", "tests/native", "tests/step", "tests/solver",
+    "tests/properties/test_identical_bits.py", "tests/domains", "tests/rules", "README.md",
 )  # fmt: skip
 
 

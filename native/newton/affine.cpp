@@ -53,13 +53,13 @@ bool is_quiet(const Batch& batch, Size i) {
     const Instance<double> of = batch.instance(i);
     double* x = batch.of(batch.given.x, i);
     const double half = 0.5 / of.alpha;
-    double finite = 0.0;
-    for (Size k = 0; k < of.p; ++k) {
-        const double y = of.center[k] - of.gradient[k] * half;
-        x[k] = clip(y, of.lower[k], of.upper[k]);
-        finite += of.lower[k] <= of.upper[k] ? 0.0 * y : NOT_A_NUMBER;
-    }
-    bool quiet = finite == 0.0 && of.alpha > 0.0;
+    bool quiet = of.alpha > 0.0;
+    across(of.p, [&]<class T>(T y, Size k) {
+        y = load<T>(of.center + k) - load<T>(of.gradient + k) * T(half);
+        const T lower = load<T>(of.lower + k), upper = load<T>(of.upper + k);
+        store(x + k, clip(y, lower, upper));
+        quiet = quiet && all((absolute(y) < T(INFINITE)) & (lower <= upper));
+    });
     for (Size k = 0; k < of.n && quiet; ++k) {
         const double* row = of.A + k * of.p;
         const double g = dot<double>(row, x, of.p) - of.b[k];

@@ -105,11 +105,10 @@ COLDQ_INLINE Mask<T> begin(const Instance<T>& of, const Iterate<T>& at) {
 // Where y is finite and the box is one; NaN in rows is found by their residuals.
 template <class T>
 COLDQ_INLINE Mask<T> is_sound(const Instance<T>& of, const Iterate<T>& at) {
-    const T zero(0.0);
-    T sum = zero;
+    Mask<T> sound = of.alpha > T(0.0);
     for (Size i = 0; i < of.p; ++i)
-        sum = sum + select(of.lower[i] <= of.upper[i], zero * at.y[i], T(NOT_A_NUMBER));
-    return (sum == zero) & (of.alpha > zero);
+        sound = sound & (absolute(at.y[i]) < T(INFINITE)) & (of.lower[i] <= of.upper[i]);
+    return sound;
 }
 
 // Mark the rows whose multiplier should move; where none need do so by much.

@@ -85,8 +85,9 @@ COLDQ_INLINE T judge(const Instance<T>& of, const Iterate<T>& at, bool apart) {
         T off = absolute(x - clip(z, lower, upper));
         const T size = larger((own + far) + absolute(x), share * largest);
         const auto inside = (lower < z) & (z < upper);
-        const T at_bound =
-            select(off > zero, size_at_bound(x, z, at.y[i], size, lower, upper), size);
+        T at_bound = size;
+        if (any((off > zero) & Mask<T>(!inside)))
+            at_bound = select(off > zero, size_at_bound(x, z, at.y[i], size, lower, upper), size);
         off = select(inside, off + noise * (at.terms[i] - own), off);
         worst = larger(worst, off / larger(select(inside, size, at_bound), tiny));
     }

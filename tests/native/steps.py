@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +35,10 @@ def shape(core: str, sizes: dict[str, int], batch: tuple[int, ...] = ()) -> tupl
 
 def drawn(
     name: str, rng: np.random.Generator, batch: tuple[int, ...] = (), **sizes: int
-) -> list[np.ndarray | None]:
+) -> list[Any]:
     """Arguments that make sense: a box, positive weights, a loss of least squares."""
     sizes = {"m": 4, "e": 3, **sizes}
-    given: list = [rng.normal(size=shape(core, sizes, batch)) for core in INPUTS[name]]
+    given: list[Any] = [rng.normal(size=shape(core, sizes, batch)) for core in INPUTS[name]]
     for which in POSITIVE[name]:
         given[which] = np.asarray(np.abs(given[which]) + 0.1)
     box = BOX[name]

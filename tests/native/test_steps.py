@@ -163,6 +163,6 @@ def test_members_may_have_limits_of_their_own() -> None:
     arguments[10] = np.where(np.arange(64) % 3 == 0, np.inf, 24.0)
     together = _native.affine_step(*arguments)
     for k in range(64):
-        one = _native.affine_step(*(a if a.shape == (6,) else a[k] for a in arguments))  # type: ignore[union-attr]
+        one = _native.affine_step(*(a if a.shape == (6,) else a[k] for a in arguments))
         for its, all_of_them in zip(one, together, strict=True):
             assert np.asarray(its).tobytes() == all_of_them[k].tobytes()
