@@ -4,13 +4,9 @@
   factor; `tiles`: products and factors of dozens of rows
 - `affine`, `ball`, `capacity`, `quadratic`: the dual Newton method for each kind of rows
 - `small`: affine rows, very few; `side_by_side`: many such instances in the processor's lanes
-- `queued`: a whole update of a learner around the step; `by_address`: how it calls that
 - `working_set`, `sparse_working_set`: many rows, few at a time
-- `simplices`: affine rows on products of simplices; `thresholds`: the projection on these;
-  `block_pieces`: their dual's quadratic piece
 - `one_row`, `thin_rows`: quadratic rows without matrices
-- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash;
-  `downhill`: the same where few coordinates are free, `held_rows` its systems, `sharpened` its end
+- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 - `pairs`, `long_numbers`: double-double arithmetic; `face` and `extended`: affine rows in it;
   `last_resort`: others
