@@ -22,6 +22,7 @@ bool begin_blocks(Blocks& set, const double* start, double* roof) {
         bool implied = set.kind[j] <= 0.0;
         for (Size i = set.first[j]; i < set.first[j + 1]; ++i)
             implied = implied && set.lower[i] == 0.0 && set.upper[i] >= set.total[j];
+        set.plain[j] = implied ? 1.0 : 0.0;
         for (Size i = set.first[j]; i < set.first[j + 1]; ++i)
             roof[i] = implied ? INFINITE : set.upper[i];
     }
@@ -69,7 +70,8 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     if (!rows.begin(scratch, most, given.entries.length[0])) return NOT_A_NUMBER;
     at.rows = rows;
     double *roof = scratch.take(p), *z = scratch.take(p), *w = scratch.take(p);
-    double *theta = scratch.take(count + 1), *shift = scratch.take(count + 1);
+    double *theta = scratch.take(count + 1), *shift = scratch.take(count + 1),
+           *plain = scratch.take(count + 1);
     at.set = {p,
               count,
               of(given.lower, i),
@@ -81,6 +83,7 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
               w,
               theta,
               shift,
+              plain,
               whole(count + 1)};
     at.free = {count, whole(p), whole(count + 1), scratch.take(count + 1)};
     at.center = of(given.center, i);
@@ -132,7 +135,7 @@ void blocks_step(const Run& run) {
         double& residual = *of(given.residual, i);
         const double* A = of(given.entries, i);
         if (pointers == 0 && entries == n * p) {
-            residual = solve_one(DenseRows{n, p, A, nullptr}, given, i, run.scratch);
+            residual = solve_one(DenseRows{n, p, A, nullptr, nullptr}, given, i, run.scratch);
         } else if (pointers == n + 1 && given.indices.length[0] == entries) {
             SparseRows rows = {};
             rows.n = n;

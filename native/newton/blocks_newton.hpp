@@ -17,12 +17,13 @@ constexpr double SETTLED_ROW = 1e-13;      // of the size of a row's terms
 constexpr double LEAST_CURVATURE = 1e-11;  // of a row's squared length, is added to the piece
 constexpr double EASE = 1e-3;  // of the worst row's share: how much more is added far from the end
 constexpr double FLAT = 1e-9;  // of a row's squared length: a piece with less says no length
-constexpr double FRESH_ABOVE = 1e-12;  // the residual above which z is formed afresh
-constexpr double CLIMB_WORK = 3e6;     // systems to climb by, times their rows cubed
-constexpr Size MANY_MOVING = 64;       // rows that move at once in any case
-constexpr Size SINGLE = 8;             // rows that do even if they depend on each other
-constexpr int FLAT_AFTER = 5;          // steps, from which on rows without curvature move alone
-constexpr int SLOPES_A_STEP = 5;       // how often a step may ask for the slope, on average
+constexpr double FRESH_ABOVE = 1e-12;    // the residual above which z is formed afresh
+constexpr double CLIMB_WORK = 3e6;       // systems to climb by, times their rows cubed
+constexpr Size MANY_MOVING = 64;         // rows that move at once in any case
+constexpr Size HASTY = 8, HASTIER = 15;  // rows: with more, the first and second step cost little
+constexpr Size SINGLE = 8;               // rows that do even if they depend on each other
+constexpr int FLAT_AFTER = 5;            // steps, from which on rows without curvature move alone
+constexpr int SLOPES_A_STEP = 5;         // how often a step may ask for the slope, on average
 constexpr int HALVINGS = 30;
 
 // No more rows are independent than there are coordinates.
@@ -45,7 +46,7 @@ struct BlockIterate {
 
     static Size size(Size n, Size p, Size k, Size entries) {
         const Size most = most_moving(n, p);
-        return 6 * p + 5 * (k + 1) + 7 * n + n + iterate_size(most, 0) + most +
+        return 6 * p + 6 * (k + 1) + 7 * n + n + iterate_size(most, 0) + most +
                R::scratch(n, p, most, entries);
     }
 };
@@ -245,8 +246,8 @@ inline void list_free(const Blocks& set, const FreeCoordinates& free) {
             free.listed[count] = i;
             count += set.lower[i] < set.z[i] && set.z[i] < set.roof[i];
         }
-        free.held[j] = set.is_held(j) ? 1.0 : 0.0;
         if (set.is_held(j) && count == begin + 1) --count;
+        free.share[j] = set.is_held(j) && count > begin ? 1.0 / double(count - begin) : 0.0;
         free.end[j] = count;
     }
 }
@@ -292,8 +293,24 @@ inline Size set_piece(const BlockIterate<R>& at, Size m, int iteration) {
         piece.hi[a] = at.hi[k];
         piece.mu[a] = at.mu[k];
         piece.moving[a] = 1.0;
+        // Entries that would get to their lower bound alone mostly do.
+        piece.side[a] = at.g[k] < down(piece, a) * piece.hessian[a * m + a] ? -1.0 : 0.0;
     }
     return m;
+}
+
+// Set the first step, from multipliers that nobody chose: each row's as if it were alone. A piece
+// so far away says little of where to go, and its curvature would cost more than that.
+template <class R>
+inline void hurry(const BlockIterate<R>& at, Size m) {
+    const Iterate<double>& piece = at.piece;
+    for (Size a = 0; a < m; ++a) {
+        const Size k = at.chosen[a];
+        piece.lo[a] = at.lo[k];
+        piece.hi[a] = at.hi[k];
+        piece.mu[a] = at.mu[k];
+        piece.d[a] = clip(at.g[k] / at.norm[k], down(piece, a), up(piece, a));
+    }
 }
 
 // Go along the piece's d as far as the dual rises: how far that is, 0 if it does not rise. The
@@ -356,14 +373,19 @@ inline double solve(const BlockIterate<R>& at, double steps, bool started) {
             t = 0.0;
             continue;
         }
-        Size most = most_moving(at.rows.n, at.rows.p);
-        if (!started) most = most_independent(at.set, at.x, most);
-        if (m > most) m = keep_deepest(at, m, most);
-        list_free(at.set, at.free);
-        m = set_piece(at, m, iteration);
-        int rounds;
-        if (!pivot(at.piece, m, true, rounds))
-            climb(at.piece, m, CLIMB_WORK / (double(m) * double(m) * double(m)), at.step);
+        const Size most = most_moving(at.rows.n, at.rows.p);
+        const Size independent = started ? most : most_independent(at.set, at.x, most);
+        const bool hasty = !started && m <= most && m > (iteration == 0 ? HASTY : HASTIER);
+        if (hasty && iteration < 2) {
+            hurry(at, m);
+        } else {
+            if (m > independent) m = keep_deepest(at, m, independent);
+            list_free(at.set, at.free);
+            m = set_piece(at, m, iteration);
+            int rounds;
+            if (!pivot_from_guess(at.piece, m, true, rounds))
+                climb(at.piece, m, CLIMB_WORK / (double(m) * double(m) * double(m)), at.step);
+        }
         t = advance(at, m, slopes);
         if (t == INFINITE) return INFINITE;
         stuck = t == 0.0;

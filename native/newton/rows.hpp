@@ -10,11 +10,12 @@
 namespace coldq::COLDQ_LEVEL {
 
 // Coordinates that move with z, block after block: `listed` has them, `end` where each block's end
-// in that. Of a block that is `held` only differences move.
+// in that. Of a block whose sum is held only differences move, and `share` is one free coordinate's
+// of their sum; else it is 0.
 struct FreeCoordinates {
     Size blocks;
     Size *listed, *end;
-    double* held;
+    double* share;
 };
 
 // Sums of a few terms, in order; of more as everywhere.
@@ -29,16 +30,19 @@ COLDQ_INLINE Terms<double, K> block_sums(Size count, F term) {
     return sum;
 }
 
+constexpr Size NEAR_LINES = 48;  // of centred entries: they stay in the nearest cache
+
 struct DenseRows {
     Size n, p;
     const double* A;
-    double* centred;  // room for the chosen rows
+    double *lines, *mean;  // of the chosen rows: their entries at some coordinates, and of a block
 
     static Size padded(Size count) { return (count + PARTS - 1) / PARTS * PARTS; }
-    static Size scratch(Size, Size p, Size most, Size) { return most * padded(p); }
+    static Size scratch(Size, Size, Size most, Size) { return (NEAR_LINES + 1) * padded(most); }
 
     bool begin(Scratch& scratch, Size most, Size) {
-        centred = scratch.take(most * padded(p));
+        lines = scratch.take(NEAR_LINES * padded(most));
+        mean = scratch.take(padded(most));
         return true;
     }
 
@@ -64,45 +68,62 @@ struct DenseRows {
         for (Size i = 0; i < p; ++i) out[i] += absolute(share * A[k * p + i]);
     }
 
-    // Row k at the free coordinates, less the mean of each held block; zeros up to the width.
-    void centre(Size k, const FreeCoordinates& at, Size width, double* to) const {
-        Size begin = 0;
-        for (Size j = 0; j < at.blocks; ++j) {
-            const Size end = at.end[j];
-            for (Size c = begin; c < end; ++c) to[c] = A[k * p + at.listed[c]];
-            if (at.held[j] != 0.0 && end > begin) {
-                const double* its = to + begin;
-                const double sum =
-                    block_sums<1>(end - begin, [=](auto read) __attribute__((always_inline)) {
-                        return Terms<decltype(read(its)), 1>{{read(its)}};
-                    }).of[0];
-                const double mean = sum / double(end - begin);
-                for (Size c = begin; c < end; ++c) to[c] -= mean;
+    // The mean of the chosen rows over the coordinates of a block whose sum is held, else zeros.
+    void set_mean(const Size* chosen, Size m, const Size* listed, Size count, double share) const {
+        for (Size a = 0; a < m; ++a) mean[a] = 0.0;
+        if (share == 0.0) return;
+        for (Size c = 0; c < count; ++c)
+            for (Size a = 0; a < m; ++a) mean[a] += A[chosen[a] * p + listed[c]];
+        for (Size a = 0; a < m; ++a) mean[a] *= share;
+    }
+
+    // Add the products of so many lines to the lower half of H, in tiles of four rows by eight.
+    void add_products(Size count, Size m, double* H) const {
+        using Wide = Pack<WIDEST>;
+        constexpr int STEPS = PARTS / WIDEST;
+        const Size width = padded(m);
+        for (Size a = 0; a < m; a += 4)
+            for (Size c = 0; c <= a + 3 && c < m; c += PARTS) {
+                Wide tile[4][STEPS];
+                for (int r = 0; r < 4; ++r)
+                    for (int s = 0; s < STEPS; ++s) tile[r][s] = Wide(0.0);
+                for (Size f = 0; f < count; ++f) {
+                    const double* line = lines + f * width;
+                    for (int s = 0; s < STEPS; ++s) {
+                        const Wide own = load<Wide>(line + c + s * WIDEST);
+                        for (int r = 0; r < 4; ++r)
+                            tile[r][s] = tile[r][s] + Wide(line[a + r]) * own;
+                    }
+                }
+                for (Size r = 0; r < 4 && a + r < m; ++r) {
+                    double found[PARTS];
+                    for (int s = 0; s < STEPS; ++s) store(found + s * WIDEST, tile[r][s]);
+                    for (Size e = 0; e < PARTS && c + e <= a + r; ++e)
+                        H[(a + r) * m + c + e] += found[e];
+                }
             }
-            begin = end;
-        }
-        for (Size c = begin; c < width; ++c) to[c] = 0.0;
     }
 
     void set_hessian(const Size* chosen, Size m, const FreeCoordinates& at, double* H) const {
-        const Size width = padded(at.blocks ? at.end[at.blocks - 1] : 0);
-        for (Size a = 0; a < m; ++a) centre(chosen[a], at, width, centred + a * width);
-        for (Size a = 0; a < m; ++a) {
-            const double* row = centred + a * width;
-            for (Size c = 0; c <= a; c += 4) {  // four at a time, the last perhaps again
-                const double* of[4];
-                for (Size e = 0; e < 4; ++e) of[e] = centred + (c + e < a ? c + e : a) * width;
-                const auto products =
-                    sums<4>(width, 0.0, [&](auto read) __attribute__((always_inline)) {
-                        const auto own = read(row);
-                        using V = decltype(read(row));
-                        return Terms<V, 4>{{own * read(of[0]), own * read(of[1]), own * read(of[2]),
-                                            own * read(of[3])}};
-                    });
-                for (Size e = 0; e < 4 && c + e <= a; ++e)
-                    H[a * m + c + e] = H[(c + e) * m + a] = products.of[e];
+        const Size width = padded(m);
+        for (Size e = 0; e < m * m; ++e) H[e] = 0.0;
+        Size begin = 0, count = 0;
+        for (Size j = 0; j < at.blocks; ++j) {
+            const Size end = at.end[j];
+            set_mean(chosen, m, at.listed + begin, end - begin, at.share[j]);
+            for (Size c = begin; c < end; ++c) {
+                double* line = lines + count * width;
+                for (Size a = 0; a < m; ++a) line[a] = A[chosen[a] * p + at.listed[c]] - mean[a];
+                for (Size a = m; a < width; ++a) line[a] = 0.0;
+                if (++count < NEAR_LINES) continue;
+                add_products(count, m, H);
+                count = 0;
             }
+            begin = end;
         }
+        add_products(count, m, H);
+        for (Size a = 0; a < m; ++a)
+            for (Size c = 0; c < a; ++c) H[c * m + a] = H[a * m + c];
     }
 };
 
@@ -189,22 +210,22 @@ struct SparseRows {
                         const Size b = place[row[f]];
                         if (b >= 0) H[a * m + b] += turned[e] * turned[f];
                     }
-                    if (at.held[j] == 0.0) continue;
+                    if (at.share[j] == 0.0) continue;
                     if (seen[a] != j) seen[a] = j, sum[a] = 0.0, touched[count++] = a;
                     sum[a] += turned[e];
                 }
             }
-            take_mean(count, double(end - begin), m, H);
+            take_mean(count, at.share[j], m, H);
             begin = end;
         }
         for (Size a = 0; a < m; ++a)
             for (Size b = 0; b < a; ++b) H[b * m + a] = H[a * m + b];
     }
 
-    void take_mean(Size count, double free, Size m, double* H) const {
+    void take_mean(Size count, double each, Size m, double* H) const {
         for (Size u = 0; u < count; ++u) {
             const Size a = touched[u];
-            const double share = sum[a] / free;
+            const double share = sum[a] * each;
             for (Size v = 0; v < count; ++v)
                 if (touched[v] <= a) H[a * m + touched[v]] -= share * sum[touched[v]];
         }

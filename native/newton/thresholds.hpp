@@ -32,6 +32,7 @@ struct Blocks {
     // z less the thresholds so far, w the direction; of blocks the first coordinate, the threshold
     // and its last shift in a line search.
     double *z, *w, *theta, *shift;
+    double* plain;  // 1 for blocks whose lower bounds are 0 and whose sum implies the upper ones
     Size* first;
 
     bool has_sum(Size j) const { return kind[j] < INFINITE; }
@@ -110,18 +111,49 @@ inline double shift_to_total(const Block& of, double t, double least, double s) 
     return s;
 }
 
+// The same of a plain block, whose sum bends one way: after one step Newton's method only goes up,
+// and it is there once as many coordinates are positive as before.
+inline double shift_of_plain(const Block& of, double t, double least, double s) {
+    double before = -1.0;
+    for (int count = 0; count < MOST_SHIFTS; ++count) {
+        const auto sum = block_sums<2>(of.size, [&](auto read) __attribute__((always_inline)) {
+            const auto z = read(of.z);
+            using V = decltype(read(of.z));
+            const V zero(0.0), v = (z - V(t) * read(of.w)) - V(s);
+            return Terms<V, 2>{{larger(v, zero), select(v > zero, V(1.0), zero)}};
+        });
+        const double positive = sum.of[1];
+        if (positive == 0.0) {
+            if (before == 0.0) break;
+            s = -INFINITE;
+            for (Size i = 0; i < of.size; ++i) s = larger(s, of.z[i] - t * of.w[i]);
+            s -= of.total;
+        } else {
+            s += (sum.of[0] - of.total) / positive;
+            if (positive == before) break;
+        }
+        before = positive;
+    }
+    return larger(s, least);
+}
+
+inline double shift(const Blocks& at, Size j, double t) {
+    if (at.plain[j] != 0.0) return shift_of_plain(at.block(j), t, at.least_shift(j), at.shift[j]);
+    return shift_to_total(at.block(j), t, at.least_shift(j), at.shift[j]);
+}
+
 // Go to z - t w, from there to the thresholds at which the sums are right, and set x.
 inline void place(const Blocks& at, double t, double* x) {
     for (Size j = 0; j < at.count; ++j) {
         const Block of = at.block(j);
         double *z = at.z + at.first[j], *w = at.w + at.first[j], *its = x + at.first[j];
-        double s = at.shift[j];
-        at.shift[j] = 0.0;
+        double s = 0.0;
         // What is left of a difference of large numbers has their rounding: again, without them.
         for (int count = 0; count < 2; ++count) {
             if (at.has_sum(j)) {
-                s = shift_to_total(of, t, at.least_shift(j), s);
+                s = shift(at, j, t);
                 at.theta[j] += s;
+                at.shift[j] = 0.0;
             }
             double largest = 0.0;
             for (Size i = 0; i < of.size; ++i) {
@@ -131,7 +163,6 @@ inline void place(const Blocks& at, double t, double* x) {
                 largest = larger(largest, absolute(its[i]));
             }
             if (!(absolute(s) > LARGE_SHIFT * largest)) break;
-            s = 0.0;
         }
     }
 }
@@ -142,7 +173,7 @@ inline Terms<double, 2> slope_at(const Blocks& at, double t) {
     for (Size j = 0; j < at.count; ++j) {
         const Block of = at.block(j);
         const double least = at.has_sum(j) ? at.least_shift(j) : 0.0;
-        const double s = at.has_sum(j) ? shift_to_total(of, t, least, at.shift[j]) : 0.0;
+        const double s = at.has_sum(j) ? shift(at, j, t) : 0.0;
         at.shift[j] = s;
         const auto sum = block_sums<4>(of.size, [&](auto read) __attribute__((always_inline)) {
             const auto w = read(of.w);
