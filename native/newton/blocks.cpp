@@ -67,7 +67,8 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     Scratch scratch{memory};
     auto whole = [&](Size size) { return reinterpret_cast<Size*>(scratch.take(size)); };
     BlockIterate<R> at;
-    if (!rows.begin(scratch, most, given.entries.length[0])) return NOT_A_NUMBER;
+    at.piece = iterate_in(scratch.take(at.piece_size(most)), most, 0);
+    if (!rows.begin(scratch, at.piece.factor, most, given.entries.length[0])) return NOT_A_NUMBER;
     at.rows = rows;
     double *roof = scratch.take(p), *z = scratch.take(p), *w = scratch.take(p);
     double *theta = scratch.take(count + 1), *shift = scratch.take(count + 1),
@@ -94,7 +95,6 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     double** lines[] = {&at.mu, &at.lo, &at.hi, &at.g, &at.scale, &at.norm, &at.d};
     for (double** line : lines) *line = scratch.take(n);
     at.chosen = whole(n);
-    at.piece = iterate_in(scratch.take(iterate_size(most, 0)), most, 0);
     at.step = scratch.take(most);
     double* multipliers = of(given.multipliers, i);
     for (Size k = 0; k < n; ++k) multipliers[k] = 0.0;

@@ -15,7 +15,8 @@ namespace coldq::COLDQ_LEVEL {
 constexpr double SIZE_FLOOR = 1e-3;        // as what a coordinate counts at least in a row's terms
 constexpr double SETTLED_ROW = 1e-13;      // of the size of a row's terms
 constexpr double LEAST_CURVATURE = 1e-11;  // of a row's squared length, is added to the piece
-constexpr double EASE = 1e-3;  // of the worst row's share: how much more is added far from the end
+constexpr double EASE =
+    1e-3;  // of the worst row's share squared: how much more is far from the end
 constexpr double FLAT = 1e-9;  // of a row's squared length: a piece with less says no length
 constexpr double FRESH_ABOVE = 1e-12;    // the residual above which z is formed afresh
 constexpr double CLIMB_WORK = 3e6;       // systems to climb by, times their rows cubed
@@ -44,9 +45,13 @@ struct BlockIterate {
     Iterate<double> piece;
     double* step;
 
+    static Size piece_size(Size most) {
+        const Size factor = triangle(most), shared = R::shared(most);
+        return iterate_size(most, 0) + (shared > factor ? shared - factor : 0);
+    }
     static Size size(Size n, Size p, Size k, Size entries) {
         const Size most = most_moving(n, p);
-        return 6 * p + 6 * (k + 1) + 7 * n + n + iterate_size(most, 0) + most +
+        return 6 * p + 6 * (k + 1) + 7 * n + n + piece_size(most) + most +
                R::scratch(n, p, most, entries);
     }
 };
@@ -263,7 +268,7 @@ inline Size set_piece(const BlockIterate<R>& at, Size m, int iteration) {
         off = larger(off, absolute(at.g[k]) / larger(at.scale[k], TINY));
     }
     // Far from the end some more curvature keeps the piece's maximiser near, and easy to find.
-    const double share = larger(LEAST_CURVATURE, EASE * off);
+    const double share = larger(LEAST_CURVATURE, EASE * off * off);
     Size flat = 0;
     for (Size a = 0; a < m; ++a) {
         const Size k = at.chosen[a];

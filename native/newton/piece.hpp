@@ -41,7 +41,7 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     for (Size a = 0; a < m; ++a) {
         const Size k = at.order[a];
         const Mask<T> free = is_free(at, k);
-        T* row = at.factor + a * m;
+        T* row = at.factor + triangle(a);
         for (Size c = 0; c < a; ++c) {
             const Size j = at.order[c];
             row[c] = alone ? at.hessian[k * n + j]
@@ -54,12 +54,12 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     // date.
     for (Size e = 0; e < m; ++e) {
         const Size k = at.order[e];
-        const T* pivot_row = at.factor + e * m;
+        const T* pivot_row = at.factor + triangle(e);
         const T least = select(is_free(at, k), T(LEAST_PIVOT) * at.hessian[k * n + k], one);
         const T pivot = larger(pivot_row[e], least);
-        for (Size a = e + 1; a < m; ++a) at.column[a] = at.factor[a * m + e];
+        for (Size a = e + 1; a < m; ++a) at.column[a] = at.factor[triangle(a) + e];
         for (Size a = e + 1; a < m; ++a) {
-            T* row = at.factor + a * m;
+            T* row = at.factor + triangle(a);
             const T share = at.column[a] / pivot;
             for (Size c = e + 1; c <= a; ++c) row[c] = row[c] - share * at.column[c];
             at.solved[a] = at.solved[a] - share * at.solved[e];
@@ -71,7 +71,7 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     for (Size a = m; a-- > 0;) {
         const Size k = at.order[a];
         T s = at.solved[a];
-        for (Size e = a + 1; e < m; ++e) s = s - at.factor[e * m + a] * at.solved[e];
+        for (Size e = a + 1; e < m; ++e) s = s - at.factor[triangle(e) + a] * at.solved[e];
         at.solved[a] = s;
         at.d[k] = select(is_free(at, k), s, at.d[k]);
     }

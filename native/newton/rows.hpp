@@ -38,11 +38,13 @@ struct DenseRows {
     double *lines, *mean;  // of the chosen rows: their entries at some coordinates, and of a block
 
     static Size padded(Size count) { return (count + PARTS - 1) / PARTS * PARTS; }
-    static Size scratch(Size, Size, Size most, Size) { return (NEAR_LINES + 1) * padded(most); }
+    // What lies where the piece is factored, which is after its Hessian is set.
+    static Size shared(Size most) { return (NEAR_LINES + 1) * padded(most); }
+    static Size scratch(Size, Size, Size, Size) { return 0; }
 
-    bool begin(Scratch& scratch, Size most, Size) {
-        lines = scratch.take(NEAR_LINES * padded(most));
-        mean = scratch.take(padded(most));
+    bool begin(Scratch&, double* shared, Size most, Size) {
+        mean = shared;
+        lines = shared + padded(most);
         return true;
     }
 
@@ -135,12 +137,13 @@ struct SparseRows {
     double *turned, *sum;
     Size *row, *pointer, *place, *touched, *seen;
 
+    static Size shared(Size) { return 0; }
     static Size scratch(Size n, Size p, Size most, Size entries) {
         return 2 * entries + p + 1 + n + 3 * most;
     }
 
     // False where these are no rows.
-    bool begin(Scratch& scratch, Size most, Size entries) {
+    bool begin(Scratch& scratch, double*, Size most, Size entries) {
         auto whole = [&](Size count) { return reinterpret_cast<Size*>(scratch.take(count)); };
         turned = scratch.take(entries);
         row = whole(entries);

@@ -27,7 +27,7 @@ from coldq.solver.threads import fill_batch
 STEPS = np.array(60.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 FEWEST_STEPS = np.array(10.0)  # where others are likely to
-STEPS_OF_ROWS = 600  # the same of dense rows, times their number
+STEPS_OF_ROWS = 1800  # the same of dense rows, times their number
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
 TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
