@@ -1,11 +1,12 @@
 // A learner's whole update in one call: the queue, and the step that it weighs.
 //
-// For affine rows on a box, and losses whose gradient is a vector, P x + q, or H'(H x - y). The
-// queue becomes  max{(1 - eta) queue + gain [g]_+, floor},  before the step, or after it with g at
-// the new x. In the step rows weigh price times the queue that there is; a queue that looks ahead
-// counts what it just gained once more.
+// For affine rows on a box or on blocks with sums, and losses whose gradient is a vector, P x + q,
+// or H'(H x - y). The queue becomes  max{(1 - eta) queue + gain [g]_+, floor},  before the step, or
+// after it with g at the new x. In the step rows weigh price times the queue that there is; a queue
+// that looks ahead counts what it just gained once more.
 #include "contractions.hpp"
 #include "newton/affine.hpp"
+#include "newton/blocks.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 namespace {
@@ -102,31 +103,35 @@ struct Points {
     }
 };
 
-struct QueueOperands {
-    Operand x, linear, matrix, levels, A, b, measured, queue;
-    Operand alpha, gain, eta, floor, price, when, lower, upper;
-    Operand next, next_queue, multipliers, residual;
-};
-
 // Whether a loss is a vector, a square matrix and a vector, or a matrix and levels.
 bool has_gradient(const Operand& linear, const Operand& matrix, const Operand& levels, Size p) {
     if (levels.at) return matrix.at;
     return linear.at && (!matrix.at || matrix.length[0] == p);
 }
 
-Size queue_scratch(const Operand* operands) {
-    const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
-    if (!has_gradient(of.linear, of.matrix, of.levels, of.x.length[0])) return DO_NOT_FIT;
-    const Size n = of.b.length[0], p = of.x.length[0], rest = affine_scratch(n, p, 1);
-    return rest < 0 ? rest : p + of.levels.length[0] + 3 * n + 1 + rest;
-}
-
 double* at(const Operand& operand, Size i) {
     return operand.at ? operand.at + i * operand.step : nullptr;
 }
 
-void queue_step(const Run& run) {
-    const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
+struct QueueInputs {
+    Operand x, linear, matrix, levels, A, b, measured, queue;
+    Operand alpha, gain, eta, floor, price, when, lower, upper;
+
+    // How many numbers an update takes with those of its step; negative if it cannot be made.
+    Size scratch(Size rest) const {
+        if (!has_gradient(linear, matrix, levels, x.length[0])) return DO_NOT_FIT;
+        const Size n = b.length[0];
+        return rest < 0 ? rest : x.length[0] + levels.length[0] + 3 * n + 1 + rest;
+    }
+};
+
+struct QueueResults {
+    Operand next, next_queue, multipliers, residual;
+};
+
+// Go through a batch; `step(i, rows, points, scratch)` takes the step of an instance.
+template <class Step>
+void update_queues(const Run& run, const QueueInputs& of, const QueueResults& to, Step step) {
     const Size n = of.b.length[0], p = of.x.length[0], m = of.matrix.length[0];
     Scratch scratch{run.scratch};
     double *slope = scratch.take(p), *levels = scratch.take(of.levels.length[0]);
@@ -135,8 +140,7 @@ void queue_step(const Run& run) {
     *systems = HUGE_VAL;
     for (Size k = 0; k < n; ++k) zeros[k] = 0.0;
     for (Size i = 0; i < run.count; ++i) {
-        double *x = at(of.x, i), *queue = at(of.queue, i);
-        double *next = at(of.next, i), *next_queue = at(of.next_queue, i);
+        double *x = at(of.x, i), *queue = at(of.queue, i), *next_queue = at(to.next_queue, i);
         const Rows rows{n, p, at(of.A, i), at(of.b, i), at(of.measured, i)};
         const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
         const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i),
@@ -152,13 +156,82 @@ void queue_step(const Run& run) {
                            at(of.upper, i),
                            zeros,
                            systems};
-        AffineOperands step = point.operands(rows);
-        step.x = numbers(next, p, p);
-        step.multipliers = numbers(at(of.multipliers, i), n, n);
-        step.residual = numbers(at(of.residual, i), 0, 1);
-        affine_step({1, reinterpret_cast<const Operand*>(&step), scratch.at});
-        if (rule.when == When::after) follow(rule, rows, next, queue, next_queue, g);
+        step(i, rows, point, scratch.at);
+        if (rule.when == When::after) follow(rule, rows, at(to.next, i), queue, next_queue, g);
     }
+}
+
+struct QueueOperands {
+    QueueInputs in;
+    QueueResults out;
+};
+
+Size queue_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
+    return of.in.scratch(affine_scratch(of.in.b.length[0], of.in.x.length[0], 1));
+}
+
+void queue_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
+    update_queues(run, of.in, of.out,
+                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
+                      AffineOperands step = point.operands(rows);
+                      step.x = numbers(at(of.out.next, i), rows.p, rows.p);
+                      step.multipliers = numbers(at(of.out.multipliers, i), rows.n, rows.n);
+                      step.residual = numbers(at(of.out.residual, i), 0, 1);
+                      affine_step({1, reinterpret_cast<const Operand*>(&step), scratch});
+                  });
+}
+
+struct BlockQueueOperands {
+    QueueInputs in;
+    Operand start, total, kind, steps;
+    QueueResults out;
+
+    // Those of the step of instance i.
+    BlockOperands step(Size i, const Rows& rows, const Points& point) const {
+        const AffineOperands box = point.operands(rows);
+        auto its = [&](const Operand& operand) {
+            return numbers(at(operand, i), operand.length[0], 0);
+        };
+        BlockOperands of = {};
+        of.center = box.center;
+        of.gradient = box.gradient;
+        of.alpha = box.alpha;
+        of.floor = of.guess = box.floor;
+        of.weights = box.weights;
+        of.entries = numbers(box.A.at, rows.n * rows.p, 0);
+        of.b = box.b;
+        of.lower = box.lower;
+        of.upper = box.upper;
+        of.start = its(start);
+        of.total = its(total);
+        of.kind = its(kind);
+        of.steps = its(steps);
+        of.x = its(out.next);
+        of.multipliers = its(out.multipliers);
+        of.residual = its(out.residual);
+        return of;
+    }
+};
+
+Size queue_blocks_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(operands);
+    BlockOperands step = {};
+    step.b = of.in.b;
+    step.center = of.in.x;
+    step.start = of.start;
+    step.entries.length[0] = of.in.b.length[0] * of.in.x.length[0];
+    return of.in.scratch(blocks_scratch(step));
+}
+
+void queue_blocks_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(run.operands);
+    update_queues(run, of.in, of.out,
+                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
+                      const BlockOperands step = of.step(i, rows, point);
+                      blocks_step({1, reinterpret_cast<const Operand*>(&step), scratch});
+                  });
 }
 
 struct ExpertOperands {
@@ -232,6 +305,10 @@ const Entry queued[] = {
     {"queue_step",
      "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
      queue_step, queue_scratch},
+    {"queue_blocks_step",
+     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),()"
+     "->(p),(n),(n),()",
+     queue_blocks_step, queue_blocks_scratch},
     {"experts_step",
      "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p)"
      "->(p),(e),(e,p),(e,n),(e,n),(e)",

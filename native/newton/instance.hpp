@@ -43,9 +43,12 @@ struct Iterate {
 
 constexpr Size ITERATE_COLUMNS = 6, ITERATE_ROWS = 14;
 
+// Where row a of a lower triangle starts.
+inline Size triangle(Size a) { return a * (a + 1) / 2; }
+
 // How many numbers of type T an iterate takes, whose systems have at most m rows.
 inline Size iterate_size(Size n, Size p, Size m) {
-    return ITERATE_COLUMNS * p + ITERATE_ROWS * n + 2 * m * m;
+    return ITERATE_COLUMNS * p + ITERATE_ROWS * n + m * m + triangle(m);
 }
 inline Size iterate_size(Size n, Size p) { return iterate_size(n, p, n); }
 

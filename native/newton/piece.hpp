@@ -33,6 +33,7 @@ COLDQ_INLINE Mask<T> is_free(const Iterate<T>& at, Size k) {
 template <class T>
 COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     const T zero(0.0), one(1.0);
+    constexpr bool alone = sizeof(T) == sizeof(double);  // then all entries in order are free
     Size m = 0;
     for (Size k = 0; k < n; ++k)
         if (any(is_free(at, k))) at.order[m++] = k;
@@ -40,9 +41,12 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     for (Size a = 0; a < m; ++a) {
         const Size k = at.order[a];
         const Mask<T> free = is_free(at, k);
-        T* row = at.factor + a * m;
-        for (Size c = 0; c < a; ++c)
-            row[c] = select(free & is_free(at, at.order[c]), at.hessian[k * n + at.order[c]], zero);
+        T* row = at.factor + triangle(a);
+        for (Size c = 0; c < a; ++c) {
+            const Size j = at.order[c];
+            row[c] = alone ? at.hessian[k * n + j]
+                           : select(free & is_free(at, j), at.hessian[k * n + j], zero);
+        }
         row[a] = select(free, at.hessian[k * n + k], one);
         at.solved[a] = select(free, at.rhs[k], at.d[k]);
     }
@@ -50,12 +54,12 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     // date.
     for (Size e = 0; e < m; ++e) {
         const Size k = at.order[e];
-        const T* pivot_row = at.factor + e * m;
+        const T* pivot_row = at.factor + triangle(e);
         const T least = select(is_free(at, k), T(LEAST_PIVOT) * at.hessian[k * n + k], one);
         const T pivot = larger(pivot_row[e], least);
-        for (Size a = e + 1; a < m; ++a) at.column[a] = at.factor[a * m + e];
+        for (Size a = e + 1; a < m; ++a) at.column[a] = at.factor[triangle(a) + e];
         for (Size a = e + 1; a < m; ++a) {
-            T* row = at.factor + a * m;
+            T* row = at.factor + triangle(a);
             const T share = at.column[a] / pivot;
             for (Size c = e + 1; c <= a; ++c) row[c] = row[c] - share * at.column[c];
             at.solved[a] = at.solved[a] - share * at.solved[e];
@@ -67,7 +71,7 @@ COLDQ_INLINE void solve_free_entries(const Iterate<T>& at, Size n) {
     for (Size a = m; a-- > 0;) {
         const Size k = at.order[a];
         T s = at.solved[a];
-        for (Size e = a + 1; e < m; ++e) s = s - at.factor[e * m + a] * at.solved[e];
+        for (Size e = a + 1; e < m; ++e) s = s - at.factor[triangle(e) + a] * at.solved[e];
         at.solved[a] = s;
         at.d[k] = select(is_free(at, k), s, at.d[k]);
     }
@@ -110,18 +114,24 @@ COLDQ_INLINE Mask<T> correct_guess(const Iterate<T>& at, Size n) {
     return right;
 }
 
-// Set d by block principal pivoting; where that ended.
+// Set d by block principal pivoting from the sides that are guessed; where that ended.
 template <class T>
-COLDQ_INLINE Mask<T> pivot(const Iterate<T>& at, Size n, Mask<T> wanted, int& rounds) {
+COLDQ_INLINE Mask<T> pivot_from_guess(const Iterate<T>& at, Size n, Mask<T> wanted, int& rounds) {
     const T zero(0.0);
     Mask<T> ended = zero == zero;
-    for (Size k = 0; k < n; ++k) at.side[k] = zero;
     for (rounds = 1; rounds <= PIVOT_ROUNDS; ++rounds) {
         solve_guess(at, n);
         ended = correct_guess(at, n);
         if (!any(wanted & !ended)) break;
     }
     return ended;
+}
+
+// The same from no entry at a bound.
+template <class T>
+COLDQ_INLINE Mask<T> pivot(const Iterate<T>& at, Size n, Mask<T> wanted, int& rounds) {
+    for (Size k = 0; k < n; ++k) at.side[k] = T(0.0);
+    return pivot_from_guess(at, n, wanted, rounds);
 }
 
 // Set d by the primal active-set method from d = 0: every step goes up. `rhs` holds the slope

@@ -29,7 +29,7 @@ from coldq.learners.learner import (
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
-from coldq.solver.kernels.queued import BEFORE
+from coldq.solver.api import BEFORE
 from coldq.step import solve
 from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known

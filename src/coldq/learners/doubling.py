@@ -19,7 +19,7 @@ from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of, finite_
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Schedule
-from coldq.solver.kernels.queued import BEFORE
+from coldq.solver.api import BEFORE
 from coldq.step import solve
 
 

@@ -12,22 +12,18 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numpy import empty, int64, maximum
+from numpy import int64, maximum
 
 from coldq._values import Array
-from coldq.compiled.calls import STACK
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.api import experts_step, queue_step
+from coldq.solver.api import AFTER, experts_step, queue_blocks_step, queue_step
 from coldq.solver.cascade import FEW_ROWS
-from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.queued import AFTER, queued_blocks_size, queued_blocks_step
-from coldq.solver.kernels.simplices import simplices_step
 from coldq.solver.simplices import steps_for
-from coldq.solver.threads import LEAST_WORK, NONE, scratch
+from coldq.solver.threads import LEAST_WORK
 from coldq.step.residuals import listening, tell
 
 # The parameters of a slot, numbers or arrays: (alpha, gain, eta, floor, price, when). The queue
@@ -36,7 +32,6 @@ from coldq.step.residuals import listening, tell
 # adds its gain once more.
 Rule = tuple[Any, Any, Any, Any, Any, float]
 KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
-MOST_SHAPES = 1000  # that are remembered
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -44,26 +39,6 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     Linear: lambda loss: (loss.c, None, None),
     Quadratic: lambda loss: (loss.q, loss.P, None),
 }
-
-# By the shapes of A and how many blocks, what a call on these takes: the kernel, the step's code,
-# how much memory, and Newton's steps.
-_ready: dict[Any, Any] = {}
-
-
-def _on_blocks(domain: Any, A: Array, x: Array) -> tuple[Any, tuple[Array, ...]]:
-    """What a call on blocks with sums takes, and these; None if it is no single decision there."""
-    blocks = getattr(domain, "blocks", None)
-    if blocks is None or not x.ndim == blocks.total.ndim == A.ndim - 1 == 1:
-        return None, ()
-    (n, p), k, box = A.shape, len(blocks.start), domain.box
-    found = _ready.get((n, p, k))
-    if found is None:
-        if len(_ready) >= MOST_SHAPES:
-            _ready.clear()
-        size = queued_blocks_size(n, p, k)
-        found = queued_blocks_step(), code_of(simplices_step), size, steps_for(n, p, k, False)
-        _ready[(n, p, k)] = found
-    return found[:3], (box.lower, box.upper, *blocks, found[3])
 
 
 def at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -97,11 +72,13 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if type(domain) is Box:
         if n > FEW_ROWS:
             return None
-        blocks, on = None, (domain.lower, domain.upper)
+        update, on = queue_step, (domain.lower, domain.upper)
     else:
-        blocks, on = _on_blocks(domain, A, x)
+        blocks = getattr(domain, "blocks", None)
         if blocks is None:
             return None
+        box, steps = domain.box, steps_for(n, p, len(blocks.start), False)
+        update, on = queue_blocks_step, (box.lower, box.upper, *blocks, steps)
     try:
         if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python
             now, slot = int(t), feedback.slot
@@ -116,20 +93,12 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         alpha, gain, eta, floor, price, when = learner._rule(now)
         if when == AFTER and g is not None:
             return None  # not known at the new x
-        given = (
-            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when
+        following, its_queue, multipliers, residual = update(
+            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when,
+            *on,
         )  # fmt: skip
-        if blocks is None:
-            following, its_queue, multipliers, residual = queue_step(*given, *on)
-            if following.shape != x.shape:
-                return None
-        else:
-            kernel, code, size = blocks
-            following, its_queue, multipliers = empty(p), empty(n), empty(n)
-            residual = kernel(
-                *given, *on, code, NONE if size <= STACK else scratch(size), following, its_queue,
-                multipliers,
-            )  # fmt: skip
+        if following.shape != x.shape:
+            return None
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
         return None
     worst = maximum.reduce(residual, None, initial=0.0) if x.ndim > 1 else residual

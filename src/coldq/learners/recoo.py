@@ -17,7 +17,7 @@ from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, number_at
-from coldq.solver.kernels.queued import AFTER, BEFORE
+from coldq.solver.api import AFTER, BEFORE
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep, queue_again

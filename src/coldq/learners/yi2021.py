@@ -18,7 +18,7 @@ from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
-from coldq.solver.kernels.queued import AHEAD
+from coldq.solver.api import AHEAD
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep

@@ -15,8 +15,12 @@ from coldq.solver.problem import AffineProblem
 # Whole batches, in arrays: x, the multipliers and the residuals, in which no status is told yet.
 newton_step = native.affine_step
 working_set_step = native.working_set_step
-# A learner's whole update, and that of experts.
+blocks_step = native.blocks_step
+# A learner's whole update, also on blocks of coordinates with sums, and that of experts. The queue
+# moves before the step, after it, or before it with one more gain counting in the step.
+BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
+queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
 
 

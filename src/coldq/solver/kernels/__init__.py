@@ -6,13 +6,8 @@ Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solv
   factor; `tiles`: products and factors of dozens of rows
 - `affine` (in all of space, for `ball`), `capacity`, `quadratic`: the dual Newton method for each
   kind of rows
-- `queued`: a whole update of a learner around the step on blocks with sums; `by_address`: how it
-  calls that
-- `simplices`: affine rows on products of simplices; `thresholds`: the projection on these;
-  `block_pieces`: their dual's quadratic piece
 - `one_row`, `thin_rows`: quadratic rows without matrices
-- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash;
-  `downhill`: the same where few coordinates are free, `held_rows` its systems, `sharpened` its end
+- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 - `pairs`, `long_numbers`: double-double arithmetic; `last_resort`: rows that are not affine in it
 """
