@@ -21,7 +21,7 @@ struct FreeCoordinates {
 // Sums of a few terms, in order; of more as everywhere.
 template <int K, class F>
 COLDQ_INLINE Terms<double, K> block_sums(Size count, F term) {
-    if (count > PARTS) return sums<K>(count, 0.0, term);
+    if (count > PARTS) return sums_over<K, double>(count, term);
     Terms<double, K> sum = {};
     for (Size i = 0; i < count; ++i) {
         auto terms = term([i](const double* a) __attribute__((always_inline)) { return a[i]; });
@@ -53,9 +53,8 @@ struct DenseRows {
     template <int K, class F>
     COLDQ_INLINE Terms<double, K> over(Size k, F term) const {
         const double* row = A + k * p;
-        return sums<K>(p, 0.0, [&](auto read) __attribute__((always_inline)) {
-            return term(read(row), read);
-        });
+        return sums_over<K, double>(
+            p, [&](auto read) __attribute__((always_inline)) { return term(read(row), read); });
     }
     double largest(Size k, const double* x) const {
         double found = 0.0;
