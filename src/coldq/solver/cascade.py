@@ -146,7 +146,7 @@ def at_once(one: AffineProblem, found: Step) -> Step:
     if n <= FEW_ROWS or one.soft.any():
         return found
     if p <= SMALL_SETS:
-        again = active_set(one)
+        again = active_set(one, found.multipliers)
         if again.residual <= TOLERANCE:
             return new_tuple(Step, again[:3])
     return take_at_once(one, found) if fit_at_once(n, p) else found
