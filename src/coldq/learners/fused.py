@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import int64, maximum
@@ -20,18 +20,28 @@ from coldq.domains import Box
 from coldq.feedback import Feedback
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.api import AFTER, experts_step, queue_blocks_step, queue_step
+from coldq.solver.api import AFTER, BEFORE, experts_step, queue_blocks_step, queue_step
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.simplices import steps_for
 from coldq.solver.threads import LEAST_WORK
 from coldq.step.residuals import listening, tell
 
-# The parameters of a slot, numbers or arrays: (alpha, gain, eta, floor, price, when). The queue
-# becomes max{(1 - eta) queue + gain [g]_+, floor}, BEFORE the step or, with g at the new x, AFTER
-# it; in the step, whose proximal weight is alpha, rows weigh price times the queue, to which AHEAD
-# adds its gain once more.
-Rule = tuple[Any, Any, Any, Any, Any, float]
-KEPT = (0.0, 0.0, -inf)  # gain, eta and floor of a slot that leaves the queue as it is
+
+class QueueRule(NamedTuple):
+    """How the queue moves in a slot, and what rows weigh in its step: numbers, or arrays.
+
+    The queue becomes ``max{(1 - eta) queue + gain [g]_+, floor}``, ``BEFORE`` the step or, with g
+    at the new x, ``AFTER`` it; by the defaults it stays as it is. In the step, whose proximal
+    weight is alpha, rows weigh price times the queue, to which ``AHEAD`` adds its gain once more.
+    """
+
+    alpha: Any
+    gain: Any = 0.0
+    eta: Any = 0.0
+    floor: Any = -inf
+    price: Any = 1.0
+    when: float = BEFORE
+
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -90,13 +100,12 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
             now = t if t.ndim else t.item()
         else:
             return None
-        alpha, gain, eta, floor, price, when = learner._rule(now)
-        if when == AFTER and g is not None:
+        rule = learner._rule(now)
+        if rule.when == AFTER and g is not None:
             return None  # not known at the new x
         following, its_queue, multipliers, residual = update(
-            x, vector, matrix, levels, A, rows.b, g, queue, alpha, gain, eta, floor, price, when,
-            *on,
-        )  # fmt: skip
+            x, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
+        )
         if following.shape != x.shape:
             return None
     except (AttributeError, TypeError):  # a state changed by hand, or arrays that do not fit
