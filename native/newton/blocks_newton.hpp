@@ -26,6 +26,9 @@ constexpr Size SINGLE = 8;               // rows that do even if they depend on 
 constexpr int FLAT_AFTER = 5;            // steps, from which on rows without curvature move alone
 constexpr int SLOPES_A_STEP = 5;         // how often a step may ask for the slope, on average
 constexpr int HALVINGS = 30;
+constexpr double SHORT = 0.1;   // of the way that the piece says: its neighbours are many
+constexpr double HURRIED = 30;  // steps: of no more, few may be short
+constexpr int FEW_SHORT = 3;
 
 // No more rows are independent than there are coordinates.
 inline Size most_moving(Size n, Size p) {
@@ -362,7 +365,7 @@ inline Size most_independent(const Blocks& set, const double* x, Size most) {
 template <class R>
 inline double solve(const BlockIterate<R>& at, double steps, bool started) {
     double t = 0.0, spent = 0.0;
-    int refreshed = 0, slopes = 0;
+    int refreshed = 0, slopes = 0, shorts = 0;
     bool stuck = false;
     for (int iteration = 0;; ++iteration) {
         place(at.set, t, at.x);
@@ -394,6 +397,9 @@ inline double solve(const BlockIterate<R>& at, double steps, bool started) {
         t = advance(at, m, slopes);
         if (t == INFINITE) return INFINITE;
         stuck = t == 0.0;
+        shorts += t < SHORT && iteration > 1;
+        // The end is not near, and other methods are waiting.
+        if (shorts == FEW_SHORT && steps <= HURRIED && !started) steps = 0.0;
     }
 }
 

@@ -76,9 +76,8 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     if g is not None and not _same(rows.measured_at, x):
         return None
-    A, queue = rows.A, state.queue
-    shape: Any = A.shape
-    n, p = shape[-2:]
+    A: Any = rows.A
+    queue, (n, p) = state.queue, A.shape[-2:]
     if type(domain) is Box:
         if n > FEW_ROWS:
             return None

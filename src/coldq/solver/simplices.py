@@ -27,7 +27,8 @@ from coldq.solver.threads import fill_batch
 STEPS = np.array(60.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 FEWEST_STEPS = np.array(10.0)  # where others are likely to
-STEPS_OF_ROWS = 1800  # the same of dense rows, times their number
+STEPS_OF_ROWS, MORE_STEPS = 600, 3  # the same of dense rows, times their number; and on few blocks
+FEW_BLOCKS = 8
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
 TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
@@ -144,7 +145,10 @@ def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     that costs, as far as can be said, because they may all be in vain."""
     if n + p <= FEW or n * k > MUCH or n * SELDOM <= p or (sparse and n < p):
         return STEPS
-    return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
+    if sparse:
+        return FEWER_STEPS
+    most = STEPS_OF_ROWS * (MORE_STEPS if k <= FEW_BLOCKS else 1)
+    return np.array(float(min(max(most // max(n, 1), 12), 60)))
 
 
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
