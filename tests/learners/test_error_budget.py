@@ -326,7 +326,7 @@ def test_rows_that_oppose_each_other_reduce_no_decision(
     no_window_above(np.array(flags, float), np.array(bounds), q)
     found = made.certificate(state)
     assert not found["infeasible"].any()
-    assert (found["reduced"] <= np.log2(100.0 / 0.01)).all()
+    assert (found["reduced"] <= np.log2(100.0 / 1.0) + 2.0).all()  # of 100, 1 is always kept
 
 
 def test_where_one_decision_keeps_all_rows_no_slot_is_reduced() -> None:
