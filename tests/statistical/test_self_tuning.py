@@ -15,6 +15,7 @@ import coldq
 from coldq.experiments.rates.growth import growth
 from coldq.experiments.rates.settings import GRID, SQUARE, Row
 from coldq.experiments.targets import first_scored, score
+from coldq.learners import foresight
 from coldq.problems import (
     Autoscale,
     Dispatch,
@@ -100,6 +101,24 @@ def test_the_rate_is_kept_on_real_traces(problem: Any, q: float) -> None:
         f"{found.reduced:.1%} reduced"
     )
     assert found.reduced > 0.05 or found.share[0] <= 1.2 * q
+
+
+@pytest.mark.parametrize("q", [0.05, 0.01])
+@pytest.mark.parametrize("problem", [Autoscale(), Dispatch(), JobScheduling()])
+def test_the_error_budget_costs_next_to_nothing_on_real_traces(
+    problem: Any, q: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = first_scored(problem.horizon, None)
+
+    def cost() -> float:
+        found = score("SelfTuning", coldq.SelfTuning(problem.domain, q), problem, (0,), begin)
+        return float(found.cost[0])
+
+    ours = cost()
+    monkeypatch.setattr(foresight, "tighten", lambda budget, rate, t, ordinary: ordinary)
+    free = cost()
+    print(f"{type(problem).__name__}, q = {q}: {ours / free:.4f} times the cost without a budget")
+    assert ours <= 1.01 * free
 
 
 @pytest.mark.parametrize("factor", FACTORS)
