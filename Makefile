@@ -4,13 +4,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Set up again when the requirements change, not when the code does: the install is editable.
+# Set up again when the requirements change, not when the code does: the install is editable. The
+# extension is built again when its sources change, before anything runs.
 SETUP := $(VENV)/.ready
+NATIVE := native/CMakeLists.txt $(shell find native -name '*.[ch]pp')
 # Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce rates test lint types unit test-cpus test-arm test-x86 cold-starts stress adversary fuzz growth \
-	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters bench bench-operations docs test-site picture sizes dist clean
+.PHONY: reproduce rates test lint types unit test-cpus sanitize test-arm test-x86 cold-starts stress adversary fuzz growth \
+	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters test-no-compiler bench bench-operations docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
 	$(BIN)/coldq reproduce
@@ -27,6 +29,7 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(filter %pp,$(NATIVE))
 
 types: $(SETUP)
 	$(BIN)/pyright
@@ -38,6 +41,13 @@ unit: $(SETUP)
 # `make test-cpus CPUS='generic x86-64-v3'` takes these alone.
 test-cpus: $(SETUP)
 	$(BIN)/python -m tests.cpus $(CPUS)
+
+# The native core with checks of addresses and of undefined behaviour: some minutes, with GCC.
+sanitize: $(SETUP)
+	$(BIN)/python native/compiler.py --sanitize
+	LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=build/sanitized \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(BIN)/python -m pytest -n 0 tests/native tests/step/test_lanes.py tests/solver/test_active_set.py tests/solver/test_working_set.py
 
 # The same on 64-bit ARM or x86, emulated on the other: needs root, debootstrap and qemu-user-static.
 # `make test-arm TESTS='tests/rules tests/solver'` takes these.
@@ -99,6 +109,11 @@ fuzz-http: $(VENV)/.ready-http
 test-container: $(SETUP)
 	$(BIN)/python -m tests.serve.container
 
+# `pip install .` into an empty environment with no compiler, cmake or ninja on the path, and the
+# README's first example: some minutes.
+test-no-compiler: $(SETUP)
+	$(BIN)/python -m tests.no_compiler
+
 # Constraints from JAX and PyTorch functions, with both of them installed.
 test-adapters: $(VENV)/.ready-adapters
 	$(BIN)/python -m pytest tests/adapters --override-ini addopts=
@@ -129,11 +144,13 @@ picture: $(SETUP)
 sizes: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks.sizes --picture docs/growth.png
 
-# Wheel and sdist in dist/, checked; each is installed into an empty environment, in which the first
+# Wheel (of every CPU level) and sdist in dist/, checked; each is installed into an empty environment, in which the first
 # example of the README is run.
 dist: $(VENV)/.ready-dist
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist -C cmake.define.COLDQ_ALL_LEVELS=ON .
+	PATH=$(abspath $(BIN)):$$PATH $(BIN)/auditwheel repair --wheel-dir dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.installed dist
 
@@ -145,12 +162,16 @@ bench: $(VENV)/.ready-bench
 bench-operations: $(SETUP)
 	$(BIN)/python -m benchmarks.operations
 
-$(SETUP): pyproject.toml
+$(SETUP): $(VENV)/.ready-packages $(NATIVE)
+	$(BIN)/python native/compiler.py
+	touch $@
+
+$(VENV)/.ready-packages: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("coldq needs Python 3.11 or later, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $(SETUP)
+	touch $@
 
 $(VENV)/.ready-bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -15,10 +15,9 @@ import numpy as np
 from benchmarks.batch import stack
 from benchmarks.families import Slot, time_varying
 from benchmarks.peers import DAQPRefilled
+from coldq.solver.api import newton_step
 from coldq.solver.cascade import PATIENT
-from coldq.solver.kernels.affine import affine_step
 from coldq.solver.problem import zeros_of
-from coldq.solver.threads import NONE
 from coldq.step import solve
 
 SLOTS, TURNS = 300, 15
@@ -36,19 +35,18 @@ def each(call: Callable[[Any], Any], cases: list[Any]) -> float:
 
 
 def prepared(slot: Slot) -> tuple[Any, ...]:
-    """All that the kernel is given, with memory for its answer."""
-    zeros, x, multipliers = zeros_of(2), np.empty(10), np.empty(2)
+    """All that the native step is given."""
+    zeros = zeros_of(2)
     return (
         slot.center, slot.gradient, slot.alpha, zeros, slot.queue, zeros, slot.constraint.A,
-        slot.constraint.b, slot.domain.lower, slot.domain.upper, PATIENT, NONE, x, multipliers,
-        None,
+        slot.constraint.b, slot.domain.lower, slot.domain.upper, PATIENT,
     )  # fmt: skip
 
 
 def main() -> None:
     """Print a line a part."""
     slots = [moment.slot for moment in time_varying().spread(SLOTS)]
-    kernel, together, theirs = affine_step(), stack(slots), DAQPRefilled(slots[0])
+    kernel, together, theirs = newton_step, stack(slots), DAQPRefilled(slots[0])
     inside: list[float] = []
 
     def alone(slot: Slot) -> None:

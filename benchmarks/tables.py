@@ -201,7 +201,7 @@ def curved_table(rows: Sequence[Curved]) -> Table:
 def start_up_table(rows: Sequence[StartUp]) -> Table:
     table = _table(
         "Start-up, whole processes",
-        f"Medians of {rows[0].repeats}. The cache is the folder of compiled kernels.",
+        f"CPU time, medians of {rows[0].repeats}. A first decision may take 4 times import numpy.",
         "what", "seconds", "target",
     )  # fmt: skip
     for row in rows:

@@ -11,6 +11,7 @@ from benchmarks.large import Large
 from benchmarks.learners import LearnerCost
 from benchmarks.modelled import WithParameters
 from benchmarks.one_step import OneStep
+from benchmarks.peers import OurPublicStep
 from benchmarks.simplices import Simplices
 from benchmarks.startup import StartUp
 from benchmarks.tenants import Million, Tenants
@@ -43,6 +44,12 @@ def judge(
             f"the same against the fastest exact QP solver ({solver.method})",
             step.times_ours(solver),
             7,
+        ),
+        _within(
+            "the public step, against the step as a learner makes it",
+            step.times_ours(step.named(OurPublicStep.name)),
+            3,
+            "x",
         ),
         _at_least(
             "one learner.update against the same learner stepping with CVXPY",

@@ -1,7 +1,8 @@
 """Run what is compiled for other processors than the host's: ``make test-cpus``.
 
-LLVM's levels of x86-64 stand for generations of machines; those that the host cannot execute are
-named and left out. On other architectures there are the host and its plainest relative.
+The levels of x86-64 stand for generations of machines; those that the host cannot execute are
+named and left out. On other architectures there are the host and its plainest relative. The native
+core runs at the same level if that was built, else at its plainest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 
 from llvmlite import binding
 
+from coldq import _native
+
 HOST, PLAIN = "host", "generic"
 # What a level adds to the one before it, as LLVM names it.
 LEVELS = {
@@ -22,8 +25,8 @@ LEVELS = {
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
 TESTS = (
-    "tests/compiled", "tests/step", "tests/solver", "tests/properties/test_identical_bits.py",
-    "tests/domains", "tests/rules", "README.md",
+    "tests/compiled", "tests/native", "tests/step", "tests/solver",
+    "tests/properties/test_identical_bits.py", "tests/domains", "tests/rules", "README.md",
 )  # fmt: skip
 
 
@@ -43,8 +46,11 @@ def environment(processor: str) -> dict[str, str]:
     """That of a process whose kernels are for the processor."""
     if processor == HOST:
         return dict(os.environ)
+    level = processor.removeprefix("x86-64-")
+    native = level if level in _native.levels else _native.levels[0]
     # Without the empty features the host's would stay on.
-    return {**os.environ, "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    kernels = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    return {**os.environ, **kernels, "COLDQ_CPU": native}
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import venv
@@ -52,9 +53,14 @@ def main(folder: str) -> None:
     """Check every file of a folder: a wheel and an sdist of this version, and nothing else."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     files = sorted(Path(folder).resolve().iterdir())
-    expected = [f"coldq-{version}-py3-none-any.whl", f"coldq-{version}.tar.gz"]
-    if [file.name for file in files] != expected:
+    expected = [f"coldq-{version}-cp311-abi3-*manylinux*.whl", f"coldq-{version}.tar.gz"]
+    if len(files) != 2 or not all(map(Path.match, files, expected)):
         raise SystemExit(f"{folder} should hold {expected}, but has {files}")
+    with tarfile.open(files[1]) as source:
+        there = {name.partition("/")[2] for name in source.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, check=True)
+    if missing := set(tracked.stdout.decode().split("\n")) - there - {""}:
+        raise SystemExit(f"{files[1].name} lacks {sorted(missing)}")
     example = first_example((ROOT / "README.md").read_text(encoding="utf-8"))
     for file in files:
         check(file, version, example)

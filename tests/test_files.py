@@ -131,7 +131,6 @@ from coldq.commands import command
 from coldq.commands.compare import run_compare
 from coldq.commands.rates import measure_tables
 what, out, *limits = sys.argv[1:]
-coldq.warmup(everything=False)
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
 for limit in limits:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), most))

@@ -51,6 +51,13 @@ def test_functions_have_at_most_a_hundred_lines_and_kernels_a_hundred_and_twenty
     assert long == []
 
 
+def test_native_sources_have_at_most_five_hundred_lines() -> None:
+    native = SOURCE.parents[1] / "native"
+    sources = [*native.rglob("*.cpp"), *native.rglob("*.hpp")]
+    assert len(sources) > 5
+    assert [path.name for path in sources if len(path.read_text().splitlines()) > 500] == []
+
+
 def test_lines_of_functions_within_a_function_count_for_themselves() -> None:
     text = "def outer():\n    a = 1\n    def inner():\n        return 2\n    return a\n"
     (outer,) = ast.parse(text).body

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, partial, update_wrapper
 from inspect import Parameter, signature
-from math import isfinite
+from math import inf, isfinite
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,6 +14,9 @@ import numpy as np
 from numpy import ndarray, vdot
 from numpy.typing import ArrayLike, NDArray
 
+from coldq._native import are_finite as are_finite
+from coldq._native import frozen
+from coldq._native import put as put
 from coldq.errors import InvalidInput
 
 P = ParamSpec("P")
@@ -26,55 +29,6 @@ ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one threa
 OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
-# What makes values: plain until make_quickly puts the same, compiled, in its place.
-
-
-def copied(given: Any) -> Any:
-    """A copy that nobody can write to of what is as most arrays come: finite float64, whole and
-    writable. None of anything else."""
-    if type(given) is ndarray and given.dtype is FLOAT and given.flags.carray and all_finite(given):
-        own = given.copy()
-        own.setflags(write=False)
-        return own
-    return None
-
-
-def put(value: Any, *fields: Any) -> None:
-    """Set fields of a frozen value, each name followed by what it is.
-
-    Who asks for its ``__dict__`` instead makes all reading of the value slower.
-    """
-    for name, given in zip(fields[::2], fields[1::2], strict=True):
-        object.__setattr__(value, name, given)
-
-
-def kept(value: Any, of_rows: str, rows: Any, of_levels: str, levels: Any) -> Any:
-    """Whether rows and levels were as most arrays come, a matrix and a vector with an entry for
-    each of its rows; then their copies are fields of the value."""
-    A, b = copied(rows), copied(levels)
-    if A is None or b is None or A.ndim != 2 or A.shape[:1] != b.shape:
-        return None
-    put(value, of_rows, A, of_levels, b)
-    return 1.0
-
-
-def finite(*given: Any) -> Any:
-    """Whether all are arrays of float64 as most are, whole, and finite; None if one is not."""
-    for array in given:
-        plain = type(array) is ndarray and array.dtype is FLOAT
-        if not (plain and array.flags.c_contiguous and array.flags.aligned and all_finite(array)):
-            return None
-    return 1.0
-
-
-def make_quickly() -> None:
-    """Make values by compiled functions from now on: these are loaded by whoever decides."""
-    from coldq._value_kernels import ways_in
-
-    global copied, kept, put, finite
-    copied, kept, put, finite = ways_in()
-
-
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(bad)[0])
 
@@ -85,7 +39,8 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
     An array that nobody can write to is shared, anything else is copied: a value cannot be changed
     from outside.
     """
-    if finite and (own := copied(value)) is not None and own.ndim >= core:
+    own = frozen(value, finite)
+    if own is not None and own.ndim >= core:
         return own
     given = _taken(name, value, core)
     if finite and not all_finite(given):
@@ -113,8 +68,6 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
 def keep_rows(value: Any, of_rows: str, rows: ArrayLike, of_levels: str, levels: ArrayLike) -> None:
     """Make a matrix ``(..., N, p)`` and a vector ``(..., N)`` that belong together, checked, fields
     of a frozen value; the names of both are those of its arguments, too."""
-    if kept(value, of_rows, rows, of_levels, levels):
-        return
     A, b = real_array(of_rows, rows, 2), real_array(of_levels, levels, 1)
     if A.shape[-2] != b.shape[-1]:
         raise InvalidInput(
@@ -268,10 +221,17 @@ def joined(arrays: Sequence[Array], core: int) -> Array:
     return np.concatenate(spread, axis=len(batch))
 
 
+def smallest(array: Array) -> float:
+    """The smallest entry, infinite if there is none; NaN where one is."""
+    if array.ndim == 0:
+        return array.item()
+    return array.item(array.argmin()) if array.size else inf
+
+
 def positive(name: str, value: ArrayLike) -> Array:
     """A positive number, or an array of them over leading axes."""
     array = real_array(name, value, 0)
-    if not array.min(initial=np.inf) > 0.0:
+    if not smallest(array) > 0.0:
         raise InvalidInput(f"{name} must be positive, but is {_shown(array)}")
     return array
 

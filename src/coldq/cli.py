@@ -355,7 +355,7 @@ def warmup() -> None:
     gc.disable()
     with (
         stoppable("the kernels compiled so far are kept, and the same command does the rest"),
-        progress(len(wanted)) as done,
+        progress(len(wanted), "compiling, or loading compiled kernels") as done,
     ):
         build(wanted, done)
     gc.freeze()  # the process ends here: nobody needs the memory that the compiler leaves behind

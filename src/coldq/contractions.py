@@ -1,81 +1,45 @@
 """Sums over the core axes, and the queue, computed in one order whatever the batch.
 
 BLAS, ``@``, ``einsum`` and ``sum(axis)`` may round one instance differently from the same instance
-inside a batch. These kernels run the same scalar loop for both, so a seed run alone and a seed run
-among a thousand give the same bits.
+inside a batch. These add up in the same order in both, so a seed run alone and a seed run among a
+thousand give the same bits: term i goes to the partial sum i mod 8, and these are joined as a tree.
+Products are never fused with sums, so that every processor gives these bits too.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
-from numpy import empty
 
-from coldq import _contraction_kernels as kernels
+import coldq._native as native
 from coldq._values import Array
 from coldq.errors import InvalidInput
 
-MOST_SHAPES = 1000  # of arguments that are remembered
-
 
 class Contraction:
-    """A kernel over a batch with one output, compiled or found in the cache on its first call."""
+    """A native function with one output, of whatever is an array of real numbers."""
 
     def __init__(self, name: str, doc: str) -> None:
-        self.build = getattr(kernels, name)
+        self.native = getattr(native, name)
         self.name, self.__doc__ = name, doc
-        inputs, output = (
-            [operand.replace("*", "").split(",") if operand else [] for operand in found]
-            for found in (re.findall(r"\((.*?)\)", side) for side in self.build.layout.split("->"))
-        )
-        self.inputs, (self.output,) = inputs, output
-        self.shapes: dict[tuple[tuple[int, ...], ...], tuple[int, ...]] = {}
-        self.kernel: Any = self._first
-
-    def _first(self, *arrays: Any) -> Any:
-        self.kernel = self.build()
-        return self.kernel(*arrays)
 
     def __call__(self, *arrays: Any) -> Any:
         try:
-            shapes = tuple([array.shape for array in arrays])
-            out = empty(self.shapes[shapes])
-            self.kernel(*arrays, out)
-        except (AttributeError, KeyError, TypeError):
-            out = self._slowly(arrays)
-        return out if out.ndim else out[()]
-
-    def _slowly(self, arrays: tuple[Any, ...]) -> Array:
-        """The same for arguments of new shapes, and for numbers and arrays of other kinds."""
-        sound = [self._sound(array) for array in arrays]
+            return self.native(*arrays)
+        except TypeError:  # of another kind, or not as the core wants it in memory
+            sound = [self._sound(array) for array in arrays]
         try:
-            shape = self._shape(sound)
-            out = empty(shape)
-            self.kernel(*sound, out)
-        except (KeyError, TypeError, ValueError):
-            shapes = " and ".join(str(np.shape(array)) for array in sound)
+            return self.native(*sound)
+        except TypeError:
+            shapes = " and ".join(str(array.shape) for array in sound)
             raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None
-        if len(self.shapes) >= MOST_SHAPES:
-            self.shapes.clear()
-        self.shapes[tuple([array.shape for array in sound])] = shape
-        return out
 
     def _sound(self, array: Any) -> Array:
         given = np.asarray(array)
         if given.dtype.kind not in "fiub":
             raise InvalidInput(f"{self.name} takes real numbers, but was given {given.dtype}")
-        return np.asarray(given, np.float64, order="C")
-
-    def _shape(self, arrays: list[Array]) -> tuple[int, ...]:
-        """The shape of the output."""
-        lengths, batches = dict[str, int](), list[tuple[int, ...]]()
-        for array, axes in zip(arrays, self.inputs, strict=True):
-            start = array.ndim - len(axes)
-            batches.append(array.shape[:start])
-            lengths.update(zip(axes, array.shape[start:], strict=True))
-        return *np.broadcast_shapes(*batches), *(lengths[axis] for axis in self.output)
+        return np.require(given, np.float64, ["C", "A"])
 
 
 dot = Contraction("dot", "``sum_i a_i b_i`` over the last axis.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coldq import _values as values
-from coldq._values import Array, real_array
+from coldq._values import Array, put, real_array
 from coldq.constraints import Affine, Unconstrained
 from coldq.errors import InvalidInput
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
@@ -91,7 +90,7 @@ class Feedback:
             _require_methods("constraint", constraint, ("value", "jacobian"))
         if forecast is not None and not isinstance(forecast, Forecast):
             raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
-        values.put(self, "loss", loss, "constraint", constraint, "slot", slot, "forecast", forecast)
+        put(self, "loss", loss, "constraint", constraint, "slot", slot, "forecast", forecast)
 
     @classmethod
     def from_arrays(
@@ -141,22 +140,22 @@ class Feedback:
         loss: Any
         if c is not None:
             loss = new(Linear)
-            values.put(loss, "c", c)
+            put(loss, "c", c)
         elif H is not None:
             loss = new(LeastSquares)
-            values.put(loss, "H", H, "y", y)
+            put(loss, "H", H, "y", y)
         elif P is not None:
             loss = new(Quadratic)
-            values.put(loss, "P", P, "q", q, "r", ZERO)
+            put(loss, "P", P, "q", q, "r", ZERO)
         else:
             loss = new(GradientAt)
-            values.put(loss, "x", x, "slope", gradient, "level", None)
+            put(loss, "x", x, "slope", gradient, "level", None)
         rows: Any = NO_ROWS
         if A is not None:
             rows = new(Affine)
-            values.put(rows, "A", A, "b", b)
+            put(rows, "A", A, "b", b)
         made = new(cls)
-        values.put(made, "loss", loss, "constraint", rows, "slot", slot, "forecast", None)
+        put(made, "loss", loss, "constraint", rows, "slot", slot, "forecast", None)
         return made
 
 

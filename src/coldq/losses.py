@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq import _values as values
 from coldq._user_functions import call_at
 from coldq._values import (
     Array,
@@ -23,6 +22,7 @@ from coldq._values import (
     joint_batch,
     keep_rows,
     point,
+    put,
     real_array,
     real_points,
 )
@@ -48,7 +48,7 @@ class Linear(Value):
     c: Array
 
     def __init__(self, c: ArrayLike) -> None:
-        values.put(self, "c", real_array("c", c, 1))
+        put(self, "c", real_array("c", c, 1))
 
     @property
     def dim(self) -> int:
@@ -266,7 +266,7 @@ class GradientAt(Value):
     def __init__(self, x: ArrayLike, gradient: ArrayLike, value: ArrayLike | None = None) -> None:
         at, slope = real_array("x", x, 1), real_array("gradient", gradient, 1)
         level = None if value is None else real_array("value", value, 0)
-        values.put(self, "x", at, "slope", slope, "level", level)
+        put(self, "x", at, "slope", slope, "level", level)
         if at.shape != slope.shape:
             raise InvalidInput(
                 f"gradient must have the shape of x, {at.shape}, but has {slope.shape}"

@@ -6,24 +6,19 @@ from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from coldq._values import make_quickly
 from coldq.compiled import Kernel, cache
 from coldq.compiled.kernel import no_collection
 
 
-def warmup(*, everything: bool = True) -> None:
+def warmup() -> None:
     """Compile the kernels, or load them from the cache.
 
-    Parameters
-    ----------
-    everything
-        False for only those that affine rows and capacities on a box need.
+    Affine rows on boxes need none.
 
     >>> import coldq
     >>> coldq.warmup()
     """
-    build(kernels(everything))
-    make_quickly()
+    build(kernels())
 
 
 def build(wanted: list[Kernel], done: Callable[[str], object] = lambda name: None) -> None:
@@ -40,17 +35,10 @@ def is_kept(kernel: Kernel) -> bool:
     return any((place / file).is_file() for place in cache.folders())
 
 
-def kernels(everything: bool = True) -> list[Kernel]:
-    """All kernels, or those of affine rows and capacities on a box."""
-    from coldq import _contraction_kernels
+def kernels() -> list[Kernel]:
+    """All kernels."""
     from coldq.solver import kernels as solver
 
     names = [name for _, name, _ in iter_modules(solver.__path__, f"{solver.__name__}.")]
-    step = {name.rpartition(".")[2]: import_module(name) for name in names}
-    found = [k for k in vars(_contraction_kernels).values() if isinstance(k, Kernel)]
-    found += [step["affine"].affine_step, step["side_by_side"].affine_steps]
-    found += [step["queued"].queued_step, step["capacity"].capacity_step]
-    if everything:
-        modules = step.values()
-        found += [k for m in modules for k in vars(m).values() if isinstance(k, Kernel)]
-    return list(dict.fromkeys(found))
+    found = [value for name in names for value in vars(import_module(name)).values()]
+    return list(dict.fromkeys(value for value in found if isinstance(value, Kernel)))

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import coldq
 from coldq.minimisers import nearest_minimiser
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.extended import solve_extended
+from coldq.solver.api import active_set_extended
 from coldq.solver.problem import AffineProblem
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, DOMAINS, make_domain
@@ -520,7 +520,7 @@ def test_the_slow_path_solves_domains_without_an_inside() -> None:
             np.append(one.weights, rows.weights), np.zeros(n + len(rows.b)),
             np.concatenate([g.A, rows.A]), np.append(g.b, rows.b), box.lower, box.upper,
         )  # fmt: skip
-        x, multipliers, found, _ = solve_extended(arguments)
+        x, multipliers, found, _ = active_set_extended(arguments)
         assert found <= TOLERANCE
         step = coldq.Step(x, multipliers[:n], found)
         assert residual(one, step, TOLERANCE) <= TOLERANCE

@@ -56,7 +56,7 @@ class MarginRule:
         self.margin, self.ordinary = [0.0] * rows, [0.0] * rows
         self.reduced, self.chosen = False, 0
         self.forecasts: list[list[Row]] = []
-        self.lowest = [math.inf] * rows
+        self.lowest: list[float | None] = [math.inf] * rows  # None where slopes have changed
         self.moments, self.errors = [[0.0] * rows for _ in range(3)], [0.0] * 3
         self.booked = self.violated = self.infeasible = 0
 
@@ -108,21 +108,38 @@ class MarginRule:
     def expected(self) -> list[Row]:
         return self.forecasts[self.chosen]
 
-    def kept(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """Two parts of a margin, and the share of the second that is kept beside the first."""
+    def less(self, share: float) -> np.ndarray:
+        """The margin where the whole one leaves no common point, for a share of what is left."""
         margin = np.array(self.margin)
-        limits = np.array([b for _, b in self.expected])
-        worst = np.minimum(margin, np.maximum(limits - self.lowest, 0.0))
-        seen = [(a, b - w) for (a, b), w in zip(self.expected, worst, strict=True)]
-        share = share_with_a_point(seen, list(margin - worst), self.lower, self.upper)
-        if share >= 0.0:
-            return worst, margin - worst, share
-        share = share_with_a_point(self.expected, list(worst), self.lower, self.upper)
-        return 0.0 * worst, worst, max(share, 0.0)
+        worst = [
+            m if low is None else min(m, b - low)
+            for m, low, (_, b) in zip(margin, self.lowest, self.expected, strict=True)
+        ]
+        if not self.has_point(worst):
+            return share * np.minimum(margin, np.maximum(worst, 0.0))
+        slopes = [math.sqrt(sum(u * u for u in a)) or 1.0 for a, _ in self.expected]
+        room = max((m - w) / s for m, w, s in zip(margin, worst, slopes, strict=True))
+        return np.minimum(margin, np.array(worst) + share * room * np.array(slopes))
 
-    def reduce(self, margin: list[float]) -> None:
+    def has_point(self, margin: Sequence[float]) -> bool:
+        tight = [(a, b - m) for (a, b), m in zip(self.expected, margin, strict=True)]
+        return share_with_a_point(tight, [0.0] * self.n, self.lower, self.upper) >= 0.0
+
+    def largest_share(self) -> float:
+        """The largest share that leaves a common point."""
+        low, high = 0.0, 1.0
+        for _ in range(14):
+            middle = 0.5 * (low + high)
+            if self.has_point(list(self.less(middle))):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def take(self, margin: list[float]) -> None:
         """No decision keeps the whole margin: the next has this one."""
-        self.margin, self.reduced = margin, True
+        self.reduced = not self.has_point(list(self.less(0.0)))
+        self.margin = margin
 
     def _book(
         self, which: list[bool], surprise: list[float], tolerance: list[float], infeasible: bool,
@@ -197,8 +214,12 @@ class MarginRule:
             steps = [plus(new, old, -1.0) for new, old in zip(rows, self.last, strict=True)]
             self.average = [mixed(o, r, 0.5) for o, r in zip(self.average, rows, strict=True)]
             self.rise = [mixed(o, s, 0.3) for o, s in zip(self.rise, steps, strict=True)]
+        slopes = [a for a, _ in (self.last if self.forecasts else rows)]
         self.last = rows
-        self.lowest = [min(low, b) for low, (_, b) in zip(self.lowest, rows, strict=True)]
+        self.lowest = [
+            None if low is None or a != old else min(low, b)
+            for low, (a, b), old in zip(self.lowest, rows, slopes, strict=True)
+        ]
         ahead = [
             ([u + v for u, v in zip(row[0], rise[0], strict=True)], row[1] + rise[1])
             for row, rise in zip(rows, self.rise, strict=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coldq
-from coldq._value_kernels import ways_in
-from coldq._values import FLOAT, all_finite
 from coldq.learners.fused import at_once, experts_at_once
 from coldq.step import Residuals
 
@@ -312,120 +308,6 @@ def test_data_beyond_the_first_kernel_goes_to_the_others() -> None:
     assert left > 0
 
 
-def odd_things() -> list[Any]:
-    flat = np.arange(12.0)
-    frozen = np.arange(3.0)
-    frozen.flags.writeable = False
-    return [
-        flat, flat.reshape(3, 4), flat[::2], flat.reshape(3, 4).T, flat[1:], frozen, np.array(1.5),
-        np.zeros((0, 3)), np.array([1.0, np.nan]), np.array([[np.inf]]), np.array([-np.inf, 0.0]),
-        np.array([1e308, -1e308, 5e-324]), np.arange(3), np.arange(3, dtype=np.float32),
-        flat.astype(">f8"), np.ma.array([1.0]), np.array([True]), [1.0], 1.0,
-        None, "text", np.float64(1.0), np.array([1 + 1j]), np.array([None]),
-        np.frombuffer(bytearray(25), np.uint8)[1:].view(np.float64),
-    ]  # fmt: skip
-
-
-def as_most(a: Any) -> bool:
-    """Whether an array is as most come."""
-    return (
-        type(a) is np.ndarray and a.dtype == FLOAT and a.flags.carray
-        and bool(np.isfinite(a).all()) and all_finite(a)
-    )  # fmt: skip
-
-
-def assert_copy(own: Any, given: Any, before: bytes) -> None:
-    """Same numbers in memory of its own, which nobody can write to."""
-    assert (own.shape, own.dtype, own.tobytes()) == (given.shape, given.dtype, before)
-    assert type(own) is np.ndarray and own.flags.owndata and own.flags.c_contiguous
-    assert not np.shares_memory(own, given)
-    assert given.tobytes() == before and given.flags.writeable
-    with pytest.raises(ValueError, match="read-only"):
-        own[...] = 0.0
-
-
-def fresh(name: str) -> Any:
-    """A module as it is before anything was put in the place of its functions."""
-    spec: Any = find_spec(name)
-    spec.loader.exec_module(module := module_from_spec(spec))
-    return module
-
-
-NAMES = "copied", "kept", "put", "finite"
-PLAIN = [getattr(fresh("coldq._values"), name) for name in NAMES]
-BOTH = pytest.mark.parametrize("ways", [PLAIN, ways_in()], ids=["plain", "compiled"])
-
-
-@BOTH
-def test_arrays_as_most_come_are_copied(ways: Any) -> None:
-    copied, taken = ways[0], 0
-    for thing in odd_things():
-        before = thing.tobytes() if isinstance(thing, np.ndarray) else b""
-        own = copied(thing)
-        assert (own is not None) == as_most(thing)
-        if own is not None:
-            taken += 1
-            assert_copy(own, thing, before)
-    assert taken == 6
-
-
-@BOTH
-def test_rows_and_levels_that_belong_together_are_kept(ways: Any) -> None:
-    kept = ways[1]
-    sound, levels = RNG.normal(size=(3, 4)), RNG.normal(size=3)
-    things, taken = [*odd_things(), sound, levels], 0
-    for rows in things:
-        for own in things:
-            fits = as_most(rows) and as_most(own) and rows.ndim == 2 and own.shape == rows.shape[:1]
-            before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in (rows, own)]
-            value = object.__new__(coldq.Affine)
-            assert bool(kept(value, "A", rows, "b", own)) == fits
-            assert set(vars(value)) == ({"A", "b"} if fits else set())
-            if fits:
-                taken += 1
-                assert_copy(value.A, rows, before[0])
-                assert_copy(value.b, own, before[1])
-    assert taken > 2
-
-
-@BOTH
-def test_fields_are_put_into_frozen_values(ways: Any) -> None:
-    put = ways[2]
-    value, A = object.__new__(coldq.Affine), np.ones((1, 2))
-    put(value, "A", A, "b", "text")
-    assert (value.A is A, value.b) == (True, "text")
-    put(value, "b", None)
-    put(value)
-    assert vars(value) == {"A": A, "b": None}
-    with pytest.raises(AttributeError):
-        put(object(), "A", A)
-
-
-def test_compiled_ways_to_values_leave_nothing_behind() -> None:
-    copied, kept, put, finite = ways_in()
-    sound, levels, value = RNG.normal(size=(3, 4)), RNG.normal(size=3), object.__new__(coldq.Affine)
-    for wrong, act in (((), copied), ((sound, levels), copied), ((sound, levels), kept),
-                       ((value, "A"), put), ((), put), ((object(), "A", sound, "b", levels), kept),
-                       ((value, 1, sound, "b", levels), kept)):  # fmt: skip
-        with pytest.raises((TypeError, AttributeError)):
-            act(*wrong)
-    given = sound, levels, value, "A", "b"
-    counts = [sys.getrefcount(thing) for thing in (*given, None)]
-    for _ in range(1000):
-        for wrong in (sound, levels, "text"):
-            copied(wrong)
-            finite(sound, wrong)
-        kept(value, "A", sound, "b", levels)
-        kept(value, "A", levels, "b", sound)
-        put(value, "A", sound, "b", levels)
-    kept(value, "A", sound, "b", levels)
-    after = [sys.getrefcount(thing) for thing in (*given, None)]
-    assert np.abs(np.subtract(after, counts)).max() < 100
-    plain = coldq.Affine(np.zeros((0, 2)), np.zeros(0))
-    held = [[sys.getrefcount(a) for a in (each.A, each.b)] for each in (value, plain)]
-    assert held[0] == held[1] and sys.getrefcount(copied(sound)) == sys.getrefcount(sound.copy())
-
-
 def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     monkeypatch.setattr(
@@ -437,14 +319,3 @@ def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) 
         agent.observe(agent.decide().round, coldq.Linear(RNG.normal(size=P)), rows)
     assert len(taken) == 10 and None not in taken
     assert (agent.history().columns["residual"] <= 1e-9).all()
-
-
-@BOTH
-def test_whole_arrays_are_finite_if_all_of_them_are(ways: Any) -> None:
-    finite, taken = ways[3], 0
-    for thing in odd_things():
-        whole = type(thing) is np.ndarray and thing.dtype == FLOAT and thing.flags.c_contiguous
-        sound = whole and thing.flags.aligned and bool(np.isfinite(thing).all())
-        assert bool(finite(thing)) == bool(finite(np.ones(3), thing)) == sound
-        taken += sound
-    assert taken == 7 and finite()

@@ -11,7 +11,7 @@ import pytest
 import coldq
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
 from coldq.learners.kept_rows import margin_kept
-from tests.learners.demands import ALL, STREAMS, Run, Setting
+from tests.learners.demands import ALL, Run, Setting
 
 RATES = (0.1, 0.05, 0.02, 0.01, 0.002)
 TOLERANCE, LARGEST = 1e-8, 1e12
@@ -266,27 +266,74 @@ def test_late_feedback_adds_its_delay_to_the_bound(kind: str, delay: int, learne
     kept(Run(around(learner, setting.domain, q), setting, ALL, runs, slots, delay), q)
 
 
-def test_a_reduced_decision_keeps_the_worst_limits_so_far_if_one_can() -> None:
-    # 25 <= x <= 75 is expected, and 49.5 <= x <= 50.5 was the worst of each; 60 and 40 are asked.
-    X, g = coldq.Box(0.0, 100.0, dim=1), coldq.Affine([[-1.0], [1.0]], [-25.0, 75.0])
-    margin, near = np.array([60.0, 40.0]), np.array([3.0])
-    found, whole, x = margin_kept(g, margin, np.array([24.5, 24.5]), X, near, TOLERANCE)
-    share = 1.0 / 51.0  # of what is left: 49.5 + 35.5 share <= 50.5 - 15.5 share
-    assert not whole
-    np.testing.assert_allclose(found, [24.5 + 35.5 * share, 24.5 + 15.5 * share], rtol=1e-6)
-    np.testing.assert_allclose(x, 49.5 + 35.5 * share, rtol=1e-6)
-    found, whole, x = margin_kept(g, margin, np.array([30.0, 50.0]), X, near, TOLERANCE)
-    assert not whole  # 30 and 40 leave no point: a share of them
-    np.testing.assert_allclose(found, [30.0 * 5.0 / 7.0, 40.0 * 5.0 / 7.0], rtol=1e-6)
+def opposing(low: Any, high: Any) -> coldq.Affine:
+    """low <= x <= high."""
+    ends = np.stack(np.broadcast_arrays(-np.asarray(low), high), axis=-1)
+    return coldq.Affine(np.broadcast_to([[-1.0], [1.0]], (*ends.shape[:-1], 2, 1)), ends)
 
 
-def test_where_one_decision_keeps_all_rows_few_slots_are_reduced() -> None:
+def test_where_the_margin_has_no_room_all_limits_so_far_are_kept() -> None:
+    # 25 <= x <= 75 is expected, and 60 and 40 are asked for: 85 <= x <= 35.
+    X, near = coldq.Box(0.0, 100.0, dim=1), np.array([3.0])
+
+    def found(worst: list[float]) -> Any:
+        margin = np.array([60.0, 40.0])
+        return margin_kept(opposing(25.0, 75.0), margin, np.array(worst), X, near, TOLERANCE)
+
+    margin, whole, reduced, x = found([24.5, 23.5])  # 49.5 <= x <= 51.5 so far: its middle
+    assert (whole, reduced) == (False, False)
+    np.testing.assert_allclose((*margin, *x), [25.5, 24.5, 50.5], rtol=1e-6)
+    margin, whole, reduced, x = found([26.0, 26.0])  # no decision has kept all so far
+    assert (whole, reduced) == (False, True)
+    np.testing.assert_allclose((*margin, *x), [25.0, 25.0, 50.0], rtol=1e-6)
+    margin, whole, reduced, x = found([30.0, -24.0])  # 55 <= x <= 99: 40 above has no room
+    assert (whole, reduced) == (False, False)
+    np.testing.assert_allclose((*margin, *x), [52.0, -2.0, 77.0], rtol=1e-6)
+
+
+def nearer(x: Any, low: Any, high: Any) -> Any:
+    """Just beyond what is played, of the end that is nearer to where it must not go."""
+    return np.where(x < 50.0, np.minimum(x + 0.01, 49.5), low), np.where(
+        x < 50.0, high, np.maximum(x - 0.01, 50.5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "learner", "slots"),
+    [("at random", "SelfTuning", 120), ("nearer", "SelfTuning", 200), ("either", "SelfTuning", 120),
+     ("either", "COLDQ", 120), ("nearer", "BestResponse", 120)],
+)  # fmt: skip
+def test_rows_that_oppose_each_other_reduce_no_decision(
+    kind: str, learner: str, slots: int
+) -> None:
+    # 50 keeps all: each new limit halves what can still be asked for.
+    q, runs, rng = 0.05, 3, np.random.default_rng(3)
+    made = around(learner, coldq.Box(0.0, 100.0, dim=1), q)
+    state, flags, bounds = made.init(2, batch=(runs,)), [], []
+    for _ in range(slots):
+        x = state.x[:, 0]
+        low, high = 50.0 * rng.random(runs) - 0.5, 50.5 + 49.0 * rng.random(runs)
+        if kind == "nearer":
+            low, high = nearer(x, 0.0 * x, 100.0 + 0.0 * x)
+        elif kind == "either":
+            on = rng.random(runs) < 0.5
+            closer = nearer(x, low, high)
+            low, high = np.where(on, closer[0], low), np.where(on, closer[1], high)
+        flags.append((x < low - 2e-6) | (x > high + 2e-6))
+        state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), opposing(low, high)))
+        assert not state.reduced.any()
+        bounds.append(made.certificate(state)["overdraft_bound"])
+    no_window_above(np.array(flags, float), np.array(bounds), q)
+    found = made.certificate(state)
+    assert not found["infeasible"].any()
+    assert (found["reduced"] <= np.log2(100.0 / 1.0) + 2.0).all()  # of 100, 1 is always kept
+
+
+def test_where_one_decision_keeps_all_rows_no_slot_is_reduced() -> None:
     for kind in ("boxes", "simplex", "polytope"):
-        setting, slots = Setting(kind), 300
-        demands = ALL if kind == "boxes" else STREAMS
-        run = Run(around("SelfTuning", setting.domain, 0.05), setting, demands, 2, slots)
-        by_stream = {name: run.reduced[:, run.names == name].mean() for name in demands}
-        assert max(by_stream.values()) <= 0.01, by_stream
+        setting = Setting(kind)
+        run = Run(around("SelfTuning", setting.domain, 0.05), setting, ALL, 1, slots=250)
+        assert not run.reduced.any(), set(run.names[run.reduced.any(axis=0)])
 
 
 def all_finite(state: Any) -> bool:

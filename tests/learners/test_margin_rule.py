@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import coldq
-from tests.learners.margin_rule import MarginRule, share_with_a_point
+from tests.learners.margin_rule import MarginRule
 
 LOWER, UPPER = np.zeros(2), np.array([1000.0, 800.0])
 X = coldq.Box(LOWER, UPPER)
@@ -38,6 +38,10 @@ def streams(kind: str, n: int) -> Iterator[Any]:
             size = 1.2 ** (t % 100) * 1e-3 * np.abs(level)
             b = np.where(rng.random(n) < 0.8, A @ x - size, b)
             b = np.maximum(b, (0.9 + 0.1 * rng.random()) * A @ UPPER)
+        if kind == "opposing":  # [300, 200] keeps all
+            rows[1::2] *= -1.0
+            middle = rows @ [300.0, 200.0]
+            b = middle + 0.3 * np.abs(middle) * rng.random(n)
         if kind == "odd":
             if t % 11 == 0:
                 rows[t % n] = 0.0  # a row without a slope: kept or not by all
@@ -62,7 +66,7 @@ def learners(kind: str) -> Any:
 @pytest.mark.parametrize("make", ["SelfTuning", "SafetyMargin"])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("kind", ["noise", "spikes", "greedy", "climbing", "odd"])
+@pytest.mark.parametrize("kind", ["noise", "spikes", "greedy", "climbing", "odd", "opposing"])
 def test_margins_are_those_of_the_rule(kind: str, n: int, late: bool, make: str) -> None:
     q, rng = 0.02, np.random.default_rng(1)
     learner = learners(make)(X, q, forecasts=FORECASTS)
@@ -80,15 +84,20 @@ def test_margins_are_those_of_the_rule(kind: str, n: int, late: bool, make: str)
         rule.observe(list(map(float, x)), rows, list(map(float, played)))
         scale = max(1.0, float(np.abs(b).max()))
         near = {"rtol": 1e-7, "atol": 1e-9 * scale}
-        if bool(state.reduced):
-            assert share_with_a_point(rule.expected, rule.margin, LOWER, UPPER) < 1.0
-            first, rest, share = rule.kept()
-            got = float((state.margin - first) @ rest / max(float(rest @ rest), 1e-300))
-            assert not rest.any() or share - 2.0**-11 <= got <= share + 1e-6
-            np.testing.assert_allclose(state.margin, first + got * rest, **near)
-            rule.reduce([float(m) for m in state.margin])
+        whole = np.array(rule.margin)
+        cut = state.margin < whole - near["rtol"] * np.abs(whole) - near["atol"]
+        if cut.any() or bool(state.reduced):
+            assert not rule.has_point(rule.margin)
+            share, first, some = rule.largest_share(), rule.less(0.0), rule.less(1e-3)
+            moved = np.where(cut, some - first, 0.0)
+            row = int(np.abs(moved).argmax())
+            got = 1e-3 * (state.margin - first)[row] / moved[row] if moved[row] else share
+            assert share - 2.0**-11 <= got <= share + 2.0**-13
+            np.testing.assert_allclose(state.margin, rule.less(got), **near)
+            rule.take([float(m) for m in state.margin])
         else:
             np.testing.assert_allclose(state.margin, rule.margin, **near)
+        assert bool(state.reduced) == rule.reduced
         assert int(state.forecast) == rule.chosen
         assert float(state.factor) == pytest.approx(rule.factor, rel=1e-9, abs=1e-12)
         assert float(state.overdraft) == pytest.approx(rule.overdraft, rel=1e-9, abs=1e-12)

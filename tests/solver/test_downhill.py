@@ -1,4 +1,4 @@
-"""Rows that clash in few coordinates or on a simplex: from face to face, exact at any weight."""
+"""Rows that clash in few coordinates or on a simplex, exactly solved at any weight."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def test_no_other_method_is_asked_however_heavy_they_are(N: int, p: int, weight:
 
 @pytest.mark.parametrize("total", [1.0, 1e6])
 @pytest.mark.parametrize(("N", "p"), [(20, 20), (44, 100), (90, 40)])
-@pytest.mark.usefixtures("alone")
-def test_nor_on_a_simplex(N: int, p: int, total: float) -> None:
+def test_rows_that_clash_on_a_simplex_are_solved_exactly(N: int, p: int, total: float) -> None:
     rng = np.random.default_rng(N)
     for weight in (25.0, 2.5e5):
         for cap in (np.inf, 4.0 * total / p):

@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import connected_components
 import coldq
 from coldq.solver import cascade, large
 from coldq.solver.answer import TOLERANCE
+from coldq.solver.api import active_set_extended
 from coldq.solver.cascade import is_large, solve_by_passes, solve_large, solve_large_one
-from coldq.solver.extended import solve_extended
 from coldq.solver.large import residual as large_residual
 from coldq.solver.large import solve_definite
 from coldq.solver.problem import AffineProblem, Divided
@@ -70,8 +70,8 @@ def test_what_the_fast_methods_miss_starts_where_the_way_from_inside_ended(monke
     monkeypatch.setattr(large, "solve", lambda problem, from_inside: (center, zeros, INF))
     monkeypatch.setattr(
         cascade,
-        "solve_extended",
-        lambda one, start: starts.append(start) or solve_extended(one, start),
+        "active_set_extended",
+        lambda one, start: starts.append(start) or active_set_extended(one, start),
     )
     x, _, residual = solve_by_passes(one)
     g, terms = A @ x - b, np.abs(A) @ x + np.abs(b)

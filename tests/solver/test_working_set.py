@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -10,8 +11,8 @@ from scipy import sparse
 
 import coldq
 from coldq.solver.answer import TOLERANCE, Step
-from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, rescue, run_affine, solve_large
-from coldq.solver.kernels import working_set
+from coldq.solver.api import working_set_step
+from coldq.solver.cascade import FEW_ROWS, MANY_ROWS, PATIENT, rescue, run_affine, solve_large
 from coldq.solver.large import residual, solve_sparse
 from coldq.solver.problem import AffineProblem, Divided
 from coldq.solver.sparse import SparseRows
@@ -168,7 +169,13 @@ def test_a_coordinate_that_no_row_enters_is_clipped() -> None:
 
 def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
     for N, p in ((1000, 1000), (300, 10_000), (10_000, 100)):
-        assert working_set.working_size(N, p) <= 0.3 * N * p
+        rows, box = budgets(np.random.default_rng(N), N, p)
+        given = np.ones(p), -np.ones(p), np.array(1.0), np.zeros(N), np.full(N, 50.0), np.zeros(N)
+        tracemalloc.start()
+        working_set_step(*given, rows.A, rows.b, box.lower, box.upper, PATIENT)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 8 * p < most <= 0.3 * rows.A.nbytes
 
 
 def test_many_rows_through_one_point_of_a_line_are_solved_by_whoever_gets_them() -> None:

@@ -11,8 +11,9 @@ import pytest
 
 import coldq
 from coldq.solver.answer import TOLERANCE, raise_if_failed
+from coldq.solver.api import active_set_extended
 from coldq.solver.clarabel import clarabel_answers
-from coldq.solver.extended import hard_rows_clash, solve_extended
+from coldq.solver.extended import hard_rows_clash
 from coldq.solver.problem import AffineProblem
 from coldq.solver.threads import run_batch, thread_count
 from coldq.step.reference import reference_step
@@ -200,7 +201,7 @@ def test_the_slow_path_solves_ordinary_and_degenerate_steps() -> None:
     for k in range(150):
         category, instance = draw_instance(rng, k, most=12)
         arguments = instance.problem()
-        x, multipliers, residual, _ = solve_extended(arguments)
+        x, multipliers, residual, _ = active_set_extended(arguments)
         assert residual <= TOLERANCE, category
         assert residual_of(instance, x, multipliers) <= TOLERANCE
         assert not hard_rows_clash(arguments)
@@ -224,7 +225,7 @@ def test_no_more_rows_are_independent_than_coordinates_are_free(seed: int) -> No
     x = cp.Variable(p)
     worst = cp.norm_inf(cp.hstack([cp.pos(A @ x - b), cp.abs(A[equal] @ x - b[equal])]))
     assert cp.Problem(cp.Minimize(worst), [cp.abs(x) <= 0.25]).solve() > 1e-3
-    assert solve_extended(AffineProblem(*rows)).clash
+    assert active_set_extended(AffineProblem(*rows)).infeasible
 
 
 @pytest.mark.parametrize("seed", [23, 26, 27, 131, 139])

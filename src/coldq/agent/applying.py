@@ -63,7 +63,7 @@ def _require_finite(state: State, round: int) -> None:
     """
     names, parts_of = _beside_decision(type(state))
     parts = parts_of(state)
-    if values.finite(*parts):
+    if values.are_finite(*parts):
         return
     for name, part in zip(names, parts, strict=True):
         if isinstance(part, State):

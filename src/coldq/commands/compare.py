@@ -5,8 +5,7 @@ With ``--rate``: what it costs to keep a violation rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from coldq.commands.needs import REPORT, lacking, require_place
@@ -24,7 +23,6 @@ from coldq.experiments.targets import (
 )
 from coldq.report.files import plain, write_comparison, write_scores, write_standings
 from coldq.report.terminal import progress
-from coldq.warmup import warmup
 
 
 def run_compare(
@@ -40,7 +38,7 @@ def run_compare(
     names, out = tuple(learners), Path(out)
     count, page = len(learners_of(names)), page_of(key, out)
     writes = _writes(page)
-    with _warm_progress(count) as done:
+    with progress(count) as done:
         league = compare(key, names, seeds, horizon=horizon, done=done)
     if not league.standings:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in league.left_out.items())
@@ -74,7 +72,7 @@ def run_own(
     page = page_of(title, out)
     writes = _writes(page)
     found = []
-    with _warm_progress(len(rates) * count_of(names)) as done:
+    with progress(len(rates) * count_of(names)) as done:
         for rate in rates:
             made = compare_own(
                 problem, names or None, rate=rate, seeds=seeds, last=last, title=title, done=done
@@ -108,7 +106,7 @@ def run_targets(
         first_scored(target_problem(key, horizon).horizon, last)
     writes = _writes(*(page_of(key, out) for key in keys))
     targets: list[Target] = []
-    with _warm_progress(PARTS * len(keys)) as done:
+    with progress(PARTS * len(keys)) as done:
         for key in keys:
             found = measure_target(key, rates, seeds, horizon=horizon, last=last, done=done)
             targets += found
@@ -142,12 +140,3 @@ def _writes(*pages: Path) -> bool:
     for page in pages:
         require_place(page)
     return True
-
-
-@contextmanager
-def _warm_progress(total: int) -> Iterator[Callable[..., None]]:
-    """A bar of so many runs, after the kernels, which are its first step."""
-    with progress(1 + total) as done:
-        warmup(everything=False)
-        done("kernels compiled or loaded")
-        yield done

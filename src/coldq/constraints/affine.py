@@ -10,7 +10,6 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from coldq import _values as values
 from coldq._values import (
     Array,
     Value,
@@ -19,6 +18,7 @@ from coldq._values import (
     joint_batch,
     keep_rows,
     point,
+    put,
     real_array,
 )
 from coldq.constraints.constraint import Kind, row_margins
@@ -75,7 +75,7 @@ class Affine(AffineRows, Value):
     def unchecked(cls, A: Array, b: Array) -> Affine:
         """Rows from arrays that are known to be sound: the step stacks some in every slot."""
         rows = object.__new__(cls)
-        values.put(rows, "A", A, "b", b)
+        put(rows, "A", A, "b", b)
         return rows
 
     @classmethod

@@ -69,7 +69,7 @@ class Kind:
 
 def row_numbers(name: str, value: ArrayLike, n: int, *, finite: bool = True) -> Array:
     """Numbers (..., n), one for each row; a single one is that of all rows."""
-    given = as_array(name, value)
+    given = value if type(value) is np.ndarray else as_array(name, value)
     array = real_array(name, given, min(given.ndim, 1), finite=finite)
     if array.ndim == 0:
         return np.full(n, array)

@@ -26,7 +26,7 @@ FAR = 1e15  # times its size from a domain a point's last digit is the domain: i
 
 def require_domain(domain: Any) -> None:
     """Raise unless this is a domain."""
-    known = all(hasattr(domain, part) for part in ("project", "contains", "batch"))
+    known = hasattr(domain, "project") and hasattr(domain, "contains") and hasattr(domain, "batch")
     if not known or not isinstance(getattr(domain, "dim", None), int):
         raise InvalidInput(f"domain must be a domain such as coldq.Box, but is {domain!r:.200}")
 

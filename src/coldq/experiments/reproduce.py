@@ -20,7 +20,6 @@ from coldq.experiments.runs import (
     stepping_with_cvxpy,
 )
 from coldq.simulate import seed_tuple
-from coldq.warmup import warmup
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Reproduction:
 
 def count_steps(figures: Iterable[Figure]) -> int:
     """How often :func:`reproduce` says that something is done."""
-    return 1 + sum(count_runs(figure) for figure in figures)
+    return sum(count_runs(figure) for figure in figures)
 
 
 def reproduce(
@@ -60,8 +59,6 @@ def reproduce(
     figures, seeds = tuple(figures), seed_tuple(seeds)
     begun = time.perf_counter()
     alphas = FEW_ALPHAS if quick else ALPHAS
-    warmup(everything=False)
-    done("kernels compiled or loaded")
     runs = run_figures(figures, seeds, done, alphas, processes)
     return Reproduction(
         figures=runs,

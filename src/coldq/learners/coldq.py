@@ -15,7 +15,7 @@ from coldq.errors import InvalidInput, WeakPrice, warn
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import KEPT, Rule, at_once
+from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import (
     ONE,
     Learner,
@@ -29,7 +29,6 @@ from coldq.learners.learner import (
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
-from coldq.solver.kernels.queued import BEFORE
 from coldq.step import solve
 from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known
@@ -330,14 +329,14 @@ class COLDQ(Learner):
         step = solve(z, gradient, self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def _rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> QueueRule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         alpha, eta, gamma = number_at(self.alpha, t), self.eta, self.gamma
         if type(t) is int and t == 1:  # Q_1 = gamma
-            return alpha, *KEPT, 1.0, BEFORE
+            return QueueRule(alpha)
         if callable(eta) or callable(gamma):
             eta, gamma = self._eta(t), value_at(gamma, t)
-        return alpha, 1.0, eta, gamma, 1.0, BEFORE
+        return QueueRule(alpha, gain=1.0, eta=eta, floor=gamma)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

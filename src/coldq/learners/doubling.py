@@ -14,12 +14,11 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
-from coldq.learners.fused import Rule, at_once
+from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of, finite_weights
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Schedule
-from coldq.solver.kernels.queued import BEFORE
 from coldq.step import solve
 
 
@@ -111,13 +110,13 @@ class COLDQDoubling(Algorithm):
         step = solve(x, gradient, self.alpha(s), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, queue, step.multipliers)
 
-    def _rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> QueueRule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T
         starts = s == 1  # then Q = gamma
         gain, eta = np.where(starts, 0.0, 1.0), np.where(starts, 1.0, 1.0 / T)
-        return self.alpha(s), gain, eta, gamma, 1.0, BEFORE
+        return QueueRule(self.alpha(s), gain=gain, eta=eta, floor=gamma)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -42,6 +42,7 @@ FAST, SLOW, TREND = 0.5, 0.12, 0.1  # the weights of the regression's own averag
 OWN_TERMS = 3  # beside those of periods
 SCALE = 0.01  # the least weight of a change in the regression's scale
 FIRST_COVARIANCE = 0.1
+UNBOUNDED = -1e300  # the lowest limit of a row whose limits cannot be compared
 LEAST_SCALE = 1e-200  # below it nothing has changed
 LARGEST_TERM = 1e6  # in units of the scale, either way
 LARGEST_TRACE = 1e4  # of a regression's covariance, for each of its terms
@@ -106,19 +107,20 @@ class Forecaster:
         )
 
     def remember(
-        self, kept: Kept, t: Array, since: Array, data: Array, limits: Array, usual: Array
-    ) -> tuple[Kept, tuple[Array, Array]]:
+        self, kept: Kept, t: Array, since: Array, data: Array, limits: Array, usual: Array,
+        fixed: Any = True,
+    ) -> tuple[Kept, tuple[Array, Array]]:  # fmt: skip
         """What is kept after slot t, of a constraint with this data and these limits.
 
         Constraints of the same kind were seen since slot `since`. `usual` (J, N) are the usual
-        sizes of every forecast's surprises, 0 where that is not known. Beside it, what came next a
-        period ago, for all periods.
+        sizes of every forecast's surprises, 0 where that is not known; `fixed` (N) are the rows
+        whose slopes did not change. Beside it, what came next a period ago, for all periods.
         """
         fresh = t == since
         recent = Recent.of(kept.recent).with_slot(t.astype(np.int64), limits)
         past = self._past(kept.past, fresh, data)
         weight = 1.0 / (t - since + 1.0)
-        levels = self._levels(kept.levels, fresh, weight, limits, usual)
+        levels = self._levels(kept.levels, fresh, weight, limits, usual, fixed)
         lags = self._lags(recent, t, since, limits)
         if not self.regression:
             same = kept.terms, kept.coefficients, kept.covariance
@@ -150,8 +152,9 @@ class Forecaster:
         return new
 
     def _levels(
-        self, levels: Array, fresh: Array, weight: Array, limits: Array, usual: Array
-    ) -> Array:
+        self, levels: Array, fresh: Array, weight: Array, limits: Array, usual: Array,
+        fixed: Any,
+    ) -> Array:  # fmt: skip
         """Robust averages of the limits, the lowest, and the averages that the regression takes."""
         new, n = np.array(levels), len(self.robust)
         weight, fresh, limits = (
@@ -168,10 +171,12 @@ class Forecaster:
         if self.regression:
             old = levels[..., n + 1 : n + 3, :]
             new[..., n + 1 : n + 3, :] = old + np.array([[FAST], [SLOW]]) * (limits - old)
-        return np.where(fresh, limits, new)
+        new = np.where(fresh, limits, new)
+        new[..., n, :] = np.where(fixed, new[..., n, :], UNBOUNDED)
+        return new
 
     def lowest(self, kept: Kept) -> Array:
-        """The lowest limit of every row so far."""
+        """The lowest limit so far of every row, without end where its slopes have changed."""
         return kept.levels[..., len(self.robust), :]
 
     def _learn(self, kept: Kept, change: Array, scale: Array) -> tuple[Array, Array]:

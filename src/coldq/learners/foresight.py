@@ -31,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from coldq._values import Array, Value, one_real
-from coldq.constraints import Convex
+from coldq.constraints import Affine, Convex
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
@@ -88,7 +88,7 @@ class Outlook(NamedTuple):
     """A slot that was looked at: a state's new arrays, and the next constraint as it is expected.
 
     Beside it the slot's own, the user's forecast, and what every forecast expects. `worst` is the
-    margin that the worst limits so far ask for.
+    margin that the lowest limits so far ask for.
     """
 
     tally: Array
@@ -260,7 +260,8 @@ class Foresight(Value):
         usual = np.where(
             (t - 2.0 >= CLIP_FROM)[..., None, None], _unbiased(t)[..., None] * moments, 0.0
         )
-        kept, lags = self.forecaster.remember(kept, t, since, data, limits, usual)
+        fixed = _fixed(kept.past[..., 0, :], data, t, since, shape, type(constraint) is Affine)
+        kept, lags = self.forecaster.remember(kept, t, since, data, limits, usual, fixed)
         ahead, expected_limits = (
             self.forecaster.data(kept),
             self.forecaster.limits(kept, t, since, limits, lags),
@@ -280,7 +281,7 @@ class Foresight(Value):
         # No decision makes room for more; a row that none can keep is expected as far as one can.
         margin = np.minimum(margin, room_of(expected, domain))
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
-        worst = np.maximum(limits_of(expected) - self.forecaster.lowest(kept), 0.0)
+        worst = limits_of(expected) - self.forecaster.lowest(kept)
         return Outlook(
             tally, margin, ordinary, worst, budget, moments, errors, kept, expected, constraint,
             given, ahead, expected_limits,
@@ -431,6 +432,17 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
+
+
+def _fixed(
+    last: Array, data: Array, t: Array, since: Array, shape: tuple[int, ...], affine: bool
+) -> np.ndarray:
+    """Which rows are affine with the slopes of the slot before; in slot 1 all that are affine."""
+    if not affine or not shape[-1]:
+        return np.zeros(shape, bool)
+    now, before = (a.reshape(*shape, -1)[..., :-1] for a in (data, last))
+    same = (now == before).all(axis=-1) & (t > since)[..., None]
+    return same | (t == 1.0)[..., None]
 
 
 def _standing(g: Any, x: Array) -> Any:

@@ -70,7 +70,7 @@ class ForesightState(State):
 
     @property
     def reduced(self) -> np.ndarray:
-        """Whether x_t keeps less than the whole margin, because no decision keeps all of it."""
+        """Whether x_t keeps neither its margin nor all limits so far, as no decision does."""
         return self.tally[..., REDUCED] > 0.0
 
     @property

@@ -1,10 +1,11 @@
 """Rows that a price cannot keep: enforced where they have a common point, reduced where not.
 
 A step weighs rows by prices, and a steep or thin row may ask for more than any price. Where a
-decision breaks an expected row, the step is taken again with all rows enforced; where the margin
-leaves them no common point, with less of it: with the margin that the worst limits so far ask for
-and the largest share of the rest that has one, or with the largest share of that. Whether there is
-a common point is decided by the least violation beyond the rows' tolerance.
+decision breaks an expected row, the step is taken again with all rows enforced. Where the margin
+leaves them no common point, the decision keeps the lowest limits so far instead, with the same room
+beyond them for every row, as far as there is room and up to the row's margin. Where these have none
+either, no decision has kept all limits so far, and this one is reduced. Whether there is a common
+point is decided by the least violation beyond the rows' tolerance.
 """
 
 from __future__ import annotations
@@ -74,11 +75,13 @@ def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> n
 
 def margin_kept(
     g: Any, margin: Array, worst: Array, domain: Domain, near: Array, tolerance: float
-) -> tuple[Array, np.ndarray, Array]:
-    """A margin that leaves rows a common point, whether it is all of `margin`, and such a point.
+) -> tuple[Array, np.ndarray, np.ndarray, Array]:
+    """A margin that leaves rows a common point; whether it is whole, or reduced; and such a point.
 
-    It lies on the way from none to `worst` and from there to `margin`, as far as there is a point.
-    Where there is none without a margin, it is zero and the point one of least violation.
+    `worst` is the margin that the lowest limits so far ask for, below zero where they are above the
+    expected ones. Between whole and reduced is what keeps these and the same room beyond, in units
+    of x, for every row. Reduced is the largest share of `worst`; where there is no point without a
+    margin, it is zero and the point one of least violation.
     """
     R = domain.diameter
 
@@ -89,21 +92,30 @@ def margin_kept(
 
     point, whole = tried(margin)
     if whole.all():
-        return margin, whole[..., 0], point
-    worst, none = np.minimum(margin, worst), np.zeros(margin.shape)
-    (there, kept), (least, _) = tried(worst), tried(none)
-    low = np.where(whole, margin, np.where(kept, worst, none))
-    high = np.where(kept, margin, np.where(whole, margin, worst))
+        return margin, whole[..., 0], ~whole[..., 0], point
+    asked, worst = np.minimum(margin, np.maximum(worst, 0.0)), np.minimum(margin, worst)
+    (there, kept), (least, _) = tried(worst), tried(np.zeros(margin.shape))
+    J = np.ascontiguousarray(np.broadcast_to(g.jacobian(near), (*margin.shape, near.shape[-1])))
+    slopes = np.sqrt(dot(J, J))
+    slopes = np.where(slopes > 0.0, slopes, 1.0)
+    rest = slopes * ((margin - worst) / slopes).max(axis=-1, keepdims=True)
+
+    def part(share: Array) -> Array:
+        less = np.where(kept, np.minimum(margin, worst + share * rest), share * asked)
+        return np.where(whole, margin, less)
+
+    low, high = np.zeros(whole.shape), np.ones(whole.shape)
     point = np.where(whole, point, np.where(kept, there, least))
     for _ in range(HALVINGS):
-        middle = np.where(whole, margin, 0.5 * (low + high))
-        there, kept = tried(middle)
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-        point = np.where(kept, there, point)
+        middle = 0.5 * (low + high)
+        there, has = tried(part(middle))
+        low, high = np.where(has, middle, low), np.where(has, high, middle)
+        point = np.where(has, there, point)
     # Just beyond that the least violation has one place, which rounding moves little.
-    beyond, _ = tried(high)
-    kept = keeps(g.tightened(low), beyond, R, tolerance)[..., None] & ~whole
-    return low, whole[..., 0], np.where(kept, beyond, point)
+    beyond, _ = tried(part(high))
+    sound = keeps(g.tightened(part(low)), beyond, R, tolerance)[..., None] & ~whole
+    reduced = ~(whole | kept)
+    return part(low), whole[..., 0], reduced[..., 0], np.where(sound, beyond, point)
 
 
 def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
@@ -117,13 +129,15 @@ def enforced(
 ) -> tuple[Array, Array, np.ndarray]:  # fmt: skip
     """The steps of a pool (..., K, p) again, with all rows enforced, where a member is `broken`.
 
-    Returns these, the margin that they keep, and where it is reduced. There all of the pool take
-    the same point: one of the rows so tightened, or of least violation where no decision keeps the
-    rows even without a margin.
+    Returns these, the margin that they keep, and where it is reduced. Where it is not whole, all of
+    the pool take the same point: one of the rows so tightened, or of least violation where no
+    decision keeps the rows even without a margin.
     """
     some = np.nonzero(broken) if broken.ndim else ()
     rows = members_of(g, some, broken.shape)
-    kept, whole, point = margin_kept(rows, margin[some], worst[some], domain, near[some], tolerance)
+    kept, whole, short, point = margin_kept(
+        rows, margin[some], worst[some], domain, near[some], tolerance
+    )
     found = np.array(np.broadcast_to(point[..., None, :], points[some].shape))
     if whole.any():  # else the rows have next to nothing but that point in common
         those = np.nonzero(whole) if whole.ndim else ()
@@ -140,8 +154,8 @@ def enforced(
     points, margin, reduced = np.array(points), np.array(margin), np.zeros(broken.shape, bool)
     points[some], margin[some], reduced[some] = (
         found,
-        np.where(whole[..., None], margin[some], kept),
-        ~whole,
+        kept,
+        short,
     )
     return points, margin, reduced
 

@@ -12,12 +12,12 @@ from coldq.contractions import bounded_queue
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.fused import KEPT, Rule, at_once
+from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain
 from coldq.schedules import Power, Schedule, as_schedule, number_at
-from coldq.solver.kernels.queued import AFTER, BEFORE
+from coldq.solver.api import AFTER
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep, queue_again
@@ -192,14 +192,15 @@ class RECOO(Algorithm):
             queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
         return self.new_state(following, step.x, queue, step.multipliers)
 
-    def _rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> QueueRule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         alpha, gamma = number_at(self.alpha, t), number_at(self.gamma, t)
         if self.reading == "drift":
-            return alpha, gamma, 0.0, number_at(self.eta, t + 1), gamma, AFTER
+            eta = number_at(self.eta, t + 1)
+            return QueueRule(alpha, gain=gamma, floor=eta, price=gamma, when=AFTER)
         if type(t) is int and t == 1:  # Q_1 = 0
-            return alpha, *KEPT, gamma, BEFORE
-        return alpha, gamma, 0.0, number_at(self.eta, t), gamma, BEFORE
+            return QueueRule(alpha, price=gamma)
+        return QueueRule(alpha, gain=gamma, floor=number_at(self.eta, t), price=gamma)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

@@ -139,13 +139,13 @@ class Forecasting(Learner):
     def _with_room(self, seen: Any, x: Array) -> tuple[Array, np.ndarray]:
         """A margin that leaves the rows a common point, beyond doubt, and where it is reduced."""
         tolerance = self._ahead.tolerance
-        margin, whole, point = margin_kept(
+        margin, whole, reduced, point = margin_kept(
             seen.expected, seen.margin, seen.worst, self.domain, x, tolerance
         )
         over = seen.expected.tightened(margin).value(point)
         J = np.broadcast_to(seen.expected.jacobian(point), (*margin.shape, point.shape[-1]))
         room = np.maximum(over, 0.0) + slack_at(point, over, np.ascontiguousarray(J), self._R)
-        return np.where(whole[..., None], margin, margin - room), ~whole
+        return np.where(whole[..., None], margin, margin - room), reduced
 
     def _projected(self, seen: Any, x: Array) -> tuple[Array, Array, np.ndarray]:
         """Decisions on the tightened rows, where the error budget is spent."""

@@ -87,8 +87,8 @@ class SelfTuning(Algorithm):
                               + 100 sum_n [forecast^n(x) + margin^n]_+ / |grad forecast^n(x_t)|
 
     7. x_{t+1} is the weighted mean of the pool. If it breaks a row, all step again with the rows
-       enforced; where these have no common point, with as much of the margin as leaves them one,
-       and x_{t+1} is *reduced* (:mod:`~coldq.learners.kept_rows`).
+       enforced; where these have no common point, x_{t+1} keeps all limits so far, or, if no
+       decision does, is *reduced* (:mod:`~coldq.learners.kept_rows`).
 
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has

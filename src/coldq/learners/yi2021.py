@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +12,12 @@ from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import Rule, at_once
+from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
 from coldq.protocols import Domain, Problem
 from coldq.schedules import Constant, Power, Schedule, as_schedule
-from coldq.solver.kernels.queued import AHEAD
+from coldq.solver.api import AHEAD
 from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
@@ -191,10 +190,10 @@ class Yi2021(Learner):
         step = solve(z, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, q, step.multipliers)
 
-    def _rule(self, t: Any) -> Rule:
+    def _rule(self, t: Any) -> QueueRule:
         """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
         gain, price = self.gamma(t), self.gamma(t + 1)
-        return 1.0 / self.alpha(t), gain, 0.0, -inf, price, AHEAD
+        return QueueRule(1.0 / self.alpha(t), gain=gain, price=price, when=AHEAD)
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""

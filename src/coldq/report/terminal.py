@@ -30,9 +30,7 @@ STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
 
 @contextmanager
-def progress(
-    total: int, begun: str = "compiling, or loading compiled kernels"
-) -> Iterator[Callable[..., None]]:
+def progress(total: int, begun: str = "the first of them") -> Iterator[Callable[..., None]]:
     """A bar of `total` runs that hears what is done, and of how many; silent where nobody watches.
 
     `begun` stands there before anything is.

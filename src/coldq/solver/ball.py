@@ -20,11 +20,12 @@ from coldq._values import Array
 from coldq.contractions import affine_value, matvec
 from coldq.solver import last_resort
 from coldq.solver.answer import ROUGH, TOLERANCE, Step
+from coldq.solver.api import Solution, Status, active_set_extended, affine_residual
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HASTY
 from coldq.solver.constants import LEAST_SIZE
 from coldq.solver.curved import run_curved
-from coldq.solver.extended import Answer, hard_rows_clash, residual_of, solve_extended
+from coldq.solver.extended import hard_rows_clash
 from coldq.solver.kernels.ball import ball_scratch_size, ball_step
 from coldq.solver.problem import (
     AffineProblem,
@@ -186,7 +187,7 @@ def accepted(
 @on_one_thread
 def solve_in_balls(
     instance: AffineProblem, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
-) -> Answer:
+) -> Solution:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
     A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
@@ -205,24 +206,25 @@ def solve_in_balls(
         answer = along_tangents(instance, balls, *guess)
         if answer.residual <= CLOSE:
             return answer
-    free = solve_extended(instance)
-    if free.clash or not np.isfinite(free.residual):
-        return free._replace(residual=np.inf if free.clash else np.nan)
+    free = active_set_extended(instance)
+    if free.infeasible or not np.isfinite(free.residual):
+        return free._replace(residual=np.inf if free.infeasible else np.nan)
     if free.residual <= CLOSE and all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
     none = np.zeros(len(balls))
     answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
     if answer.residual <= CLOSE:
         return answer
+    # It is cheaper to know than to search in vain.
     if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
-        return free._replace(residual=np.inf, clash=True)  # cheaper to know than to search in vain
+        return free._replace(residual=np.inf, status=Status.INFEASIBLE)
     guesses = from_inside(boxed, balls, free)
     for guess in islice(guesses, FIRST_GUESSES):
         answer = along_tangents(instance, balls, *guess)
         if answer.residual <= CLOSE:
             return answer
     answer = Search(instance, balls).run(none, free.multipliers)
-    while not answer.clash and not answer.residual <= CLOSE:
+    while not answer.infeasible and not answer.residual <= CLOSE:
         guess = next(guesses, None)
         if guess is None:
             break
@@ -231,7 +233,7 @@ def solve_in_balls(
 
 
 def from_inside(
-    instance: AffineProblem, balls: list[InBall], free: Answer
+    instance: AffineProblem, balls: list[InBall], free: Solution
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
     quadratic rows around the origin. Hard rows give way a little, as it needs some room. It goes
@@ -258,7 +260,7 @@ def along_tangents(
     nu: Array,
     multipliers: Array,
     patience: int = 3,
-) -> Answer:
+) -> Solution:
     """The answer by Newton's method on all conditions, which may not get there from everywhere.
 
     Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
@@ -278,18 +280,17 @@ def along_tangents(
 
     sizes, own = [ball.size for ball in balls], np.ones(p)
 
-    def judged(x: Array, multipliers: Array, nu: Array, reach: list[float]) -> Answer:
+    def judged(x: Array, multipliers: Array, nu: Array, reach: list[float]) -> Solution:
         off = 0.0
         for ball, far, size, more in zip(balls, reach, sizes, nu.tolist(), strict=True):
             own[ball.inside] = 1.0 / (1.0 + more)
             away = far - ball.radius
             off = max(off, (abs(away) if more > 0.0 else away) / size)
-        return Answer(
-            x, multipliers, max(residual_of(instance, x, multipliers, own, middle), off), False
-        )
+        found = max(affine_residual(instance, x, multipliers, own, middle), off)
+        return Solution(x, multipliers, found, Status.of(found))
 
     reach = [ball.reach(x) for ball in balls]
-    given, best = judged(x, multipliers, nu, reach), Answer(x, multipliers, np.inf, False)
+    given, best = judged(x, multipliers, nu, reach), Solution(x, multipliers, np.inf, Status.FAILED)
     start, last = np.append(multipliers, double * nu * radius), 0
     for count in range(30):
         # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
@@ -305,7 +306,7 @@ def along_tangents(
             there[ball.inside] = tangent + part * (x[ball.inside] - tangent)
             share[ball.inside] = 1.0 / (1.0 + nu[k] + more)
         rows = AffineProblem(center, gradient, alpha, floor, weights, soft, A, b, lower, upper)
-        answer = solve_extended(rows, start, share, there)
+        answer = active_set_extended(rows, start, share, there)
         if not np.isfinite(answer.residual):
             break
         x, start = answer.x, answer.multipliers
@@ -328,18 +329,18 @@ class Search:
     def __init__(self, instance: AffineProblem, balls: list[InBall]) -> None:
         self.instance, self.balls = instance, balls
         self.radius = np.array([ball.radius for ball in balls])
-        self.best: Answer | None = None
+        self.best: Solution | None = None
         self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
         p = instance.lower.size
         self.share, self.middle = np.ones(p), np.zeros(p)
         for ball in balls:
             self.middle[ball.inside] = ball.center
 
-    def at(self, nu: Array, start: Array) -> tuple[Answer, Array, Array]:
+    def at(self, nu: Array, start: Array) -> tuple[Solution, Array, Array]:
         """The answer for these multipliers, how far it reaches, and how far it is from right."""
         for ball, own in zip(self.balls, nu, strict=True):
             self.share[ball.inside] = 1.0 / (1.0 + own)
-        answer = solve_extended(self.instance, start, self.share, self.middle)
+        answer = active_set_extended(self.instance, start, self.share, self.middle)
         reach = np.array([ball.reach(answer.x) for ball in self.balls])
         size, away = np.array([ball.size for ball in self.balls]), reach - self.radius
         off = np.where(nu > 0.0, np.abs(away), np.maximum(away, 0.0)) / size
@@ -348,7 +349,7 @@ class Search:
             self.best, self.nu = answer._replace(residual=residual), nu.copy()
         return answer, reach, off
 
-    def run(self, nu: Array, multipliers: Array) -> Answer:
+    def run(self, nu: Array, multipliers: Array) -> Solution:
         """The best answer on the way from these multipliers of the balls and of the rows."""
         radius = self.radius
         answer, reach, off = self.at(nu, multipliers)
@@ -380,7 +381,7 @@ class Search:
         assert self.best is not None
         missed = not self.polished(multipliers) and nu.max() > 0.0
         if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
-            return self.best._replace(residual=np.inf, clash=True)
+            return self.best._replace(residual=np.inf, status=Status.INFEASIBLE)
         return self.best
 
     def polished(self, multipliers: Array) -> bool:
@@ -397,7 +398,7 @@ class Search:
             self.best = again if again.residual < self.best.residual else self.best
         return self.best.residual <= CLOSE
 
-    def newton(self, nu: Array, answer: Answer, reach: Array) -> Array:
+    def newton(self, nu: Array, answer: Solution, reach: Array) -> Array:
         """The next multipliers of the balls."""
         _, _, _, floor, weights, _, A, _, lower, upper = self.instance
         x, share = answer.x, self.share
@@ -438,8 +439,8 @@ def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Arr
     for ball, weight in zip(balls, weights, strict=True):
         aim[ball.inside] = ball.center
         share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
-    found = solve_extended(hard, None, share, aim)
-    if found.clash:  # shares that differ so much may hide a point
+    found = active_set_extended(hard, None, share, aim)
+    if found.infeasible:  # shares that differ so much may hide a point
         return False
     # If x were in all balls the weighted sum would not exceed this.
     moved = np.abs(found.x - aim) / np.sqrt(share)

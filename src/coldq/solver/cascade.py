@@ -1,9 +1,8 @@
 """Affine rows on a box, from the first attempt to the last.
 
-1. :func:`solve_affine`: the compiled kernel, for a single step or a batch; of more than a few rows
-   it is given those that x violates (:mod:`~coldq.solver.kernels.working_set`). Where these leave
-   most of the others wrong, it goes from face to face in few coordinates
-   (:mod:`~coldq.solver.kernels.downhill`), and :func:`at_once` takes all in more.
+1. :func:`solve_affine`: the dual Newton method, for a single step or a batch; of more than a few
+   rows it takes a working set of those that x violates. Where these leave most of the others
+   wrong, :func:`at_once` takes all of them.
 2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
    all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
@@ -19,21 +18,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy import empty, maximum
+from numpy import maximum
 
 from coldq._values import Array
-from coldq.compiled.calls import STACK
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
+from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
-from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
-from coldq.solver.kernels.affine import affine_step
-from coldq.solver.kernels.by_address import code_of
-from coldq.solver.kernels.piece import scratch_size
-from coldq.solver.kernels.side_by_side import affine_steps, together_size
-from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS
-from coldq.solver.kernels.working_set import fit_at_once, working_set_step, working_size
+from coldq.solver.extended import MANY, hard_rows_clash
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
@@ -43,7 +36,7 @@ from coldq.solver.problem import (
 )
 from coldq.solver.simplices import solve_in_one_block, take_at_once
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import NONE, SMALL_BLOCK, run_batch, run_rows, scratch
+from coldq.solver.threads import fill_batch
 
 NOTHING = 1e-20  # of a box's width: far less than a rounding of what is in it
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
@@ -55,7 +48,8 @@ FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 MANY_ROWS = 40  # above, passes on BLAS beat the compiled loops where most of them do
 SOME_ROWS = 150  # up to as many, the kernel for blocks takes them all
 SOME_FACES = 80  # rows and coordinates: above, an interior-point method comes before faces
-SIDE_BY_SIDE = 32  # instances along an axis: with fewer, one by one costs less
+SMALL_SETS = 48  # coordinates, in which active sets are small whatever the rows
+MOST_AT_ONCE = 700  # rows that may be up to twice as many as coordinates
 MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 
 
@@ -63,28 +57,6 @@ def is_large(n: int, p: int) -> bool:
     """Whether :mod:`coldq.solver.large` is better than the kernel at n rows that all matter."""
     most = MORE_ROWS if p <= FEW_COORDINATES else MANY_ROWS
     return n > most or (n > FEW_ROWS and n * p > MUCH_DATA)
-
-
-# By the shape of A, what a single step takes besides its problem: the kernel, zeros and the size of
-# its memory.
-_singles: dict[tuple[int, ...], tuple[Any, Array, int]] = {}
-
-
-def prepare_single(shape: tuple[int, ...]) -> bool:
-    """Have ready what a single step on A of this shape takes; False if it should go as a batch."""
-    n, p = shape
-    if n <= FEW_ROWS:
-        kernel, size = affine_step(), scratch_size(n, p)
-    else:
-        many, code, size = working_set_step(), code_of(affine_step), working_size(n, p)
-
-        def kernel(*given: Any) -> Any:
-            return many(*given[:-4], code, *given[-4:])
-
-    if 8 * size > SMALL_BLOCK:
-        return False
-    _singles[shape] = kernel, zeros_of(n), size
-    return True
 
 
 def solve_affine(
@@ -97,44 +69,32 @@ def solve_affine(
     b: Array,
     lower: Array,
     upper: Array,
-    rounds: Array = PATIENT,
+    systems: Array = PATIENT,
 ) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    answer = None
-    if center.ndim == 1:
-        # A single decision costs mostly Python, so there is little of it here. The kernel itself
-        # refuses arrays that do not belong together.
-        try:
-            kernel, zeros, size = _singles[A.shape]
-        except KeyError:
-            if A.ndim != 2:
-                raise DoNotFit from None
-            if prepare_single(A.shape):
-                return solve_affine(
-                    center, gradient, alpha, weights, floor, A, b, lower, upper, rounds
-                )
-        else:
-            x, multipliers = empty(center.shape), empty(b.shape)
-            try:
-                residual = kernel(
-                    center, gradient, alpha, zeros if floor is HINGE else floor, weights, zeros,
-                    A, b, lower, upper, rounds, NONE if size <= STACK else scratch(size), x,
-                    multipliers, None,
-                )  # fmt: skip
-            except TypeError:
-                raise DoNotFit from None
-            answer = new_tuple(Step, (x, multipliers, residual))
-            if residual <= TOLERANCE:
-                return answer
-    zeros = zeros_of(A.shape[-2])
+    n, zeros = A.shape[-2], zeros_of(A.shape[-2])
     floor = zeros if floor is HINGE else floor
+    answer = None
+    if center.ndim == 1:  # a single decision costs mostly Python, so there is little of it here
+        step = newton_step if n <= FEW_ROWS else working_set_step
+        try:
+            answer = new_tuple(
+                Step,
+                step(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper, systems),
+            )
+        except TypeError:
+            raise DoNotFit from None
+        if answer[0].ndim > 1:  # the others are of a batch
+            raise DoNotFit
+        if answer[2] <= TOLERANCE:
+            return answer
     problem = AffineProblem(center, gradient, alpha, floor, weights, zeros, A, b, lower, upper)
     if answer is not None:
         answer = at_once(problem, answer)
         if answer[2] <= TOLERANCE:
             return answer
         answer = new_tuple(Step, (*answer[:2], np.asarray(answer[2])))
-    answer = run_affine(problem, rounds, answer)
+    answer = run_affine(problem, systems, answer)
     if answer.residual.size and not maximum.reduce(answer.residual, None) <= TOLERANCE:  # or NaN
         if is_large(*A.shape[-2:]):
             return solve_large(problem, answer)
@@ -143,32 +103,53 @@ def solve_affine(
     return answer
 
 
-def run_affine(problem: AffineProblem, rounds: Array = PATIENT, found: Step | None = None) -> Step:
-    """The kernels alone: an answer whose residual may be large, infinite (hard rows without a
-    common point) or NaN. `found` is what the first of them say, if that is known."""
+def run_affine(problem: AffineProblem, systems: Array = PATIENT, found: Step | None = None) -> Step:
+    """The dual Newton method alone: an answer whose residual may be large, infinite (enforced rows
+    without a common point) or NaN. `found` is what the first attempt says, if that is known."""
     n, p = problem.A.shape[-2:]
-    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
     if n <= FEW_ROWS:
-        return found or new_tuple(Step, _run_few(problem, rounds, cores, shapes))
+        return found or run_native(newton_step, problem, systems)
     if found is None:
-        inputs, kernel = (*problem, rounds, code_of(affine_step)), working_set_step()
-        found = new_tuple(Step, run_batch(kernel, inputs, (*cores, 0), shapes, working_size(n, p)))
+        found = run_native(working_set_step, problem, systems)
         for where, one in members(problem, ~(found.residual <= TOLERANCE)):
             put(found, where, at_once(one, new_tuple(Step, [part[where] for part in found])))
     if is_large(n, p) or maximum.reduce(found.residual, None, initial=0.0) <= TOLERANCE:
         return found
     for where, one in members(problem, ~(found.residual <= TOLERANCE)):
-        size = scratch_size(n, p)
-        put(found, where, run_batch(affine_step(), (*one, rounds), cores, shapes, size))
+        put(found, where, run_native(newton_step, one, systems))
     return found
 
 
+def run_native(step: Any, problem: AffineProblem, systems: Array) -> Step:
+    """A native step over a batch, split over threads where that pays."""
+    n, p = problem.A.shape[-2:]
+    batch, cores = problem.center.shape[:-1], (*problem.cores, 0)
+    answer = Step(np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch))
+    work = (n + 8) * p + 2 * n * n  # numbers that an instance is gone through in
+    try:
+        fill_batch(step, (*problem, systems), cores, answer, batch, work)
+    except TypeError as error:
+        raise DoNotFit(str(error)) from None
+    return answer
+
+
+def fit_at_once(n: int, p: int) -> bool:
+    """Whether n rows that all matter are given to the kernel for blocks at once, which moves no
+    more of them than coordinates are free."""
+    return n <= min(2 * p, MOST_AT_ONCE) or 6 * n <= 5 * p
+
+
 def at_once(one: AffineProblem, found: Step) -> Step:
-    """Rows of which more hold x back than a few, by the kernel that takes all of them, if there are
-    not too many; else what was found."""
-    if len(one.b) <= FEW_ROWS or not fit_at_once(*one.A.shape) or one.soft.any():
+    """Rows of which more hold x back than a few: by the active-set method in few coordinates, else
+    by the kernel that takes all of them, if there are not too many; else what was found."""
+    n, p = one.A.shape
+    if n <= FEW_ROWS or one.soft.any():
         return found
-    return take_at_once(one, found)
+    if p <= SMALL_SETS:
+        again = active_set(one, found.multipliers)
+        if again.residual <= TOLERANCE:
+            return new_tuple(Step, again[:3])
+    return take_at_once(one, found) if fit_at_once(n, p) else found
 
 
 def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
@@ -177,34 +158,16 @@ def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
         all_of_them[where] = its
 
 
-def _run_few(problem: AffineProblem, rounds: Array, cores: Any, shapes: Any) -> Any:
-    """The kernel on a few rows: on very few of many instances side by side."""
-    n, p = problem.A.shape[-2:]
-    size = scratch_size(n, p)
-    if (
-        0 < n <= MOST_ROWS
-        and 0 < p <= MOST_COLUMNS
-        and max(problem.center.shape[:-1], default=0) >= SIDE_BY_SIDE
-        and problem.floor is problem.soft is zeros_of(n)
-        and rounds is PATIENT
-    ):
-        center, gradient, alpha, _, weights, _, *rest = problem
-        arrays, own = (center, gradient, alpha, weights, *rest), (1, 1, 0, 1, 2, 1, 1, 1)
-        code = code_of(affine_step)
-        return run_rows(affine_steps(), arrays, own, code, shapes, size, together_size(n, p))
-    return run_batch(affine_step(), (*problem, rounds), cores, shapes, size)
-
-
 def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
     """Solve again what the kernel did not; also, where hard rows have no common point."""
     x, multipliers, residual = (np.array(a) for a in answer)
     clash = np.zeros(residual.shape, bool)
     for where, one in members(problem, ~(residual <= TOLERANCE)):
         start = multipliers[where] if residual[where] <= ROUGH else guessed(one)
-        again = solve_extended(one, start)
-        if again.residual > ACCEPTED:
-            again = solve_extended(at_bounds(one), start)
-        clash[where] = again.clash or (again.residual > ACCEPTED and hard_rows_clash(one))
+        again = active_set_extended(one, start)
+        if not again.infeasible and again.residual > ACCEPTED:
+            again = active_set_extended(at_bounds(one), start)
+        clash[where] = again.infeasible or (again.residual > ACCEPTED and hard_rows_clash(one))
         if again.residual < residual[where] or np.isnan(residual[where]):
             x[where], multipliers[where], residual[where] = again[:3]
     return Step(x, multipliers, residual), clash
@@ -256,7 +219,7 @@ def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
     if min(rows, p) > MANY or rows * p > MUCH_DENSE:
         return answer
     for where, one in members(problem, huge):
-        again = solve_extended(as_dense(one))
+        again = active_set_extended(as_dense(one))
         smaller = np.abs(again.multipliers[:n]).max() < np.abs(multipliers[where][:n]).max()
         if again.residual <= TOLERANCE and smaller:
             x[where], multipliers[where], residual[where] = again[:3]
@@ -322,7 +285,7 @@ def solve_by_passes(one: AffineProblem) -> Step:
 def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
     """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
     if min(one.A.shape) <= MANY:
-        yield solve_extended(one, start)[:2]
+        yield active_set_extended(one, start)[:2]
     yield from clarabel_answers(one)
 
 

@@ -25,8 +25,7 @@ from coldq._values import Array
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import REGULARISATION, X_FLOOR
 from coldq.solver.interior_point import from_inside
-from coldq.solver.kernels.affine import affine_step, dual_search
-from coldq.solver.kernels.by_address import code_of
+from coldq.solver.kernels.affine import dual_search
 from coldq.solver.kernels.large import (
     advance,
     corrected,
@@ -39,7 +38,6 @@ from coldq.solver.kernels.large import (
     to_move,
 )
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
-from coldq.solver.kernels.sparse_working_set import sparse_working_set, sparse_working_size
 from coldq.solver.problem import Divided
 from coldq.solver.simplices import FEWER_STEPS, run_on_box
 
@@ -84,7 +82,7 @@ def unit_of(problem: Divided, x: Array) -> float:
 
 
 def solve_sparse(problem: Divided) -> tuple[Array, Array]:
-    """The same of sparse rows: few at a time by the kernel, or else by all the methods here.
+    """The same of sparse rows: all at once by the kernel for blocks, or by all the methods here.
 
     Coordinates that no row enters are known at once and left out.
     """
@@ -102,8 +100,8 @@ def solve_entered(problem: Divided) -> tuple[Array, Array]:
     """The same where every coordinate is entered."""
     n, p = problem.A.shape
     at_once = n <= min(3 * p, MOST_AT_ONCE if 4 * n <= p else MORE_AT_ONCE)
-    answer = few_at_a_time(problem, at_once)
-    if answer is None and at_once:
+    answer = None
+    if at_once:
         x, mu, _ = run_on_box(problem, np.zeros(n), FEWER_STEPS)
         answer = (x, mu) if residual(problem, x, mu) <= SETTLED else None
     if answer is None and n * p <= SMALL:
@@ -114,18 +112,6 @@ def solve_entered(problem: Divided) -> tuple[Array, Array]:
     if 2 * n <= p and not residual(problem, x, mu) <= TOLERANCE:
         x, mu = solve_one(problem, at_once=False)
     return x, mu
-
-
-def few_at_a_time(problem: Divided, at_once: bool) -> tuple[Array, Array] | None:
-    """x and mu of sparse rows of which few hold x back; None if they are not found, the sooner if
-    all may be taken `at_once`."""
-    A = problem.A
-    (n, p), entries = A.shape, A.parts[0].size
-    x, mu, places = np.empty(p), np.empty(n), np.full(p, -1)
-    memory, code = np.empty(sparse_working_size(n, p, entries)), code_of(affine_step).reshape(1)
-    rest = (np.ascontiguousarray(a) for a in (problem.y, problem.b, *problem[3:]))
-    found = sparse_working_set()(*A.parts, *rest, x, mu, memory, places, code, at_once)
-    return (x, mu) if found and residual(problem, x, mu) <= SETTLED else None
 
 
 def solve_one(problem: Divided, at_once: bool = False) -> tuple[Array, Array]:

@@ -23,10 +23,11 @@ import numpy as np
 from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
+from coldq.solver.api import active_set_extended
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT
-from coldq.solver.extended import MANY, hard_rows_clash, solve_extended
+from coldq.solver.extended import MANY, hard_rows_clash
 from coldq.solver.kernels.max_affine import hinges_scratch_size, hinges_step, pieces_residual
 from coldq.solver.last_resort import on_pieces
 from coldq.solver.problem import AffineProblem, Part, largest_of, power, reach_of
@@ -297,7 +298,7 @@ def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
     """x and multipliers where every group has one piece, from face to face in double-double: x may
     be far beyond the size of all that is given."""
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
-    found = solve_extended(
+    found = active_set_extended(
         AffineProblem(
             y, 0.0 * y, HALF, np.concatenate([low[group], lo]), np.concatenate([high[group], hi]),
             np.zeros(b.size + limit.size), np.concatenate([A, plain]), np.concatenate([b, limit]),

@@ -1,6 +1,6 @@
 """Affine rows on a product of simplices, of budgets and of boxes, from the first attempt on.
 
-1. The compiled kernel, for a single step or a batch: :mod:`coldq.solver.kernels.simplices`.
+1. The native dual Newton method, for a single step or a batch.
 2. Where rows that cannot all be met leave it very many pieces to go through, an interior-point
    method, which knows none, tells which multipliers are at a bound; the kernel goes on from there.
    A block's sum is a row of its own there, but one that is solved for without a system.
@@ -14,21 +14,21 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import empty
 
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
+from coldq.solver.api import blocks_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import TINY
-from coldq.solver.kernels.simplices import scratch_size, simplices_step
 from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
 from coldq.solver.sparse import SparseRows
-from coldq.solver.threads import run_batch, scratch
+from coldq.solver.threads import fill_batch
 
 STEPS = np.array(60.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 FEWEST_STEPS = np.array(10.0)  # where others are likely to
-STEPS_OF_ROWS = 600  # the same of dense rows, times their number
+STEPS_OF_ROWS, MORE_STEPS = 600, 3  # the same of dense rows, times their number; and on few blocks
+FEW_BLOCKS = 8
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
 FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
 TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
@@ -139,35 +139,35 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
+@lru_cache(1024)
 def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     """How many Newton steps the kernel may take before the way from inside is tried: no more than
     that costs, as far as can be said, because they may all be in vain."""
     if n + p <= FEW or n * k > MUCH or n * SELDOM <= p or (sparse and n < p):
         return STEPS
-    return FEWER_STEPS if sparse else np.array(float(min(max(STEPS_OF_ROWS // max(n, 1), 12), 60)))
-
-
-@lru_cache(1024)
-def needs_of(n: int, p: int, k: int, entries: int, sparse: bool) -> tuple[Array, int]:
-    """The same, and how much memory it needs."""
-    return steps_for(n, p, k, sparse), scratch_size(n, p, k, entries, sparse)
+    if sparse:
+        return FEWER_STEPS
+    most = STEPS_OF_ROWS * (MORE_STEPS if k <= FEW_BLOCKS else 1)
+    return np.array(float(min(max(most // max(n, 1), 12), 60)))
 
 
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
-    """The kernel alone: an answer whose residual may be large, infinite or NaN."""
+    """The native method alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
     n, p, k = b.shape[-1], center.shape[-1], len(problem[12])
-    usual, size = needs_of(n, p, k, problem[6].shape[-1], len(problem[8]) > 0)
-    steps = usual if steps is None else steps
-    if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
-        x, multipliers = empty(p), empty(n)
-        try:
-            residual = simplices_step()(*problem, steps, scratch(size), x, multipliers, None)
-        except TypeError:
-            raise DoNotFit from None
-        return new_tuple(Step, (x, multipliers, residual))
-    cores, shapes = (*problem.cores, 0), ((p,), (n,), ())
-    return Step(*run_batch(simplices_step(), (*problem, steps), cores, shapes, size))
+    steps = steps_for(n, p, k, len(problem[8]) > 0) if steps is None else steps
+    try:
+        if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
+            answer = new_tuple(Step, blocks_step(*problem, steps))
+            if answer[0].shape != center.shape:
+                raise DoNotFit
+            return answer
+        batch, work = center.shape[:-1], (n + 8) * p + 2 * n * n
+        answer = Step(np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch))
+        fill_batch(blocks_step, (*problem, steps), (*problem.cores, 0), answer, batch, work)
+        return answer
+    except TypeError:
+        raise DoNotFit from None
 
 
 def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
@@ -182,12 +182,8 @@ def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
-    if y.ndim == 1:  # as below, without what a batch needs
-        x, memory = empty(p), scratch(needs_of(0, p, len(blocks.start), 0, False)[1])
-        given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks, STEPS, memory)
-        return new_tuple(Step, (x, NONE, simplices_step()(*given, x, NONE, None)))
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
-    return run_blocks(BlockProblem._make(given))
+    return run_blocks(BlockProblem._make(given), STEPS)
 
 
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
@@ -197,7 +193,7 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
     that are not goes on as arrays.
     """
     best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
-    if type(answer[2]) is float:  # its own and only member, and mostly NumPy is not asked again
+    if isinstance(answer[2], float):  # its own and only member, and mostly NumPy is not asked again
         answer = best(problem, answer) if answer[2] > TOLERANCE else answer
         if answer[2] <= TOLERANCE:
             return answer

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, joint_batch, positive, real_array
+from coldq._values import Array, joint_batch, positive, real_array, smallest
 from coldq.constraints import Affine, Constraint, LogCapacity, Unconstrained
 from coldq.constraints.constraint import row_numbers
 from coldq.constraints.convex import Convex
@@ -180,32 +180,34 @@ def penalised_step(
         constraint = Unconstrained()
     center = real_array("center", center, 1)
     gradient = real_array("gradient", gradient, 1)
+    p = domain.dim
     for name, array in (("center", center), ("gradient", gradient)):
-        if array.shape[-1] != domain.dim:
+        if array.shape[-1] != p:
             raise InvalidInput(
-                f"{name} must have {domain.dim} coordinates, as the domain has, "
-                f"but has shape {array.shape}"
+                f"{name} must have {p} coordinates, as the domain has, but has shape {array.shape}"
             )
-    dim = getattr(constraint, "dim", domain.dim)
-    if dim != domain.dim:
-        raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {domain.dim}")
+    dim = getattr(constraint, "dim", p)
+    if dim != p:
+        raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {p}")
     alpha = positive("alpha", alpha)
     n = getattr(constraint, "n_constraints", 0)
     high = row_numbers("weights", weights, n, finite=False)
-    if not high.min(initial=0.0) >= 0.0:  # true for NaN as well
+    if not smallest(high) >= 0.0:  # true for NaN as well
         raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
     low = HINGE if floor is HINGE else row_numbers("floor", floor, n, finite=False)
     if low is not HINGE and not ((low <= high) & (low < np.inf)).all():
         raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
-    shapes = {
-        "center": center.shape[:-1],
-        "gradient": gradient.shape[:-1],
-        "alpha": alpha.shape,
-        "weights": high.shape[:-1],
-        "floor": np.shape(low)[:-1],
-        "domain": domain.batch,
-        "constraint": getattr(constraint, "batch", ()),
-    }
-    if any(shapes.values()):
-        center = np.broadcast_to(center, (*joint_batch(**shapes), domain.dim))
+    batches = domain.batch, getattr(constraint, "batch", ())
+    single = center.ndim == gradient.ndim == high.ndim == 1 and not (alpha.ndim or any(batches))
+    if not single or (isinstance(low, np.ndarray) and low.ndim > 1):
+        shapes = {
+            "center": center.shape[:-1],
+            "gradient": gradient.shape[:-1],
+            "alpha": alpha.shape,
+            "weights": high.shape[:-1],
+            "floor": np.shape(low)[:-1],
+            "domain": batches[0],
+            "constraint": batches[1],
+        }
+        center = np.broadcast_to(center, (*joint_batch(**shapes), p))
     return solve(center, gradient, alpha, high, constraint, domain, low)

@@ -97,7 +97,7 @@ def solve_on_blocks(slot: tuple[Any, ...], A: Any, blocks: Blocks) -> Step:
         box.upper, *blocks,
     ))  # fmt: skip
     step = run_blocks(on_blocks)
-    if floor is HINGE and type(step[2]) is float and step[2] <= TOLERANCE:
+    if floor is HINGE and isinstance(step[2], float) and step[2] <= TOLERANCE:
         return step
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return better_on_blocks(Slot(*slot), A, blocks, on_blocks, step)
@@ -109,7 +109,7 @@ def better_on_blocks(
     """What the kernel found, and more where that is not enough."""
     n, floor = A.shape[-2], slot.floor
     step = improve_blocks(on_blocks, step)
-    if floor is HINGE and type(step.residual) is float:
+    if floor is HINGE and isinstance(step.residual, float):
         return step
     x, multipliers, residual = step
     lost = np.asarray(~np.less_equal(residual, TOLERANCE))

@@ -17,7 +17,6 @@ from coldq.sweeps.table import Sweep, read, write_index
 from coldq.sweeps.task import Answer, Task, answer
 from coldq.tasks.engines import Engine, engine_of, needed
 from coldq.tasks.store import Store
-from coldq.warmup import warmup
 
 INDEXED = 60.0  # seconds between two writings of the index
 
@@ -121,7 +120,6 @@ def run_missing(
         write_index(store, plan)
         if not missing:
             return
-        warmup(everything=False)
         written = time.monotonic()
 
         def keep(task: Task, given: Answer | Exception) -> None:

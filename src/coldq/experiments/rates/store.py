@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import coldq
 from coldq._values import Array
 from coldq.errors import IgnoredFile, NotWritten, warn
 from coldq.experiments.rates.settings import QUEUE_LEARNERS, Column, Interrupted, Row, columns
@@ -136,7 +135,6 @@ def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> 
             progress(task)
     if not missing:
         return
-    coldq.warmup(everything=False)
 
     def keep(task: Task, result: dict[str, Any]) -> None:
         store(out, task, result)

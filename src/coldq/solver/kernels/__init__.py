@@ -1,17 +1,13 @@
-"""What is compiled of the solvers, one idea a file; :mod:`coldq.compiled` says how.
+"""What Numba compiles of the solvers, one idea a file; :mod:`coldq.compiled` says how.
+
+Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solver.api`.
 
 - `piece`: the named lines of memory, the residual, the quadratic piece; `factors`: sums, Cholesky's
   factor; `tiles`: products and factors of dozens of rows
-- `affine`, `ball`, `capacity`, `quadratic`: the dual Newton method for each kind of rows
-- `small`: affine rows, very few; `side_by_side`: many such instances in the processor's lanes
-- `queued`: a whole update of a learner around the step; `by_address`: how it calls that
-- `working_set`, `sparse_working_set`: many rows, few at a time
-- `simplices`: affine rows on products of simplices; `thresholds`: the projection on these;
-  `block_pieces`: their dual's quadratic piece
+- `affine` (in all of space, for `ball`), `capacity`, `quadratic`: the dual Newton method for each
+  kind of rows
 - `one_row`, `thin_rows`: quadratic rows without matrices
-- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash;
-  `downhill`: the same where few coordinates are free, `held_rows` its systems, `sharpened` its end
+- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
-- `pairs`, `long_numbers`: double-double arithmetic; `face` and `extended`: affine rows in it;
-  `last_resort`: others
+- `pairs`, `long_numbers`: double-double arithmetic; `last_resort`: rows that are not affine in it
 """

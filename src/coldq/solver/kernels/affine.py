@@ -1,4 +1,4 @@
-"""Affine rows on a box: the dual Newton method.
+"""Affine rows in all of space, as the kernel of balls calls them: the dual Newton method.
 
 The dual's gradient ``A x(mu) - b - c mu``, where ``x(mu) = clip(y - A'mu)``, is piecewise affine:
 each Newton step maximises the quadratic piece at ``mu`` over the box [lo, hi] and is followed by a
@@ -9,14 +9,13 @@ converges, so that ``g(x)`` is driven to zero at the accuracy of ``x``, not of `
 
 import math
 
-from coldq.compiled import batch_kernel, compiled, inlined, kernel, matrix, vector
+from coldq.compiled import compiled, inlined, kernel, matrix, vector
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP, D, G, W, Y,
-    Z, affine_residual, give_multipliers, judged, list_moving, maximise, memory_of, move_chosen,
-    scratch_size, set_room, set_row_values, set_target, told,
+    Z, affine_residual, give_multipliers, judged, list_moving, maximise, move_chosen,
+    set_room, set_row_values, set_target,
 )  # fmt: skip
-from coldq.solver.kernels.small import MOST_COLUMNS, MOST_ROWS, solve_single
 
 REFRESH_ABOVE = 1e-12  # the residual above which z is formed afresh before the answer is given
 UNSETTLED = 1e-6  # at least the residual of what was given up on the way: others do better
@@ -329,31 +328,6 @@ def solve_instance(
     give_multipliers(alpha, floor, weights, rows, multipliers)
     residual = judged(residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
     return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
-
-
-@batch_kernel("(p),(p),(),(n),(n),(n),(n,p),(n),(p),(p),(),(s)->(p),(n),()?")
-def affine_step(sizes, at):
-    """Affine rows on a box: center, gradient, alpha, floor, weights, compliance, A, b, lower,
-    upper, rounds, memory; x, multipliers, residual. The largest residual is returned. After so
-    many systems solved it gives up."""
-    p, n, s = sizes[0], sizes[1], sizes[2]
-    memory = memory_of(at[11], s, at[15], scratch_size(n, p))
-    if memory == 0:
-        return math.nan
-    alpha, rounds = vector(at[2], 1)[0], vector(at[10], 1)[0]
-    residual = -1.0
-    # Without memory of its own an instance comes from lanes, which could not do it.
-    if at[15] != 0 and 0 < n <= MOST_ROWS and 0 < p <= MOST_COLUMNS and rounds == math.inf:
-        residual = solve_single(
-            n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], at[15],
-            at[12], at[13],
-        )  # fmt: skip
-    if residual < 0.0:
-        residual = solve_instance(
-            n, p, at[0], at[1], alpha, at[3], at[4], at[5], at[6], at[7], at[8], at[9], rounds,
-            memory, memory + 8 * COLUMNS * p, at[12], at[13],
-        )  # fmt: skip
-    return told(at[14], residual)
 
 
 @kernel("VVMfff")

@@ -20,7 +20,6 @@ from coldq.solver.kernels.interior_point import (
     HI, HIGH, LO, LOW, LOWER, PULL, RIGHT, STIFF, UPPER, WEIGHT, G, X, Y, mean_product, move_along,
     set_aims, set_direction, set_start, set_weights,
 )  # fmt: skip
-from coldq.solver.kernels.thresholds import part
 from coldq.solver.kernels.tiles import (
     NEAR, add_squares, against, clear, combine, multiply, padded, solve_again, solve_tiles,
 )  # fmt: skip
@@ -29,6 +28,12 @@ SHORT = 0.995  # of the way to the boundary
 SHARE = 0.1  # of a coordinate's width: how far from its bounds it starts
 LIGHT = 1e-8  # of a coordinate's own stiffness: rows that weigh less are left out
 FEW_SUMS = 4  # coordinates for each sum, at least, where these come after the rows
+
+
+@inlined
+def part(array, first, count):
+    """Some entries of a vector."""
+    return vector(address_of(array, first), count)
 
 
 @inlined

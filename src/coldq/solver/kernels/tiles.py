@@ -111,23 +111,6 @@ def add_squares(B, H, h, first, last, m):
 
 
 @compiled
-def take_squares(B, H, h, width, m):
-    """Take from them what so many lines have."""
-    for a in range(0, m, 4):
-        c = a // 8 * 8
-        to, tiles = H + 8 * (a * h + c), (m - c + 7) // 8
-        add_tiles(to, h, B + 8 * a, B + 8 * c, width, tiles, True)
-
-
-@compiled
-def mirror(H, h, m):
-    """Put down what is below the diagonal."""
-    for a in range(m):
-        for c in range(a):
-            put_lane(H + 8 * a * h, c, lane_at(H + 8 * (hidden(c) * h + a), 0, 0.0))
-
-
-@compiled
 def multiply(B, H, h, width, m):
     """``H = B'B`` of the first m columns of B, which has so many lines; both have lines of h. What
     is below the diagonal is left as it was."""

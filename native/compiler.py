@@ -1,0 +1,84 @@
+"""Which compiler builds the extension; run as a script, it is built into ``src/coldq``.
+
+With ``--sanitize`` it is built into a copy of the package in ``build/sanitized``, with checks of
+addresses and of undefined behaviour.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ZIG = "ziglang>=0.13"  # a C++ compiler from PyPI
+
+
+def is_there() -> bool:
+    """Whether this machine has a C++ compiler, or somebody named one."""
+    names = ("c++", "g++", "clang++")
+    return bool(os.environ.get("CXX")) or any(shutil.which(name) for name in names)
+
+
+def arguments() -> list[str]:
+    """What CMake is told; with no compiler here also to take zig, which is not on the path."""
+    if is_there():
+        return []
+    package = find_spec("ziglang")
+    if package is None or package.origin is None:
+        raise SystemExit("coldq is built by a C++ compiler: install g++ or clang, or ziglang")
+    zig = Path(package.origin).parent / ("zig.exe" if os.name == "nt" else "zig")
+    tools = {"C_COMPILER": "cc", "CXX_COMPILER": "c++", "AR": "ar", "RANLIB": "ranlib"}
+    found = [f"-DCMAKE_{name}={_script(zig, tool)}" for name, tool in tools.items()]
+    # A check that links C++ would first compile the whole C++ library, which nothing here needs.
+    return [*found, "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCOLDQ_ZIG=ON"]
+
+
+def _script(zig: Path, tool: str) -> Path:
+    """One tool of zig as a program, as CMake wants it."""
+    script = ROOT / "build" / "zig" / tool
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(f'#!/bin/sh\nexec "{zig}" {tool} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def build_in_place(folder: Path, package: Path = ROOT / "src" / "coldq", *more: str) -> None:
+    """Build the extension into the package, with what is not the result in `folder`."""
+    scripts = sysconfig.get_path("scripts")
+    path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    cmake = shutil.which("cmake", path=path) or "cmake"
+    settings = ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
+    settings.append(f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={package}")
+    commands = [
+        [cmake, "-S", str(ROOT / "native"), "-B", str(folder), *settings, *more, *arguments()],
+        [cmake, "--build", str(folder)],
+    ]
+    for command in commands:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise SystemExit(done.stdout)
+
+
+def build_sanitized() -> None:
+    """Build the extension with checks into a copy of the package, in ``build/sanitized``."""
+    package = ROOT / "build" / "sanitized" / "coldq"
+    shutil.copytree(
+        ROOT / "src" / "coldq", package, dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("*.so", "__pycache__"),
+    )  # fmt: skip
+    build_in_place(ROOT / "build" / "sanitizing", package, "-DCOLDQ_SANITIZE=ON")
+
+
+if __name__ == "__main__":
+    build_sanitized() if "--sanitize" in sys.argv else build_in_place(ROOT / "build" / "native")

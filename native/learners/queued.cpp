@@ -1,0 +1,319 @@
+// A learner's whole update in one call: the queue, and the step that it weighs.
+//
+// For affine rows on a box or on blocks with sums, and losses whose gradient is a vector, P x + q,
+// or H'(H x - y). The queue becomes  max{(1 - eta) queue + gain [g]_+, floor},  before the step, or
+// after it with g at the new x. In the step rows weigh price times the queue that there is; a queue
+// that looks ahead counts what it just gained once more.
+#include "contractions.hpp"
+#include "newton/affine.hpp"
+#include "newton/blocks.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+namespace {
+
+enum class When { before, after, ahead };
+
+// How a learner's queue moves in a slot, and what its rows weigh.
+struct QueueRule {
+    double gain, eta, floor, price;
+    When when;
+};
+
+struct Rows {
+    Size n, p;
+    const double *A, *b;
+    const double* measured;  // g(x), where it is known; else null
+
+    void value(const double* x, double* g) const {
+        affine_value({A, n, p, p}, {x, p}, {b, n}, {g, n});
+    }
+};
+
+struct Loss {
+    Size p, m;
+    const double *linear, *matrix, *levels;  // null where there is none
+
+    // Where the gradient at x stands: in `out`, unless it is the same everywhere.
+    const double* gradient(const double* x, double* out, double* scratch) const {
+        if (levels) {
+            least_squares_gradient({scratch}, {matrix, m, p, p}, {x, p}, {levels, m}, {out, p});
+        } else if (matrix) {
+            matvec({matrix, m, p, p}, {x, p}, {out, p});
+            for (Size i = 0; i < p; ++i) out[i] += linear[i];
+        } else {
+            return linear;
+        }
+        return out;
+    }
+};
+
+// Set the queue, unless it moves after the step, and what the rows weigh in that.
+void weigh(const QueueRule& rule, const Rows& rows, const double* x, const double* queue,
+           double* next_queue, double* weights, double* g) {
+    const double* value = rows.measured;
+    for (Size k = 0; k < rows.n; ++k) g[k] = 0.0;
+    if (rule.gain == 0.0)
+        value = g;  // not looked at
+    else if (!value && rule.when != When::after)
+        rows.value(x, g), value = g;
+    if (rule.when != When::after)
+        bounded_queue({queue, rows.n}, {value, rows.n}, rule.gain, rule.eta, rule.floor,
+                      {next_queue, rows.n});
+    for (Size k = 0; k < rows.n; ++k) {
+        weights[k] = rule.when == When::after ? queue[k] : next_queue[k];
+        if (rule.when == When::ahead) weights[k] += rule.gain * larger(value[k], 0.0);
+        weights[k] *= rule.price;
+    }
+}
+
+// Set the queue that moves after the step, to x.
+void follow(const QueueRule& rule, const Rows& rows, const double* x, const double* queue,
+            double* next_queue, double* g) {
+    rows.value(x, g);
+    bounded_queue({queue, rows.n}, {g, rows.n}, rule.gain, rule.eta, rule.floor,
+                  {next_queue, rows.n});
+}
+
+When when_of(double number) {
+    return number == 0.0 ? When::before : number == 1.0 ? When::after : When::ahead;
+}
+
+Operand numbers(double* at, Size length, Size step) { return {at, step, {length, 0, 0}, 1}; }
+
+// The operands of the step from each of several points, all but its results.
+struct Points {
+    double *center, *gradient, *alpha, *weights;
+    Size alpha_step;
+    double *lower, *upper, *zeros, *systems;
+
+    AffineOperands operands(const Rows& rows) const {
+        const Size n = rows.n, p = rows.p;
+        AffineOperands of = {};
+        of.center = numbers(center, p, p);
+        of.gradient = numbers(gradient, p, p);
+        of.alpha = numbers(alpha, 0, alpha_step);
+        of.floor = of.soft = numbers(zeros, n, 0);
+        of.weights = numbers(weights, n, n);
+        of.A = {const_cast<double*>(rows.A), 0, {n, p, 0}, p};
+        of.b = numbers(const_cast<double*>(rows.b), n, 0);
+        of.lower = numbers(lower, p, 0);
+        of.upper = numbers(upper, p, 0);
+        of.systems = numbers(systems, 0, 0);
+        return of;
+    }
+};
+
+// Whether a loss is a vector, a square matrix and a vector, or a matrix and levels.
+bool has_gradient(const Operand& linear, const Operand& matrix, const Operand& levels, Size p) {
+    if (levels.at) return matrix.at;
+    return linear.at && (!matrix.at || matrix.length[0] == p);
+}
+
+double* at(const Operand& operand, Size i) {
+    return operand.at ? operand.at + i * operand.step : nullptr;
+}
+
+struct QueueInputs {
+    Operand x, linear, matrix, levels, A, b, measured, queue;
+    Operand alpha, gain, eta, floor, price, when, lower, upper;
+
+    // How many numbers an update takes with those of its step; negative if it cannot be made.
+    Size scratch(Size rest) const {
+        if (!has_gradient(linear, matrix, levels, x.length[0])) return DO_NOT_FIT;
+        const Size n = b.length[0];
+        return rest < 0 ? rest : x.length[0] + levels.length[0] + 3 * n + 1 + rest;
+    }
+};
+
+struct QueueResults {
+    Operand next, next_queue, multipliers, residual;
+};
+
+// Go through a batch; `step(i, rows, points, scratch)` takes the step of an instance.
+template <class Step>
+void update_queues(const Run& run, const QueueInputs& of, const QueueResults& to, Step step) {
+    const Size n = of.b.length[0], p = of.x.length[0], m = of.matrix.length[0];
+    Scratch scratch{run.scratch};
+    double *slope = scratch.take(p), *levels = scratch.take(of.levels.length[0]);
+    double *weights = scratch.take(n), *g = scratch.take(n), *zeros = scratch.take(n);
+    double* systems = scratch.take(1);
+    *systems = HUGE_VAL;
+    for (Size k = 0; k < n; ++k) zeros[k] = 0.0;
+    for (Size i = 0; i < run.count; ++i) {
+        double *x = at(of.x, i), *queue = at(of.queue, i), *next_queue = at(to.next_queue, i);
+        const Rows rows{n, p, at(of.A, i), at(of.b, i), at(of.measured, i)};
+        const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
+        const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i),
+                             when_of(*at(of.when, i))};
+        weigh(rule, rows, x, queue, next_queue, weights, g);
+        const double* gradient = loss.gradient(x, slope, levels);
+        const Points point{x,
+                           const_cast<double*>(gradient),
+                           at(of.alpha, i),
+                           weights,
+                           0,
+                           at(of.lower, i),
+                           at(of.upper, i),
+                           zeros,
+                           systems};
+        step(i, rows, point, scratch.at);
+        if (rule.when == When::after) follow(rule, rows, at(to.next, i), queue, next_queue, g);
+    }
+}
+
+struct QueueOperands {
+    QueueInputs in;
+    QueueResults out;
+};
+
+Size queue_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
+    return of.in.scratch(affine_scratch(of.in.b.length[0], of.in.x.length[0], 1));
+}
+
+void queue_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
+    update_queues(run, of.in, of.out,
+                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
+                      AffineOperands step = point.operands(rows);
+                      step.x = numbers(at(of.out.next, i), rows.p, rows.p);
+                      step.multipliers = numbers(at(of.out.multipliers, i), rows.n, rows.n);
+                      step.residual = numbers(at(of.out.residual, i), 0, 1);
+                      affine_step({1, reinterpret_cast<const Operand*>(&step), scratch});
+                  });
+}
+
+struct BlockQueueOperands {
+    QueueInputs in;
+    Operand start, total, kind, steps;
+    QueueResults out;
+
+    // Those of the step of instance i.
+    BlockOperands step(Size i, const Rows& rows, const Points& point) const {
+        const AffineOperands box = point.operands(rows);
+        auto its = [&](const Operand& operand) {
+            return numbers(at(operand, i), operand.length[0], 0);
+        };
+        BlockOperands of = {};
+        of.center = box.center;
+        of.gradient = box.gradient;
+        of.alpha = box.alpha;
+        of.floor = of.guess = box.floor;
+        of.weights = box.weights;
+        of.entries = numbers(box.A.at, rows.n * rows.p, 0);
+        of.b = box.b;
+        of.lower = box.lower;
+        of.upper = box.upper;
+        of.start = its(start);
+        of.total = its(total);
+        of.kind = its(kind);
+        of.steps = its(steps);
+        of.x = its(out.next);
+        of.multipliers = its(out.multipliers);
+        of.residual = its(out.residual);
+        return of;
+    }
+};
+
+Size queue_blocks_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(operands);
+    BlockOperands step = {};
+    step.b = of.in.b;
+    step.center = of.in.x;
+    step.start = of.start;
+    step.entries.length[0] = of.in.b.length[0] * of.in.x.length[0];
+    return of.in.scratch(blocks_scratch(step));
+}
+
+void queue_blocks_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(run.operands);
+    update_queues(run, of.in, of.out,
+                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
+                      const BlockOperands step = of.step(i, rows, point);
+                      blocks_step({1, reinterpret_cast<const Operand*>(&step), scratch});
+                  });
+}
+
+struct ExpertOperands {
+    Operand points, queues, alphas, x, logs, kappa, shared, linear, matrix, levels, A, b;
+    Operand gain, eta, floor, price, when, lower, upper;
+    Operand next, next_logs, next_points, next_queues, multipliers, residuals;
+};
+
+Size expert_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const ExpertOperands*>(operands);
+    const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0];
+    if (!has_gradient(of.linear, of.matrix, of.levels, p)) return DO_NOT_FIT;
+    const Size rest = affine_scratch(n, p, e);
+    return rest < 0 ? rest : p + e * p + of.levels.length[0] + 2 * n + e * n + e + 1 + rest;
+}
+
+// A slot of several experts: their weights by the surrogate losses, their steps, their mean.
+void experts_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const ExpertOperands*>(run.operands);
+    const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0],
+               m = of.matrix.length[0];
+    Scratch scratch{run.scratch};
+    double *slope = scratch.take(p), *slopes = scratch.take(e * p),
+           *levels = scratch.take(of.levels.length[0]);
+    double *g = scratch.take(n), *zeros = scratch.take(n), *weights = scratch.take(e * n);
+    double *their_weights = scratch.take(e), *systems = scratch.take(1);
+    *systems = HUGE_VAL;
+    for (Size k = 0; k < n; ++k) zeros[k] = 0.0;
+    for (Size i = 0; i < run.count; ++i) {
+        double *x = at(of.x, i), *points = at(of.points, i), *queues = at(of.queues, i);
+        double *next_points = at(of.next_points, i), *next_queues = at(of.next_queues, i);
+        double* logs = at(of.next_logs, i);
+        const Rows rows{n, p, at(of.A, i), at(of.b, i), nullptr};
+        const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
+        const bool shared = *at(of.shared, i) != 0.0;
+        auto rule_of = [&](Size j) {
+            auto its = [&](const Operand& operand) { return at(operand, i)[j * operand.lead]; };
+            return QueueRule{its(of.gain), its(of.eta), its(of.floor), its(of.price),
+                             when_of(*at(of.when, i))};
+        };
+        const double* at_x = loss.gradient(x, slope, levels);
+        hedge({at(of.logs, i), e, 1}, {points, e, p, p}, {x, p}, {at_x, p}, *at(of.kappa, i),
+              {logs, e});
+        for (Size j = 0; j < e; ++j) {
+            double *its = slopes + j * p, *point = points + j * p;
+            const double* found = shared ? at_x : loss.gradient(point, its, levels);
+            for (Size k = 0; k < p; ++k) its[k] = found[k];
+            weigh(rule_of(j), rows, point, queues + j * n, next_queues + j * n, weights + j * n, g);
+        }
+        const Points all{points,          slopes,         at(of.alphas, i),
+                         weights,         of.alphas.lead, at(of.lower, i),
+                         at(of.upper, i), zeros,          systems};
+        AffineOperands step = all.operands(rows);
+        step.x = numbers(next_points, p, p);
+        step.multipliers = numbers(at(of.multipliers, i), n, n);
+        step.residual = numbers(at(of.residuals, i), 0, 1);
+        affine_step({e, reinterpret_cast<const Operand*>(&step), scratch.at});
+        for (Size j = 0; j < e; ++j) {
+            const QueueRule rule = rule_of(j);
+            if (rule.when == When::after)
+                follow(rule, rows, next_points + j * p, queues + j * n, next_queues + j * n, g);
+        }
+        weighted_mean({their_weights}, {logs, e, 1}, {next_points, e, p, p}, {at(of.next, i), p});
+    }
+}
+
+}  // namespace
+
+extern const Entry queued[];
+const Entry queued[] = {
+    {"queue_step",
+     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
+     queue_step, queue_scratch},
+    {"queue_blocks_step",
+     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),()"
+     "->(p),(n),(n),()",
+     queue_blocks_step, queue_blocks_scratch},
+    {"experts_step",
+     "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p)"
+     "->(p),(e),(e,p),(e,n),(e,n),(e)",
+     experts_step, expert_scratch},
+    {},
+};
+
+}  // namespace coldq::COLDQ_LEVEL

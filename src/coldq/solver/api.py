@@ -1,0 +1,109 @@
+"""The door to the native core: a problem in arrays goes in, a solution with a status comes out."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+import coldq._native as native
+from coldq._values import Array
+from coldq.solver.answer import ACCEPTED, TOLERANCE
+from coldq.solver.problem import AffineProblem
+
+# Whole batches, in arrays: x, the multipliers and the residuals, in which no status is told yet.
+newton_step = native.affine_step
+working_set_step = native.working_set_step
+blocks_step = native.blocks_step
+# A learner's whole update, also on blocks of coordinates with sums, and that of experts. The queue
+# moves before the step, after it, or before it with one more gain counting in the step.
+BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
+queue_step = native.queue_step
+queue_blocks_step = native.queue_blocks_step
+experts_step = native.experts_step
+
+
+class Status(IntEnum):
+    """What a solution is worth."""
+
+    OPTIMAL = 0  #: its residual is at most 1e-9
+    INEXACT = 1  #: at most 1e-6
+    INFEASIBLE = 2  #: the enforced rows have no common point in the box
+    FAILED = 3
+
+    @classmethod
+    def of(cls, residual: float) -> Status:
+        """That of an answer which proves nothing."""
+        if residual <= TOLERANCE:
+            return cls.OPTIMAL
+        return cls.INEXACT if residual <= ACCEPTED else cls.FAILED
+
+
+class Solution(NamedTuple):
+    """x, the multipliers and the relative residual of the optimality conditions.
+
+    Where the status is ``INFEASIBLE``, the multipliers are a combination of the enforced rows that
+    no point of the box satisfies.
+    """
+
+    x: Array
+    multipliers: Array
+    residual: float
+    status: Status
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the enforced rows have no common point in the box."""
+        return self.status is Status.INFEASIBLE
+
+
+def active_set(problem: AffineProblem, start: Array | None = None) -> Solution:
+    """One instance whose rows conflict in few coordinates, from a guess of its multipliers or none.
+
+    It has no answer where rows have compliance, or where enforced ones are broken at the start.
+    """
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    if soft.size:
+        raise ValueError("rows with compliance need active_set_extended")
+    return _told(native.active_set_double(center, gradient, alpha, floor, weights, *rest, start))
+
+
+def active_set_extended(
+    problem: AffineProblem,
+    start: Array | None = None,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> Solution:
+    """One instance in double-double arithmetic, from a guess of its multipliers or from none.
+
+    With a `share` and a `middle` each coordinate moves by this share of what it would, from there.
+    """
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle, start
+    return _told(native.active_set_extended(*given))
+
+
+def affine_residual(
+    problem: AffineProblem,
+    x: Array,
+    multipliers: Array,
+    share: Array | None = None,
+    middle: Array | None = None,
+) -> float:
+    """The relative residual of an answer from anywhere, relative to the instance alone."""
+    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle
+    return float(native.affine_residual(*given, x, multipliers))
+
+
+def in_order(problem: AffineProblem) -> list[Array]:
+    """The arrays of an instance as the core reads them: compliance up to the last row with any."""
+    given = [np.asarray(array, np.float64, order="C") for array in problem]
+    given[5] = given[5][: np.max(np.flatnonzero(given[5]), initial=-1) + 1]
+    return given
+
+
+def _told(found: tuple[Array, Array, Array, Array]) -> Solution:
+    x, multipliers, residual, status = found
+    return Solution(x, multipliers, float(residual), Status(int(status)))

@@ -1,0 +1,87 @@
+"""Arguments of contractions and of steps on blocks, and a print of the bits of a CPU level.
+
+``python -m tests.native.instances`` prints one line a function, a step and a run of COLDQ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+import coldq
+from coldq import _native
+from tests.native import steps
+
+SHAPES = {
+    "dot": ("p", "p"),
+    "matvec": ("np", "p"),
+    "vecmat": ("np", "n"),
+    "affine_value": ("np", "p", "n"),
+    "least_squares_gradient": ("np", "p", "n"),
+    "log_capacity": ("p", "p", "p"),
+    "bounded_queue": ("n", "n", "", "", ""),
+    "hedge": ("n", "np", "p", "p", ""),
+    "weighted_mean": ("n", "np"),
+    "mix": ("nn", "np"),
+    "into_ball": ("p", "p", ""),
+    "implied": ("p", "", "np", "n", "p", "p"),
+}
+
+
+def drawn(name: str, n: int, p: int, batch: int, seed: int = 0) -> list[np.ndarray]:
+    """Arguments of one contraction: a batch of positive numbers of all sizes."""
+    rng = np.random.default_rng([seed, n, p])
+    sizes = {"n": n, "p": p}
+    shapes = [(batch, *(sizes[axis] for axis in axes)) for axes in SHAPES[name]]
+    return [np.exp(rng.normal(size=shape)) for shape in shapes]
+
+
+def blocks_drawn(n: int, p: int, batch: int, seed: int = 0) -> list[np.ndarray]:
+    """Arguments of steps on a simplex, a budget and a box, of a third of the coordinates each."""
+    rng = np.random.default_rng([seed, n, p])
+    start, none = np.array([0, p // 3, 2 * (p // 3)], float), np.zeros(0)
+    center, A = rng.random((batch, p)) / p, rng.normal(size=(batch, n, p))
+    b = np.einsum("bnp,bp->bn", A, center) - 0.1 * rng.random((batch, n))
+    shared = (
+        (none, none),
+        (np.zeros(p), np.ones(p), start, np.ones(3), [-np.inf, 0.0, np.inf], 60.0),
+    )
+    zeros, weights = np.zeros((batch, n)), rng.random((batch, n))
+    entries, blocks = ([np.tile(array, (batch, 1)) for array in some] for some in shared)
+    blocks[-1] = blocks[-1][:, 0]
+    gradient, alpha = rng.normal(size=(batch, p)), np.exp(rng.normal(size=batch))
+    own = [center, gradient, alpha, zeros, weights, zeros, A.reshape(batch, n * p)]
+    return [*own, *entries, b, *blocks]
+
+
+def main() -> None:
+    print(_native.level)
+    for name in SHAPES:
+        bits = hashlib.sha256()
+        for n in (1, 2, 3, 9, 20):
+            for p in (*range(1, 20), 100):
+                bits.update(getattr(_native, name)(*drawn(name, n, p, 5)).tobytes())
+        print(name, bits.hexdigest())
+    bits = hashlib.sha256()
+    for n, p in ((1, 3), (2, 9), (5, 30), (20, 60), (3, 200)):
+        for out in _native.blocks_step(*blocks_drawn(n, p, 5)):
+            bits.update(out.tobytes())
+    print("blocks_step", bits.hexdigest())
+    for name in steps.INPUTS:
+        bits = hashlib.sha256()
+        for n, p in ((1, 5), (2, 10), (3, 9), (9, 20), (20, 8), (30, 50)):
+            for batch in ((), (21,)):
+                given = steps.drawn(name, np.random.default_rng([n, p]), batch, n=n, p=p)
+                for part in getattr(_native, name)(*given):
+                    bits.update(part.tobytes())
+        print(name, bits.hexdigest())
+    problem = coldq.problems.TimeVarying(horizon=100)
+    learner = coldq.COLDQ.for_problem(problem, epsilon=0.01)
+    trace = coldq.simulate(learner, problem, range(3), keep=["decisions", "queue"])
+    run = [np.ascontiguousarray(part) for part in (trace.decisions, trace.queue, trace.loss)]
+    print("COLDQ", hashlib.sha256(b"".join(part.tobytes() for part in run)).hexdigest())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Every CPU level that was built and that this machine executes gives the same bits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from coldq import _native
+
+
+def run(level: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.native.instances"]
+    settings = {**os.environ, "COLDQ_CPU": level}
+    return subprocess.run(command, env=settings, capture_output=True, text=True)
+
+
+def test_every_level_gives_the_same_bits() -> None:
+    found = {level: run(level) for level in ("", *_native.levels)}
+    chosen, *bits = found[""].stdout.split("\n")
+    assert chosen == _native.level
+    assert {line.split()[0] for line in bits if line} >= {"dot", "affine_step", "COLDQ"}
+    for level, done in found.items():
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split("\n") == [level or chosen, *bits]
+
+
+@pytest.mark.parametrize("level", ["v9", "sse2", "v22"])
+def test_a_level_that_was_not_built_is_refused(level: str) -> None:
+    done = run(level)
+    assert done.returncode != 0
+    assert f"COLDQ_CPU is '{level}', a level that was not built" in done.stderr
