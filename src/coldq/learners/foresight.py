@@ -440,7 +440,8 @@ def _fixed(
     """Which rows are affine with the slopes of the slot before; in slot 1 all that are affine."""
     if not affine or not shape[-1]:
         return np.zeros(shape, bool)
-    now, before = (a.reshape(*shape, -1)[..., :-1] for a in (data, last))
+    width = data.shape[-1] // shape[-1]  # of a row: its slopes and its limit
+    now, before = (a.reshape(*shape, width)[..., :-1] for a in (data, last))
     same = (now == before).all(axis=-1) & (t > since)[..., None]
     return same | (t == 1.0)[..., None]
 
