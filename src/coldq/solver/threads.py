@@ -99,54 +99,6 @@ def run_batch(
     return outputs
 
 
-def run_rows(
-    kernel: Any,
-    inputs: Sequence[Array],
-    cores: Sequence[int],
-    code: Array,
-    out_cores: Sequence[tuple[int, ...]],
-    work: int,
-    size: int,
-) -> tuple[Array, ...]:
-    """The same of a kernel that takes all instances along the batch's longest axis at once.
-
-    Its last inputs are `code`, the address of another kernel's, and memory of `size` numbers for
-    them all; `work` is how many an instance would need to work in alone.
-    """
-    batch = inputs[0].shape[:-1]
-    outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
-    axis, last = batch.index(max(batch)), len(batch) - 1
-
-    def at_once(*arrays: Array) -> None:
-        kernel(*arrays[: len(inputs)], code, *arrays[len(inputs) :])
-
-    try:
-        into: Sequence[Array] = outputs
-        if last == 0:
-            lined: Sequence[Array] = inputs  # the kernel broadcasts along its own axis
-        elif axis == last:
-            lined = [_lined(a, c, batch[-1]) for a, c in zip(inputs, cores, strict=True)]
-        else:
-            spread = _spread(inputs, cores, batch)
-            lined, into = ([np.swapaxes(a, axis, last) for a in some] for some in (spread, outputs))
-        batch = into[0].shape[:-1]
-        fill_batch(at_once, lined, cores, into, batch, work, max(size, STACK + 1))
-    except (TypeError, ValueError):
-        raise _misfit(inputs) from None
-    return outputs
-
-
-def _lined(array: Any, core: int, count: int) -> Array:
-    """The array with the batch's last axis, whether it varies along it or not."""
-    shape = np.shape(array)
-    own = len(shape) - core
-    if own > 0 and shape[own - 1] == count:
-        return array
-    return np.broadcast_to(
-        np.asarray(array, float), (*shape[: max(own - 1, 0)], count, *shape[own:])
-    )
-
-
 def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
     """The inputs with all axes of the batch; nothing is copied."""
     return [
