@@ -41,7 +41,7 @@ struct Entry {
 // The tables of entries of one CPU level; an entry without a name ends a table, a null ends them.
 struct Level {
     const char* name;
-    const Entry* tables[8];
+    const Entry* tables[16];
 };
 
 // Arguments of a kernel for one instance.
