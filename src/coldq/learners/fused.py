@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import int64, maximum
 
-from coldq._values import Array
+from coldq._values import Array, all_finite
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.feedback import Feedback
@@ -51,11 +51,11 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
 }
 
 
-def at_once(learner: Any, state: Any, feedback: Any) -> Any:
+def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
 
-    The state has a queue and multipliers; g_t and the gradient are taken at x_t, where the step
-    starts as well.
+    The state has a queue and multipliers; the step starts at x_t, where g_t and the gradient are
+    taken as well, unless another decision was `played`.
     """
     if (
         type(feedback) is not Feedback
@@ -67,14 +67,20 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
     if type(rows) is not Affine:
         return None
+    if played is None or played is x:
+        place, played = x, None
+    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
+        place = played
+    else:
+        return None
     kind, g = type(loss), rows.measured
     if arrays := ARRAYS.get(kind):
         vector, matrix, levels = arrays(loss)
-    elif kind is GradientAt and _same(loss.x, x):
+    elif kind is GradientAt and _same(loss.x, place):
         vector, matrix, levels = loss.slope, None, None
     else:
         return None
-    if g is not None and not _same(rows.measured_at, x):
+    if g is not None and not _same(rows.measured_at, place):
         return None
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
@@ -103,7 +109,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         if rule.when == AFTER and g is not None:
             return None  # not known at the new x
         following, its_queue, multipliers, residual = update(
-            x, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
+            x, played, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
         )
         if following.shape != x.shape:
             return None
