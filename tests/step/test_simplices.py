@@ -11,7 +11,7 @@ from scipy import sparse
 import coldq
 from coldq.domains import Domain
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.simplices import BlockProblem, RowsAndSums, entries_of, guesses, run_blocks
+from coldq.solver.simplices import BlockProblem, entries_of, guesses, run_blocks
 from coldq.solver.sparse import SparseRows
 from coldq.step.reference import reference_step
 from tests.adversary.affine_rows import judged
@@ -241,22 +241,6 @@ def test_sparse_hard_rows_have_the_price_that_a_steep_loss_makes() -> None:
     np.testing.assert_allclose(step.x, [0.1, 0.45, 0.45], rtol=1e-9)
     price = steep + 2.0 * (1.0 / p - 0.1) + 2.0 * (0.45 - 1.0 / p)
     np.testing.assert_allclose(step.multipliers[0], price, rtol=1e-9)
-
-
-@pytest.mark.parametrize("N", [3, 30])
-def test_systems_of_sparse_rows_and_sums_are_those_of_one_matrix(N: int) -> None:
-    X: Any = coldq.Product(coldq.Simplex(6), coldq.Box(0.0, 1.0, dim=2), coldq.Simplex(4))
-    rng = np.random.default_rng(N)
-    A, stiff = rng.normal(size=(N, 12)), rng.uniform(1.0, 9.0, 12)
-    weight, right = 10.0 ** rng.uniform(-6.0, 6.0, N + 2), rng.normal(size=12)
-    sums = np.zeros((2, 12))
-    sums[0, :6] = sums[1, 8:] = 1.0
-    whole = np.concatenate([A, sums])
-    rows = SparseRows.of(sparse.csr_array(A))
-    d, along = RowsAndSums(rows, X.blocks, 12).factored(weight, stiff)(right)
-    matrix = np.diag(stiff) + (whole.T * weight) @ whole
-    np.testing.assert_allclose(d, np.linalg.solve(matrix, right), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(along, whole @ d, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from coldq.solver.blas import on_one_thread
 from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
 from coldq.solver.extended import MANY, hard_rows_clash
+from coldq.solver.interior_point import from_inside
 from coldq.solver.problem import (
     HINGE,
     AffineProblem,
@@ -185,7 +187,6 @@ def at_bounds(one: AffineProblem) -> AffineProblem:
     return one._replace(center=center)
 
 
-@on_one_thread
 def guessed(one: AffineProblem) -> Array | None:
     """Multipliers to start from, of an instance with many rows and coordinates.
 
@@ -193,17 +194,11 @@ def guessed(one: AffineProblem) -> Array | None:
     way, and the cost of each, grow with the rows and coordinates; an interior-point method's steps
     do not grow in number.
     """
-    norms = np.square(one.A).sum(axis=1)
-    if sum(one.A.shape) <= SOME_FACES or one.soft.any() or not norms.all():
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = one
+    if sum(A.shape) <= SOME_FACES or soft.any() or not A.any(axis=1).all():
         return None
-    from coldq.solver.interior_point import from_inside
-
-    found = None
-    with np.errstate(all="ignore"):
-        for count, mu in enumerate(from_inside(one.divided(), norms)):
-            found = mu / (0.5 / one.alpha)
-            if count == 2:  # which multipliers are at a bound is mostly clear then
-                break
+    nearer = from_inside(center, gradient, alpha, floor, weights, A, b, lower, upper)
+    *_, found = None, *islice(nearer, 3)  # which multipliers are at a bound is mostly clear then
     return found
 
 

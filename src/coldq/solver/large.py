@@ -38,7 +38,7 @@ from coldq.solver.kernels.large import (
     to_move,
 )
 from coldq.solver.kernels.piece import COLUMNS, FREE, W, Z
-from coldq.solver.problem import Divided
+from coldq.solver.problem import HALF, Divided, zeros_of
 from coldq.solver.simplices import FEWER_STEPS, run_on_box
 
 FLAT, FLAT_STEPS = 1e-8, 10  # of a row that no free coordinate enters, and until when that counts
@@ -167,7 +167,8 @@ def solve_at_once(problem: Divided) -> tuple[Array, Array] | None:
 
 def finish_from_inside(problem: Divided, norms: Array) -> tuple[Array, Array] | None:
     """The same where no row is constant."""
-    for guess in from_inside(problem, norms):
+    given = problem.lo, problem.hi, problem.A, problem.b, problem.lower, problem.upper
+    for guess in from_inside(problem.y, zeros_of(problem.y.size), HALF, *given):
         # Multipliers of duplicate rows share what one would have: more are between their bounds.
         answer = finish(problem, norms, guess, most=SHARED * problem.y.size)
         if answer is not None:

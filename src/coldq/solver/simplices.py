@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,8 +18,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
-from coldq.solver.blas import on_one_thread
-from coldq.solver.constants import TINY
+from coldq.solver.interior_point import from_inside
 from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
 from coldq.solver.sparse import SparseRows
 from coldq.solver.threads import fill_batch
@@ -192,9 +191,8 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
     A single step within the tolerance stays one whose residual is a float; what is left of those
     that are not goes on as arrays.
     """
-    best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
     if isinstance(answer[2], float):  # its own and only member, and mostly NumPy is not asked again
-        answer = best(problem, answer) if answer[2] > TOLERANCE else answer
+        answer = best_of_guesses(problem, answer) if answer[2] > TOLERANCE else answer
         if answer[2] <= TOLERANCE:
             return answer
     x, multipliers, residual = (np.asarray(part) for part in answer)
@@ -202,7 +200,7 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
         return answer
     for where, one in members(problem, residual > TOLERANCE) if residual.ndim else ():
         found = Step(x[where], multipliers[where], residual[where])
-        x[where], multipliers[where], residual[where] = best(one, found)
+        x[where], multipliers[where], residual[where] = best_of_guesses(one, found)
     return Step(x, multipliers, residual)
 
 
@@ -262,111 +260,9 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
-    from coldq.solver.interior_point import beside_blocks, from_inside
-
-    A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
-    double = 2.0 * float(one.alpha)
+    n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
     if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
         return
-    if not one.sparse:
-        given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
-        for near in (False, True):
-            yield from beside_blocks(*given, one.upper, blocks, near)
-        return
-    half = 1.0 / double
-    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
-    if not np.isfinite(y).all():
-        return
-    both, summed = RowsAndSums(A, blocks, one.lower.size), blocks.summed
-    lo = np.concatenate([lo, one.kind[summed]])
-    hi = np.concatenate([hi, np.full(summed.size, np.inf)])
-    b = np.concatenate([one.b, one.total[summed]])
-    plain = (one.lower == 0.0) & (one.upper >= one.total[both.block])
-    plain &= one.kind[both.block] < 0.0  # an upper bound that the sum keeps to
-    upper = np.where(plain, np.inf, one.upper)
-    problem = Divided(y, both, b, lo, hi, one.lower, upper)
-    norms = both.norms()
-    norms = np.where(norms > 0.0, norms, 1.0)
-    with np.errstate(all="ignore"):
-        inside = middle_of(one, both, y)
-        for near in (False, True):
-            for mu in from_inside(problem, norms, inside, near):
-                yield np.ascontiguousarray(mu[:n] / half)
-
-
-def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
-    """A point away from the bounds whose sums are right, as far as bounds leave room for both."""
-    from coldq.solver.interior_point import well_inside
-
-    first, block = both.start, both.block
-    low, high = one.lower, np.minimum(one.upper, np.maximum(one.lower, one.total[block]))
-    room = high - low
-    needed = one.total - np.add.reduceat(low, first)
-    share = np.clip(needed / np.maximum(np.add.reduceat(room, first), TINY), 0.01, 0.99)
-    spread = low + np.where(one.kind == 0.0, 0.5 * share, share)[block] * room
-    summed = (one.kind < np.inf)[block] & np.isfinite(spread) & (room > 0.0)
-    return np.where(summed, spread, well_inside(y, one.lower, one.upper))
-
-
-class RowsAndSums:
-    """Sparse rows, then the sums of blocks, with what an array has: ``A @ x``, ``mu @ A``."""
-
-    __array_ufunc__ = None  # so that ``mu @ A`` comes here
-
-    def __init__(self, A: Any, blocks: Blocks, p: int) -> None:
-        self.A, self.n, self.p = A, A.shape[0], p
-        self.start, self.summed = blocks.start.astype(np.int64), blocks.summed
-        self.block = np.repeat(np.arange(self.start.size), blocks.sizes(p))
-
-    def __matmul__(self, x: Array) -> Array:
-        sums = np.add.reduceat(x, self.start)
-        return np.concatenate([self.A @ x, sums[self.summed]])
-
-    def __rmatmul__(self, mu: Array) -> Array:
-        return mu[: self.n] @ self.A + self._spread(mu[self.n :])
-
-    def _spread(self, each: Array) -> Array:
-        """A number of each sum, at all of its coordinates."""
-        whole = np.zeros(self.start.size)
-        whole[self.summed] = each
-        return whole[self.block]
-
-    def norms(self) -> Array:
-        """The squared lengths of all rows."""
-        own = self.A.square_lengths(np.ones(self.p))
-        return np.concatenate([own, np.bincount(self.block)[self.summed].astype(float)])
-
-    def factored(self, weight: Array, stiff: Array) -> Callable[[Array], tuple[Array, Array]]:
-        """How to solve with ``stiff + A' weight A``, the sums among the rows: by Woodbury's formula
-        for each block, and then for the rows by a factor of N by N. A right side to d and A d."""
-        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
-
-        A, n, flow = self.A, self.n, 1.0 / stiff
-        through = np.add.reduceat(flow, self.start)
-        share, give = np.zeros(self.start.size), 1.0 / (weight + TINY)
-        share[self.summed] = 1.0 / (give[n:] + through[self.summed])
-
-        def inner(right: Array) -> tuple[Array, Array]:
-            """That without the rows, and the multipliers of sums."""
-            pulled = flow * right
-            pull = share * np.add.reduceat(pulled, self.start)
-            return pulled - flow * pull[self.block], pull[self.summed]
-
-        data, indices, indptr = A.parts
-        M = A.T.squares(np.arange(n), n, flow)
-        line = np.repeat(np.arange(n), np.diff(indptr))
-        at, size = line * self.start.size + self.block[indices], n * self.start.size
-        sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
-        M = M - (sums * share) @ sums.T
-        M.ravel()[:: n + 1] += give[:n]
-        factor, _ = dpotrf(M.T, lower=1)
-
-        def solve(right: Array) -> tuple[Array, Array]:
-            pull = np.zeros(0)
-            if n > 0:
-                pull = dpotrs(factor, A @ inner(right)[0], lower=1)[0]
-                right = right - pull @ A
-            d, of_sums = inner(right)
-            return d, give * np.concatenate([pull, of_sums])
-
-        return solve
+    given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.rows(), one.b
+    for near in (False, True):
+        yield from from_inside(*given, one.lower, one.upper, blocks, near)
