@@ -4,17 +4,16 @@
    rows it takes a working set of those that x violates. Where these leave most of the others
    wrong, :func:`at_once` takes all of them.
 2. :func:`solve_large`: where most of many rows do hold x back, an interior-point method takes them
-   all at once; where there is too much data for that, or it fails, BLAS takes over, one by one.
+   all at once; where there is too much data for that, or it fails, BLAS takes over, one by one,
+   and where that misses, double-double arithmetic.
 3. :func:`rescue`: what the kernel misses is solved in double-double arithmetic, which also proves
    that hard rows have no common point. Where there are many faces on the way, an interior-point
    method is asked first which rows decide.
-4. :func:`slow_answers`: what the large method misses goes the same way, and then to Clarabel.
-5. :func:`~coldq.solver.answer.raise_if_failed` says what is left.
+4. :func:`~coldq.solver.answer.raise_if_failed` says what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -25,7 +24,6 @@ from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.constants import FEW_COORDINATES, MORE_ROWS, MUCH_DATA
 from coldq.solver.extended import MANY, hard_rows_clash
 from coldq.solver.interior_point import from_inside
@@ -266,22 +264,14 @@ def solve_by_passes(one: AffineProblem) -> Step:
         mu >= problem.hi, one.weights, np.where(mu <= problem.lo, one.floor, mu * double)
     )
     multipliers = np.minimum(np.maximum(multipliers, one.floor), one.weights)
-    if not found <= TOLERANCE:
-        found, dense = np.inf if np.isnan(found) else found, as_dense(one)
-        for x_slow, slow in slow_answers(dense, multipliers if found <= ROUGH else guessed(dense)):
-            again = residual(problem, x_slow, slow * (0.5 / float(one.alpha)))
-            if again < found:
-                x, multipliers, found = x_slow, slow, again
-            if found <= TOLERANCE:
-                break
+    found = np.inf if np.isnan(found) else found
+    if found > TOLERANCE and min(one.A.shape) <= MANY:
+        dense = as_dense(one)
+        slow = active_set_extended(dense, multipliers if found <= ROUGH else guessed(dense))
+        again = residual(problem, slow.x, slow.multipliers * (0.5 / float(one.alpha)))
+        if again < found:
+            x, multipliers, found = slow.x, slow.multipliers, again
     return Step(x, multipliers, found)
-
-
-def slow_answers(one: AffineProblem, start: Array | None) -> Iterator[tuple[Array, Array]]:
-    """That in double-double arithmetic, if there are not too many rows for it; then Clarabel's."""
-    if min(one.A.shape) <= MANY:
-        yield active_set_extended(one, start)[:2]
-    yield from clarabel_answers(one)
 
 
 def as_dense(one: AffineProblem) -> AffineProblem:
