@@ -11,6 +11,7 @@ import numpy as np
 
 import coldq
 from coldq import _native
+from coldq.solver.interior_point import from_inside
 from tests.native import steps
 
 SHAPES = {
@@ -75,6 +76,15 @@ def main() -> None:
         for out in _native.blocks_step(*blocks_drawn(n, p, 5)):
             bits.update(out.tobytes())
     print("blocks_step", bits.hexdigest())
+    bits = hashlib.sha256()
+    for n, p in ((30, 10), (10, 30), (70, 60)):
+        rng = np.random.default_rng([n, p])
+        given = rng.normal(size=(2, p)), 1.0, np.zeros(n), np.ones(n), rng.normal(size=(n, p))
+        start, ends = np.array([0.0, p // 3, p // 2]), (np.zeros(p), np.ones(p))
+        blocks = start, np.ones(3), np.array([-np.inf, np.inf, 0.0])
+        for found in from_inside(*given[0], *given[1:], rng.normal(size=n), *ends, blocks):
+            bits.update(found.tobytes())
+    print("interior_point", bits.hexdigest())
     for name in steps.INPUTS:
         bits = hashlib.sha256()
         for n, p in ((1, 5), (2, 10), (3, 9), (9, 20), (20, 8), (30, 50)):

@@ -21,7 +21,12 @@ def test_every_level_gives_the_same_bits() -> None:
     found = {level: run(level) for level in ("", *_native.levels)}
     chosen, *bits = found[""].stdout.split("\n")
     assert chosen == _native.level
-    assert {line.split()[0] for line in bits if line} >= {"dot", "affine_step", "COLDQ"}
+    assert {line.split()[0] for line in bits if line} >= {
+        "dot",
+        "interior_point",
+        "affine_step",
+        "COLDQ",
+    }
     for level, done in found.items():
         assert done.returncode == 0, done.stderr
         assert done.stdout.split("\n") == [level or chosen, *bits]
