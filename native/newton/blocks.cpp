@@ -67,8 +67,9 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     Scratch scratch{memory};
     auto whole = [&](Size size) { return reinterpret_cast<Size*>(scratch.take(size)); };
     BlockIterate<R> at;
-    at.piece = iterate_in(scratch.take(at.piece_size(most)), most, 0);
-    if (!rows.begin(scratch, at.piece.factor, most, given.entries.length[0])) return NOT_A_NUMBER;
+    const Size entries = given.entries.length[0];
+    at.piece = box_quadratic_in(scratch, most, rows.room(most, count, entries));
+    if (!rows.begin(scratch, at.piece.factor.entries, most, entries)) return NOT_A_NUMBER;
     at.rows = rows;
     double *roof = scratch.take(p), *z = scratch.take(p), *w = scratch.take(p);
     double *theta = scratch.take(count + 1), *shift = scratch.take(count + 1),
@@ -95,7 +96,6 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     double** lines[] = {&at.mu, &at.lo, &at.hi, &at.g, &at.scale, &at.norm, &at.d};
     for (double** line : lines) *line = scratch.take(n);
     at.chosen = whole(n);
-    at.step = scratch.take(most);
     double* multipliers = of(given.multipliers, i);
     for (Size k = 0; k < n; ++k) multipliers[k] = 0.0;
     if (!begin_blocks(at.set, of(given.start, i), roof) || !begin(at, given, i))

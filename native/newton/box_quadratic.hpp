@@ -1,0 +1,93 @@
+// The maximum of a concave quadratic over a box, whose matrix is in an envelope:
+//
+//     max  gain'd - d'H d / 2   over  down <= d <= up
+//
+// Block principal pivoting (Judice and Pires 1994) guesses which entries are at a bound, solves for
+// the others and corrects all wrong guesses at once, for as long as these get fewer. It is not
+// monotone; where it does not end, its last d, clipped, is as good as any to search along.
+#pragma once
+
+#include "newton/envelope.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+
+constexpr int PATIENCE = 5;  // rounds in which wrong guesses may not get fewer
+
+struct BoxQuadratic {
+    Envelope hessian, factor;
+    double *gain, *down, *up, *d;
+    double *side, *solved;  // side is -1 or 1 where d is at its bound below or above, else 0
+    Size *listed, *before;  // the free entries, and how many are before each
+    Size room;              // numbers that an envelope has room for
+
+    static Size size(Size most, Size room) {
+        return 6 * most + 2 * (most + 1) + 4 * (most + 1) + 2 * room;
+    }
+};
+
+inline BoxQuadratic box_quadratic_in(Scratch& scratch, Size most, Size room) {
+    auto whole = [&](Size count) { return reinterpret_cast<Size*>(scratch.take(count)); };
+    BoxQuadratic at;
+    double** lines[] = {&at.gain, &at.down, &at.up, &at.d, &at.side, &at.solved};
+    for (double** line : lines) *line = scratch.take(most);
+    at.listed = whole(most + 1);
+    at.before = whole(most + 1);
+    Envelope* both[] = {&at.hessian, &at.factor};
+    for (Envelope* its : both) {
+        its->first = whole(most + 1);
+        its->start = whole(most + 1);
+        its->entries = scratch.take(room);
+        its->clear();
+    }
+    at.room = room;
+    return at;
+}
+
+// Put the entries at a bound there, and solve for the others.
+inline void solve_guess(BoxQuadratic& at) {
+    const Size n = at.hessian.n;
+    Size m = 0;
+    for (Size a = 0; a < n; ++a) {
+        at.before[a] = m;
+        at.d[a] = at.side[a] < 0.0 ? at.down[a] : at.side[a] > 0.0 ? at.up[a] : 0.0;
+        if (at.side[a] == 0.0) at.listed[m++] = a;
+    }
+    for (Size a = 0; a < n; ++a) at.solved[a] = at.gain[a];
+    add_product(at.hessian, at.d, -1.0, at.solved);
+    for (Size b = 0; b < m; ++b) at.solved[b] = at.solved[at.listed[b]];
+    factor(at.hessian, at.listed, at.before, m, at.factor);
+    solve_factored(at.factor, at.solved);
+    for (Size b = 0; b < m; ++b) at.d[at.listed[b]] = at.solved[b];
+}
+
+// Correct the guesses; how many were wrong.
+inline Size correct_guess(const BoxQuadratic& at) {
+    Size wrong = 0;
+    for (Size a = 0; a < at.hessian.n; ++a) at.solved[a] = at.gain[a];
+    add_product(at.hessian, at.d, -1.0, at.solved);
+    for (Size a = 0; a < at.hessian.n; ++a) {
+        const double side = at.side[a];
+        double next = at.d[a] < at.down[a] ? -1.0 : at.d[a] > at.up[a] ? 1.0 : 0.0;
+        if (side != 0.0) next = side * at.solved[a] < 0.0 && at.down[a] < at.up[a] ? 0.0 : side;
+        wrong += next != side;
+        at.side[a] = next;
+    }
+    return wrong;
+}
+
+// Set d, from the sides that are guessed.
+inline void maximise(BoxQuadratic& at) {
+    Size fewest = at.hessian.n + 1;
+    for (int patience = PATIENCE; patience > 0;) {
+        solve_guess(at);
+        const Size wrong = correct_guess(at);
+        if (wrong == 0) return;
+        if (wrong < fewest)
+            fewest = wrong, patience = PATIENCE;
+        else
+            --patience;
+    }
+    for (Size a = 0; a < at.hessian.n; ++a) at.d[a] = clip(at.d[a], at.down[a], at.up[a]);
+}
+
+}  // namespace coldq::COLDQ_LEVEL
