@@ -268,7 +268,7 @@ inline void set_room(const BlockIterate<R>& at, Size a) {
 template <class R>
 inline Size set_piece(BlockIterate<R>& at, Size m, int iteration) {
     BoxQuadratic& piece = at.piece;
-    while (!at.rows.set_hessian(at.chosen, m, at.free, piece.hessian, piece.room))
+    while (!at.rows.set_hessian(at.chosen, m, at.free, piece.hessian))
         m = keep_deepest(at, m, m - m / 4);
     double off = 0.0;
     for (Size a = 0; a < m; ++a) {

@@ -17,30 +17,37 @@ struct BoxQuadratic {
     Envelope hessian, factor;
     double *gain, *down, *up, *d;
     double *side, *solved;  // side is -1 or 1 where d is at its bound below or above, else 0
-    Size *listed, *before;  // the free entries, and how many are before each
-    Size room;              // numbers that an envelope has room for
+    Size *listed, *before;  // the free entries, and how many of them are before each entry
 
-    static Size size(Size most, Size room) {
-        return 6 * most + 2 * (most + 1) + 4 * (most + 1) + 2 * room;
-    }
+    static Size size(Size most, Size room) { return 13 * (most + 1) + 2 * room; }
 };
 
 inline BoxQuadratic box_quadratic_in(Scratch& scratch, Size most, Size room) {
-    auto whole = [&](Size count) { return reinterpret_cast<Size*>(scratch.take(count)); };
+    auto whole = [&]() { return reinterpret_cast<Size*>(scratch.take(most + 1)); };
     BoxQuadratic at;
-    double** lines[] = {&at.gain, &at.down, &at.up, &at.d, &at.side, &at.solved};
-    for (double** line : lines) *line = scratch.take(most);
-    at.listed = whole(most + 1);
-    at.before = whole(most + 1);
-    Envelope* both[] = {&at.hessian, &at.factor};
-    for (Envelope* its : both) {
-        its->first = whole(most + 1);
-        its->start = whole(most + 1);
-        its->entries = scratch.take(room);
-        its->clear();
-    }
-    at.room = room;
+    double** lines[] = {&at.gain, &at.down, &at.up, &at.d, &at.side, &at.solved, &at.factor.least};
+    for (double** line : lines) *line = scratch.take(most + 1);
+    at.listed = whole();
+    at.before = whole();
+    at.hessian = {0, room, whole(), whole(), scratch.take(room), nullptr};
+    at.factor = {0, room, whole(), whole(), scratch.take(room), at.factor.least};
     return at;
+}
+
+// Factor the rows and columns of the free entries, which are m.
+inline void factor_free(BoxQuadratic& at, Size m) {
+    const Envelope& H = at.hessian;
+    for (Size b = 0; b < m; ++b) at.factor.last[b] = at.before[H.last[at.listed[b]] + 1] - 1;
+    at.factor.lay_out(m);
+    for (Size b = 0; b < m; ++b) {
+        const Size a = at.listed[b];
+        const double* from = H.row(a);
+        double* to = at.factor.row(b);
+        for (Size c = b; c <= at.factor.last[b] && at.listed[c] <= H.last[a]; ++c)
+            to[c] = from[at.listed[c]];
+        at.factor.least[b] = LEAST_PIVOT_SHARE * H.diagonal(a);
+    }
+    factor(at.factor);
 }
 
 // Put the entries at a bound there, and solve for the others.
@@ -50,12 +57,13 @@ inline void solve_guess(BoxQuadratic& at) {
     for (Size a = 0; a < n; ++a) {
         at.before[a] = m;
         at.d[a] = at.side[a] < 0.0 ? at.down[a] : at.side[a] > 0.0 ? at.up[a] : 0.0;
+        at.solved[a] = at.gain[a];
         if (at.side[a] == 0.0) at.listed[m++] = a;
     }
-    for (Size a = 0; a < n; ++a) at.solved[a] = at.gain[a];
+    at.before[n] = m;
     add_product(at.hessian, at.d, -1.0, at.solved);
     for (Size b = 0; b < m; ++b) at.solved[b] = at.solved[at.listed[b]];
-    factor(at.hessian, at.listed, at.before, m, at.factor);
+    factor_free(at, m);
     solve_factored(at.factor, at.solved);
     for (Size b = 0; b < m; ++b) at.d[at.listed[b]] = at.solved[b];
 }

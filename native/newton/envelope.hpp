@@ -1,7 +1,7 @@
-// Symmetric positive definite systems in an envelope: of each row what lies between its first entry
-// and the diagonal.
+// Symmetric positive definite systems in an envelope: of each row what lies between the diagonal
+// and its last entry, no row ending before the one above it.
 //
-// Cholesky's factor keeps to the envelope (George and Liu 1981). So one method serves dense
+// Cholesky's factor U'U keeps to the envelope (George and Liu 1981). So one method serves dense
 // systems, whose envelope is all, and sparse ones in an order that brings together what belongs
 // together (Cuthill and McKee 1969), in which parts that have nothing in common cost no more than
 // each alone.
@@ -12,7 +12,7 @@
 namespace coldq::COLDQ_LEVEL {
 
 constexpr double LEAST_PIVOT_SHARE = 1e-14;  // of the diagonal entry that a pivot comes from
-constexpr Size ROWS_AT_ONCE = 4;             // of a factor, where they begin in the same column
+constexpr Size PIVOTS = 4;                   // that later rows are brought up to date by at once
 
 // Sums of a few terms, in order; of more as everywhere.
 template <int K, class F>
@@ -27,108 +27,94 @@ COLDQ_INLINE Terms<double, K> block_sums(Size count, F term) {
 }
 
 struct Envelope {
-    Size n;
-    Size *first, *start;  // of each row its first column, and where its entries are
-    double* entries;
+    Size n, room;
+    Size *last, *start;  // of each row its last column, and where its entries are
+    double* entries;     // as many as there is room for
+    double* least;       // of each row the least that its pivot counts as
 
-    double* row(Size a) const { return entries + (start[a] - first[a]); }
-    double& diagonal(Size a) const { return row(a)[a]; }
-    // Begin the next row; false if there is no room for it.
-    bool append(Size column, Size room) {
-        first[n] = column;
-        start[n + 1] = start[n] + (n + 1 - column);
-        ++n;
-        return start[n] <= room;
+    double* row(Size a) const { return entries + (start[a] - a); }
+    double& diagonal(Size a) const { return entries[start[a]]; }
+
+    // Lay out m rows whose last columns are set, zeros at first; false if there is no room.
+    bool lay_out(Size m) {
+        n = start[0] = 0;
+        for (Size a = 0; a < m; ++a) {
+            if (a > 0 && last[a - 1] > last[a]) last[a] = last[a - 1];
+            start[a + 1] = start[a] + (last[a] + 1 - a);
+            if (start[a + 1] > room) return false;
+        }
+        n = m;
+        for (Size e = 0; e < start[m]; ++e) entries[e] = 0.0;
+        return true;
     }
-    void clear() { n = start[0] = 0; }
 };
 
-inline double envelope_dot(const double* a, const double* b, Size count) {
-    return block_sums<1>(count,
-                         [&](auto read) __attribute__((always_inline)) {
-                             using V = decltype(read(a));
-                             return Terms<V, 1>{{read(a) * read(b)}};
-                         })
-        .of[0];
-}
-
-// H d, of which every entry is added to `out`.
+// Add sign H d.
 inline void add_product(const Envelope& H, const double* d, double sign, double* out) {
     for (Size a = 0; a < H.n; ++a) {
-        const Size first = H.first[a];
-        const double *row = H.row(a) + first, own = sign * d[a];
-        out[a] += sign * envelope_dot(row, d + first, a - first) + row[a - first] * own;
-        if (own == 0.0) continue;
-        for (Size c = 0; c < a - first; ++c) out[first + c] += own * row[c];
+        const double *row = H.row(a) + a, *beyond = d + a, own = sign * d[a];
+        const Size count = H.last[a] + 1 - a;
+        out[a] += sign * block_sums<1>(count, [&](auto read) __attribute__((always_inline)) {
+                             using V = decltype(read(row));
+                             return Terms<V, 1>{{read(row) * read(beyond)}};
+                         }).of[0];
+        for (Size c = 1; own != 0.0 && c < count; ++c) out[a + c] += own * row[c];
     }
 }
 
-// Factor rows a to a + R - 1 of L, which begin in the same column and hold those of H.
+// Bring row a up to date in the columns from `from` to `last` by the R rows from e on.
 template <int R>
-inline void factor_rows(const Envelope& L, Size a) {
-    const Size first = L.first[a];
-    double* row[R];
-    double least[R];
-    for (int r = 0; r < R; ++r) {
-        row[r] = L.row(a + r);
-        least[r] = LEAST_PIVOT_SHARE * row[r][a + r];
-    }
-    for (Size c = first; c < a; ++c) {
-        const Size from = first > L.first[c] ? first : L.first[c];
-        const double* other = L.row(c);
-        const auto sum = block_sums<R>(c - from, [&](auto read) __attribute__((always_inline)) {
-            using V = decltype(read(other));
-            const V its = read(other + from);
-            Terms<V, R> terms;
-            for (int r = 0; r < R; ++r) terms.of[r] = its * V(read(row[r] + from));
-            return terms;
-        });
-        for (int r = 0; r < R; ++r) row[r][c] = (row[r][c] - sum.of[r]) / other[c];
-    }
-    for (int r = 0; r < R; ++r) {
-        for (int q = 0; q < r; ++q) {
-            const Size c = a + q;
-            const double sum = envelope_dot(row[r] + first, row[q] + first, c - first);
-            row[r][c] = (row[r][c] - sum) / row[q][c];
+COLDQ_INLINE void subtract_rows(const Envelope& U, Size e, Size a, Size from, Size last) {
+    const double* factored[R];
+    double share[R];
+    for (int r = 0; r < R; ++r) factored[r] = U.row(e + r), share[r] = factored[r][a];
+    double* row = U.row(a);
+    across(last + 1 - from, [&]<class T>(T entry, Size c) __attribute__((always_inline)) {
+        entry = load<T>(row + from + c);
+        for (int r = 0; r < R; ++r) entry = entry - T(share[r]) * load<T>(factored[r] + from + c);
+        store(row + from + c, entry);
+    });
+}
+
+// Factor U in place.
+inline void factor(const Envelope& U) {
+    for (Size e = 0; e < U.n; e += PIVOTS) {
+        const Size end = e + PIVOTS < U.n ? e + PIVOTS : U.n;
+        for (Size k = e; k < end; ++k) {
+            for (Size r = e; r < k; ++r)
+                if (U.last[r] >= k) subtract_rows<1>(U, r, k, k, U.last[r]);
+            const double pivot = root(larger(larger(U.diagonal(k), U.least[k]), TINY));
+            double* row = U.row(k);
+            row[k] = pivot;
+            for (Size c = k + 1; c <= U.last[k]; ++c) row[c] /= pivot;
         }
-        const Size c = a + r;
-        const double sum = envelope_dot(row[r] + first, row[r] + first, c - first);
-        row[r][c] = root(larger(larger(row[r][c] - sum, least[r]), TINY));
+        for (Size a = end; a <= U.last[end - 1]; ++a) {
+            Size from = a;
+            if (end == e + PIVOTS && a <= U.last[e]) {
+                subtract_rows<PIVOTS>(U, e, a, a, U.last[e]);
+                from = U.last[e] + 1;
+            }
+            for (Size r = e; r < end; ++r)
+                if (U.last[r] >= from) subtract_rows<1>(U, r, a, from, U.last[r]);
+        }
     }
 }
 
-// Set L to the factor of H's rows and columns that are listed, in order; `before` is how many of
-// those are before each.
-inline void factor(const Envelope& H, const Size* listed, const Size* before, Size m, Envelope& L) {
-    L.clear();
-    for (Size a = 0; a < m; ++a) {
-        const Size k = listed[a];
-        L.append(before[H.first[k]], H.start[H.n]);
-        const double* from = H.row(k);
-        double* to = L.row(a);
-        for (Size c = L.first[a]; c <= a; ++c) to[c] = from[listed[c]];
-    }
-    for (Size a = 0; a < m;) {
-        bool together = a + ROWS_AT_ONCE <= m;
-        for (Size r = 1; together && r < ROWS_AT_ONCE; ++r) together = L.first[a + r] == L.first[a];
-        if (together)
-            factor_rows<ROWS_AT_ONCE>(L, a), a += ROWS_AT_ONCE;
-        else
-            factor_rows<1>(L, a), ++a;
-    }
-}
-
-// Solve L L' x = x in place.
-inline void solve_factored(const Envelope& L, double* x) {
-    for (Size a = 0; a < L.n; ++a) {
-        const Size first = L.first[a];
-        const double* row = L.row(a);
-        x[a] = (x[a] - envelope_dot(row + first, x + first, a - first)) / row[a];
-    }
-    for (Size a = L.n; a-- > 0;) {
-        const double* row = L.row(a);
+// Solve U'U x = x in place.
+inline void solve_factored(const Envelope& U, double* x) {
+    for (Size a = 0; a < U.n; ++a) {
+        const double* row = U.row(a);
         x[a] /= row[a];
-        for (Size c = L.first[a]; c < a; ++c) x[c] -= x[a] * row[c];
+        for (Size c = a + 1; c <= U.last[a]; ++c) x[c] -= x[a] * row[c];
+    }
+    for (Size a = U.n; a-- > 0;) {
+        const double *row = U.row(a) + a + 1, *beyond = x + a + 1;
+        const double sum =
+            block_sums<1>(U.last[a] - a, [&](auto read) __attribute__((always_inline)) {
+                using V = decltype(read(row));
+                return Terms<V, 1>{{read(row) * read(beyond)}};
+            }).of[0];
+        x[a] = (x[a] - sum) / U.row(a)[a];
     }
 }
 

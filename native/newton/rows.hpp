@@ -76,7 +76,7 @@ struct DenseRows {
         constexpr int STEPS = PARTS / WIDEST;
         const Size width = padded(m);
         for (Size a = 0; a < m; a += 4)
-            for (Size c = 0; c <= a + 3 && c < m; c += PARTS) {
+            for (Size c = a / PARTS * PARTS; c < m; c += PARTS) {
                 Wide tile[4][STEPS];
                 for (int r = 0; r < 4; ++r)
                     for (int s = 0; s < STEPS; ++s) tile[r][s] = Wide(0.0);
@@ -91,19 +91,16 @@ struct DenseRows {
                 for (Size r = 0; r < 4 && a + r < m; ++r) {
                     double found[PARTS];
                     for (int s = 0; s < STEPS; ++s) store(found + s * WIDEST, tile[r][s]);
-                    for (Size e = 0; e < PARTS && c + e <= a + r; ++e)
+                    for (Size e = c < a + r ? a + r - c : 0; e < PARTS && c + e < m; ++e)
                         H.row(a + r)[c + e] += found[e];
                 }
             }
     }
 
-    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H,
-                     Size room) const {
+    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H) const {
         const Size width = padded(m);
-        H.clear();
-        for (Size a = 0; a < m; ++a)
-            if (!H.append(0, room)) return false;
-        for (Size e = 0; e < H.start[m]; ++e) H.entries[e] = 0.0;
+        for (Size a = 0; a < m; ++a) H.last[a] = m - 1;
+        if (!H.lay_out(m)) return false;
         Size begin = 0, count = 0;
         for (Size j = 0; j < at.blocks; ++j) {
             const Size end = at.end[j];
@@ -228,30 +225,26 @@ struct SparseRows {
         for (Size a = 0; a < m; ++a) chosen[a] = touched[m - 1 - a];
     }
 
-    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H,
-                     Size room) const {
+    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H) const {
         const Size listed = at.blocks > 0 ? at.end[at.blocks - 1] : 0;
         bool held = false;
         for (Size j = 0; j < at.blocks; ++j) held = held || at.share[j] != 0.0;
         for (Size k = 0; k < n; ++k) place[k] = -1;
-        for (Size a = 0; a < m; ++a) place[chosen[a]] = 0;
+        for (Size a = 0; a < m; ++a) place[chosen[a]] = 0, seen[a] = -1;
         for (Size i = 0; i < p; ++i) column[i] = -1;
         for (Size c = 0; c < listed; ++c) column[at.listed[c]] = 0;
         if (!held) bring_together(chosen, m);
-        for (Size c = 0; c < listed; ++c) column[at.listed[c]] = m;
-        H.clear();
-        for (Size a = 0; a < m; ++a) {
-            Size first = held ? 0 : a;
+        for (Size c = 0; c < listed; ++c) column[at.listed[c]] = 0;
+        for (Size a = m; a-- > 0;) {
             place[chosen[a]] = a;
-            seen[a] = -1;
+            H.last[a] = held ? m - 1 : a;
             for (Size e = indptr[chosen[a]]; e < indptr[chosen[a] + 1]; ++e) {
-                Size& least = column[indices[e]];  // of the rows that share the coordinate
-                if (least > a) least = a;
-                if (0 <= least && least < first) first = least;
+                Size& farthest = column[indices[e]];  // of the rows that share the coordinate
+                if (farthest == 0) farthest = a;
+                if (farthest > H.last[a]) H.last[a] = farthest;
             }
-            if (!H.append(first, room)) return false;
         }
-        for (Size e = 0; e < H.start[m]; ++e) H.entries[e] = 0.0;
+        if (!H.lay_out(m)) return false;
         Size begin = 0;
         for (Size j = 0; j < at.blocks; ++j) {
             add_block(at, j, begin, H);
@@ -270,7 +263,7 @@ struct SparseRows {
                 if (a < 0) continue;
                 for (Size f = first; f <= e; ++f) {
                     const Size b = place[row[f]];
-                    if (b >= 0) H.row(a > b ? a : b)[a > b ? b : a] += turned[e] * turned[f];
+                    if (b >= 0) H.row(a < b ? a : b)[a < b ? b : a] += turned[e] * turned[f];
                 }
                 if (at.share[j] == 0.0) continue;
                 if (seen[a] != j) seen[a] = j, sum[a] = 0.0, touched[count++] = a;
@@ -281,7 +274,7 @@ struct SparseRows {
             const Size a = touched[u];
             const double share = sum[a] * at.share[j];
             for (Size v = 0; v < count; ++v)
-                if (touched[v] <= a) H.row(a)[touched[v]] -= share * sum[touched[v]];
+                if (touched[v] >= a) H.row(a)[touched[v]] -= share * sum[touched[v]];
         }
     }
 };
