@@ -31,18 +31,24 @@ bool begin_blocks(Blocks& set, const double* start, double* roof) {
 
 // Set what the iteration starts from; false where it is not finite.
 template <class R>
-bool begin(const BlockIterate<R>& at, const BlockOperands& given, Size i) {
+bool begin(BlockIterate<R>& at, const BlockOperands& given, Size i) {
     const double half = 0.5 / *of(given.alpha, i);
     const double *gradient = of(given.gradient, i), *guess = of(given.guess, i);
     const double *floor = of(given.floor, i), *weights = of(given.weights, i);
-    double finite = 0.0;
+    double finite = 0.0, size = 0.0, reach = 0.0;
     for (Size k = 0; k < at.rows.p; ++k) {
         at.y[k] = at.center[k] - gradient[k] * half;
         at.set.z[k] = at.y[k];
         at.set.w[k] = 0.0;
         at.terms[k] = at.set.lower[k] < at.set.upper[k] ? 1.0 : 0.0;
         finite += 0.0 * at.y[k];
+        const double lower = at.set.lower[k], upper = at.set.upper[k];
+        size = larger(size, absolute(clip(at.y[k], lower, upper)));
+        reach = larger(reach, smaller(absolute(at.y[k]), larger(-lower, upper)));
     }
+    // Where all of x is small, floors of 1 would hide it.
+    size = larger(size, SIZE_FLOOR * reach);
+    at.least = SIZE_FLOOR * (0.0 < size && size < SIZE_FLOOR ? size : 1.0);
     for (Size k = 0; k < at.rows.n; ++k) {
         at.lo[k] = floor[k] * half;
         at.hi[k] = weights[k] * half;

@@ -12,8 +12,9 @@
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr double SIZE_FLOOR = 1e-3;        // as what a coordinate counts at least in a row's terms
-constexpr double SETTLED_ROW = 1e-13;      // of the size of a row's terms
+constexpr double SIZE_FLOOR = 1e-3;    // as what a coordinate counts at least in a row's terms, in
+                                       // units of x that are no larger than 1
+constexpr double SETTLED_ROW = 1e-13;  // of the size of a row's terms
 constexpr double LEAST_CURVATURE = 1e-11;  // of a row's squared length, is added to the piece
 constexpr double EASE =
     1e-3;  // of the worst row's share squared: how much more is far from the end
@@ -42,6 +43,7 @@ struct BlockIterate {
     FreeCoordinates free;
     const double *center, *b;
     double *y, *terms, *x;                        // of coordinates
+    double least;                                 // as what a coordinate counts in a row's terms
     double *mu, *lo, *hi, *g, *scale, *norm, *d;  // of rows
     Size* chosen;                                 // rows that move, and their
     BoxQuadratic piece;
@@ -62,7 +64,7 @@ inline void set_values(const BlockIterate<R>& at) {
             at.rows.template over<2>(k, [&](auto a, auto read) __attribute__((always_inline)) {
                 using V = decltype(a);
                 const V x = read(at.x);
-                return Terms<V, 2>{{a * x, absolute(a) * larger(absolute(x), V(SIZE_FLOOR))}};
+                return Terms<V, 2>{{a * x, absolute(a) * larger(absolute(x), V(at.least))}};
             });
         at.g[k] = sum.of[0] - at.b[k];
         at.scale[k] = sum.of[1] + absolute(at.b[k]);
@@ -124,9 +126,10 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
         const double off = absolute(x - clip(z, set.lower[i], set.upper[i]));
         const bool inside = set.lower[i] < z && z < set.upper[i];
         const double noise = inside ? NOISE * (at.terms[i] - y) : 0.0;
-        const double least =
+        double least =
             larger((y + absolute(at.center[i])) + absolute(x), LEAST_SIZE * extent.largest);
-        found.own = larger(found.own, off / (at.terms[i] + 1.0));
+        if (off > 0.0 && !inside) least = size_at_bound(x, z, y, least, set.lower[i], set.upper[i]);
+        found.own = larger(found.own, off / (at.terms[i] + at.least / SIZE_FLOOR));
         found.judged = larger(found.judged, (off + noise) / larger(least, TINY));
         found.broken += off;
         over += x;
@@ -136,7 +139,7 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
     const double least = extent.least(size, own);
     double scale = size, terms = size;
     for (Size i = set.first[j]; i < set.first[j + 1]; ++i) {
-        scale += larger(absolute(at.x[i]), SIZE_FLOOR);
+        scale += larger(absolute(at.x[i]), at.least);
         terms += larger(absolute(at.x[i]), least);
     }
     found.take(absolute(over), scale, terms);
@@ -145,7 +148,8 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
 template <class R>
 inline void judge_row(const BlockIterate<R>& at, Size k, const Extent& extent, Residuals& found) {
     const double mu = at.mu[k], g = at.g[k], size = absolute(at.b[k]);
-    const double outside = larger(at.lo[k] - mu, mu - at.hi[k]) / (1.0 + absolute(mu));
+    const double outside =
+        larger(at.lo[k] - mu, mu - at.hi[k]) / (at.least / SIZE_FLOOR + absolute(mu));
     found.own = larger(found.own, outside);
     found.broken += outside + g;
     if (!((mu > at.lo[k] && g < 0.0) || (mu < at.hi[k] && g > 0.0))) return;
