@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,14 +19,21 @@ from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.constants import TINY
-from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
-from coldq.solver.sparse import SparseRows
+from coldq.solver.constants import MUCH_DATA, MUCH_DENSE
+from coldq.solver.problem import (
+    HALF,
+    ONE_BOX,
+    AffineProblem,
+    DoNotFit,
+    is_sparse,
+    members,
+    zeros_of,
+)
 from coldq.solver.threads import fill_batch
 
-STEPS = np.array(60.0)  # Newton steps of the kernel
+STEPS = np.array(200.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
-FEWEST_STEPS = np.array(10.0)  # where others are likely to
+SQUARE = 2  # times the coordinates: of more rows, most multipliers are at a bound
 STEPS_OF_ROWS, MORE_STEPS = 600, 3  # the same of dense rows, times their number; and on few blocks
 FEW_BLOCKS = 8
 SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
@@ -97,7 +104,10 @@ class BlockProblem(NamedTuple):
         n, p = self.b.size, self.lower.size
         if not self.sparse:
             return self.data.reshape(n, p)
-        return SparseRows((self.data, self.indices.view(np.int64), self.indptr.view(np.int64)), p)
+        from scipy import sparse
+
+        indices, indptr = self.indices.view(np.int64), self.indptr.view(np.int64)
+        return sparse.csr_array((self.data, indices, indptr), (n, p))
 
 
 def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
@@ -131,9 +141,9 @@ def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
 
 def entries_of(A: Any) -> tuple[Array, Array, Array]:
     """The entries of rows as the kernel takes them."""
-    if isinstance(A, SparseRows):
-        data, indices, indptr = A.parts
-        return data, indices.view(np.float64), indptr.view(np.float64)
+    if is_sparse(A):
+        indices, indptr = (part.astype(np.int64, copy=False) for part in (A.indices, A.indptr))
+        return A.data, indices.view(np.float64), indptr.view(np.float64)
     if A.ndim == 2:
         return A.ravel(), NONE, NONE
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
@@ -143,10 +153,8 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
     """How many Newton steps the kernel may take before the way from inside is tried: no more than
     that costs, as far as can be said, because they may all be in vain."""
-    if n + p <= FEW or n * k > MUCH or n * SELDOM <= p or (sparse and n < p):
+    if sparse or n + p <= FEW or n * SELDOM <= p or n * max(k, p) > MUCH_DATA:
         return STEPS
-    if sparse:
-        return FEWER_STEPS
     most = STEPS_OF_ROWS * (MORE_STEPS if k <= FEW_BLOCKS else 1)
     return np.array(float(min(max(most // max(n, 1), 12), 60)))
 
@@ -168,15 +176,6 @@ def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
         return answer
     except TypeError:
         raise DoNotFit from None
-
-
-def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
-    """The kernel on rows in a box, from multipliers that are near, or zeros."""
-    A = problem.A if problem.sparse else np.ascontiguousarray(problem.A)
-    arrays = problem.y, problem.b, *problem[3:]
-    y, b, lo, hi, lower, upper = (np.ascontiguousarray(array) for array in arrays)
-    given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
-    return run_blocks(BlockProblem._make(given), steps)
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
@@ -224,25 +223,18 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     return again if again.residual < best.residual else best
 
 
-def in_one_block(one: AffineProblem) -> BlockProblem:
-    """Dense rows on a box, which is one block whose sum may be anything."""
-    center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
-    given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
-    return new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
-
-
 def solve_in_one_block(one: AffineProblem) -> Step:
-    """Such rows where they clash."""
+    """Rows on a box, which is one block whose sum may be anything; dense rows far more than
+    coordinates from guesses alone."""
+    center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
+    n, p = A.shape
+    given = center, gradient, alpha, floor, weights, zeros_of(n), *entries_of(A), b, lower, upper
+    problem = new_tuple(BlockProblem, (*given, *ONE_BOX))
+    answer = Step(center, zeros_of(n), np.inf)
     with np.errstate(all="ignore"):
-        return best_of_guesses(in_one_block(one), Step(one.center, zeros_of(one.b.size), np.inf))
-
-
-def take_at_once(one: AffineProblem, found: Step) -> Step:
-    """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
-    found."""
-    steps = FEWER_STEPS if one.b.size <= one.center.size else FEWEST_STEPS
-    again = run_blocks(in_one_block(one), steps)
-    return again if again[2] <= TOLERANCE else found
+        if n <= SQUARE * p or steps_for(n, p, 1, problem.sparse) is STEPS:
+            answer = run_blocks(problem)
+        return improve_blocks(problem, new_tuple(Step, (*answer[:2], float(answer[2]))))
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
@@ -262,111 +254,15 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
-    from coldq.solver.interior_point import beside_blocks, from_inside
+    from coldq.solver.interior_point import beside_blocks
 
     A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
     double = 2.0 * float(one.alpha)
     if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
         return
-    if not one.sparse:
-        given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
-        for near in (False, True):
-            yield from beside_blocks(*given, one.upper, blocks, near)
+    if one.sparse and A.shape[0] * A.shape[1] > MUCH_DENSE:
         return
-    half = 1.0 / double
-    y, lo, hi = one.center - one.gradient * half, one.floor * half, one.weights * half
-    if not np.isfinite(y).all():
-        return
-    both, summed = RowsAndSums(A, blocks, one.lower.size), blocks.summed
-    lo = np.concatenate([lo, one.kind[summed]])
-    hi = np.concatenate([hi, np.full(summed.size, np.inf)])
-    b = np.concatenate([one.b, one.total[summed]])
-    plain = (one.lower == 0.0) & (one.upper >= one.total[both.block])
-    plain &= one.kind[both.block] < 0.0  # an upper bound that the sum keeps to
-    upper = np.where(plain, np.inf, one.upper)
-    problem = Divided(y, both, b, lo, hi, one.lower, upper)
-    norms = both.norms()
-    norms = np.where(norms > 0.0, norms, 1.0)
-    with np.errstate(all="ignore"):
-        inside = middle_of(one, both, y)
-        for near in (False, True):
-            for mu in from_inside(problem, norms, inside, near):
-                yield np.ascontiguousarray(mu[:n] / half)
-
-
-def middle_of(one: BlockProblem, both: RowsAndSums, y: Array) -> Array:
-    """A point away from the bounds whose sums are right, as far as bounds leave room for both."""
-    from coldq.solver.interior_point import well_inside
-
-    first, block = both.start, both.block
-    low, high = one.lower, np.minimum(one.upper, np.maximum(one.lower, one.total[block]))
-    room = high - low
-    needed = one.total - np.add.reduceat(low, first)
-    share = np.clip(needed / np.maximum(np.add.reduceat(room, first), TINY), 0.01, 0.99)
-    spread = low + np.where(one.kind == 0.0, 0.5 * share, share)[block] * room
-    summed = (one.kind < np.inf)[block] & np.isfinite(spread) & (room > 0.0)
-    return np.where(summed, spread, well_inside(y, one.lower, one.upper))
-
-
-class RowsAndSums:
-    """Sparse rows, then the sums of blocks, with what an array has: ``A @ x``, ``mu @ A``."""
-
-    __array_ufunc__ = None  # so that ``mu @ A`` comes here
-
-    def __init__(self, A: Any, blocks: Blocks, p: int) -> None:
-        self.A, self.n, self.p = A, A.shape[0], p
-        self.start, self.summed = blocks.start.astype(np.int64), blocks.summed
-        self.block = np.repeat(np.arange(self.start.size), blocks.sizes(p))
-
-    def __matmul__(self, x: Array) -> Array:
-        sums = np.add.reduceat(x, self.start)
-        return np.concatenate([self.A @ x, sums[self.summed]])
-
-    def __rmatmul__(self, mu: Array) -> Array:
-        return mu[: self.n] @ self.A + self._spread(mu[self.n :])
-
-    def _spread(self, each: Array) -> Array:
-        """A number of each sum, at all of its coordinates."""
-        whole = np.zeros(self.start.size)
-        whole[self.summed] = each
-        return whole[self.block]
-
-    def norms(self) -> Array:
-        """The squared lengths of all rows."""
-        own = self.A.square_lengths(np.ones(self.p))
-        return np.concatenate([own, np.bincount(self.block)[self.summed].astype(float)])
-
-    def factored(self, weight: Array, stiff: Array) -> Callable[[Array], tuple[Array, Array]]:
-        """How to solve with ``stiff + A' weight A``, the sums among the rows: by Woodbury's formula
-        for each block, and then for the rows by a factor of N by N. A right side to d and A d."""
-        from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
-
-        A, n, flow = self.A, self.n, 1.0 / stiff
-        through = np.add.reduceat(flow, self.start)
-        share, give = np.zeros(self.start.size), 1.0 / (weight + TINY)
-        share[self.summed] = 1.0 / (give[n:] + through[self.summed])
-
-        def inner(right: Array) -> tuple[Array, Array]:
-            """That without the rows, and the multipliers of sums."""
-            pulled = flow * right
-            pull = share * np.add.reduceat(pulled, self.start)
-            return pulled - flow * pull[self.block], pull[self.summed]
-
-        data, indices, indptr = A.parts
-        M = A.T.squares(np.arange(n), n, flow)
-        line = np.repeat(np.arange(n), np.diff(indptr))
-        at, size = line * self.start.size + self.block[indices], n * self.start.size
-        sums = np.bincount(at, data * flow[indices], size).reshape(n, -1)
-        M = M - (sums * share) @ sums.T
-        M.ravel()[:: n + 1] += give[:n]
-        factor, _ = dpotrf(M.T, lower=1)
-
-        def solve(right: Array) -> tuple[Array, Array]:
-            pull = np.zeros(0)
-            if n > 0:
-                pull = dpotrs(factor, A @ inner(right)[0], lower=1)[0]
-                right = right - pull @ A
-            d, of_sums = inner(right)
-            return d, give * np.concatenate([pull, of_sums])
-
-        return solve
+    A = A.toarray() if one.sparse else A
+    given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
+    for near in (False, True):
+        yield from beside_blocks(*given, one.upper, blocks, near)
