@@ -16,7 +16,7 @@ import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
-from coldq.solver.large import solve_one
+
 from coldq.solver.problem import Divided
 from coldq.solver.sparse import SparseRows
 from coldq.step import solve

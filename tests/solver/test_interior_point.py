@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import coldq
-from coldq.solver import cascade
+from coldq._values import Array
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.interior_point import factored, from_inside
-from coldq.solver.large import row_norms
-from coldq.solver.problem import Divided
-from coldq.solver.sparse import SparseRows
+from coldq.solver.interior_point import from_inside
 from coldq.step.reference import reference_step
 from tests import pairs
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
@@ -127,78 +124,49 @@ def test_the_answer_is_the_oracles(kind: str) -> None:
         assert one.objective(step.x) <= value + 1e-7 * (1.0 + abs(value))
 
 
-def scaled(instance: Instance, A=None) -> Divided:
-    """The instance as the large methods take it."""
-    divided = instance.problem().divided()
-    return divided if A is None else divided._replace(A=A)
-
-
 @pytest.mark.parametrize("kind", ["hinges", "equality penalties", "fixed coordinates", "unbounded"])
 @pytest.mark.parametrize(("N", "p", "weight"), [(150, 10, 25.0), (40, 60, 0.1)])
 def test_from_inside_multipliers_are_at_the_bounds_that_the_oracle_says(kind, N, p, weight) -> None:
     rng = np.random.default_rng(8)
     one = vary(rng, clashing(rng, N, p, weight), kind)
-    problem = scaled(one)
-    *_, last = from_inside(problem, row_norms(problem))
-    rows, box = coldq.Affine(one.A, one.b), coldq.Box(one.lower, one.upper)
-    x, _ = reference_step(
-        one.center, one.gradient, one.alpha, one.weights, rows, box, floor=one.floor
-    )
-    g = rows.value(x)
-    above, below = g > 1e-4, g < -1e-4
-    assert above.any()
-    np.testing.assert_array_equal(last[above], problem.hi[above])
-    np.testing.assert_array_equal(last[below], problem.lo[below])
-    assert ((problem.lo <= last) & (last <= problem.hi)).all()
-    np.testing.assert_allclose(
-        box.project(problem.y - last @ one.A), x, atol=1e-4 * (1.0 + np.abs(x).max())
-    )
-
-
-@pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
-def test_the_smaller_of_two_systems_solves_the_same(shape) -> None:
-    rng = np.random.default_rng(9)
-    one = clashing(rng, *shape)
-    weight, stiff = rng.random(shape[0]), 1.0 + rng.random(shape[1])
-    weight[0] = 0.0  # a linear row does not bend
-    right = rng.standard_normal(shape[1])
-    M = np.diag(stiff) + one.A.T @ np.diag(weight) @ one.A
-    thin = SparseRows.of(sparse.csr_array(one.A))
-    found, along = factored(scaled(one, thin), weight, stiff)(right)
-    np.testing.assert_allclose(found, np.linalg.solve(M, right), rtol=1e-9)
-    np.testing.assert_allclose(along, one.A @ found, rtol=1e-9)
-
-
-def test_rows_that_hardly_give_way_are_known_to_all_digits() -> None:
-    rng = np.random.default_rng(12)
-    A, stiff = rng.integers(-9, 10, (3, 6)).astype(float), rng.uniform(1.0, 2.0, 6)
-    weight, right = 10.0 ** np.array([12.0, 15.0, 3.0]), rng.standard_normal(6)
-    one = clashing(rng, 3, 6)
-    _, along = factored(scaled(one, SparseRows.of(sparse.csr_array(A))), weight, stiff)(right)
-    # As fractions: ``(1 / weight + A A' / stiff) v = A right / stiff`` and ``A d = v / weight``.
-    A, weight, stiff, right = (np.vectorize(Fraction)(a) for a in (A, weight, stiff, right))
-    M, v = A / stiff @ A.T + np.diag(1 / weight), A / stiff @ right
-    for k in range(3):
-        others = np.arange(3) != k
-        share = M[others, k] / M[k, k]
-        M[others], v[others] = M[others] - np.outer(share, M[k]), v[others] - share * v[k]
-    exact = v / np.diag(M) / weight
-    np.testing.assert_allclose(along, exact.astype(float), rtol=1e-11)
-
-
-@pytest.mark.parametrize("alpha", [1e-6, 1e-2])
-def test_sparse_rows_in_raw_units_go_the_fast_way(alpha: float, monkeypatch) -> None:
-    """Prices far beyond the box: what rows give way is a small part of what it is the rest of."""
-    rng = np.random.default_rng(7)
-    one = make_instance(rng, "regular", 260, 560)
-    one = one._replace(alpha=alpha, A=one.A * (rng.random((260, 560)) < 0.05))
-    rows = coldq.SparseAffine(sparse.csr_array(one.A), one.b)
     box = coldq.Box(one.lower, one.upper)
-    monkeypatch.setattr(cascade, "slow_answers", lambda *given: iter(()))
-    step = coldq.penalised_step(
-        one.center, one.gradient, one.alpha, one.weights, rows, box, floor=one.floor
+    *_, last = from_inside(*one)
+    at_bounds_as_the_oracle(one, box, last)
+    np.testing.assert_allclose(
+        box.project(one.center - 0.5 * (one.gradient + last @ one.A)),
+        reference(one, box),
+        atol=1e-4,
     )
-    assert residual_of(one, step.x, step.multipliers) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("N", "p", "weight"), [(70, 10, 25.0), (40, 60, 0.3)])
+def test_so_they_are_beside_sums_of_blocks(N: int, p: int, weight: float) -> None:
+    rng = np.random.default_rng(9)
+    one = clashing(rng, N, p, weight)
+    part = p // 5
+    most = coldq.Polytope(np.ones((1, 2 * part)), [3.0], 0.0, 5.0)
+    X: Any = coldq.Product(coldq.Simplex(2 * part, 2.0), coldq.Box(0.0, 5.0, dim=part), most)
+    assert X.blocks.kind.tolist() == [-INF, INF, 0.0]
+    one = one._replace(center=X.start(), upper=X.box.upper)
+    *_, last = from_inside(*one, X.blocks)
+    at_bounds_as_the_oracle(one, X, last)
+    x = X.project(one.center - 0.5 * (one.gradient + last @ one.A))
+    np.testing.assert_allclose(x, reference(one, X), atol=1e-4)
+
+
+def reference(one: Instance, X: coldq.Domain) -> Array:
+    rows = coldq.Affine(one.A, one.b)
+    given = one.center, one.gradient, one.alpha, one.weights, rows
+    return reference_step(*given, X, floor=one.floor)[0]
+
+
+def at_bounds_as_the_oracle(one: Instance, X: coldq.Domain, multipliers: Array) -> None:
+    """Whether multipliers are at their bounds where rows do not hold with equality."""
+    g = one.A @ reference(one, X) - one.b
+    assert (g > 1e-4).any()
+    np.testing.assert_array_equal(multipliers[g > 1e-4], one.weights[g > 1e-4])
+    np.testing.assert_array_equal(multipliers[g < -1e-4], one.floor[g < -1e-4])
+    assert ((one.floor <= multipliers) & (multipliers <= one.weights)).all()
 
 
 def test_sparse_rows_that_cannot_all_be_met() -> None:

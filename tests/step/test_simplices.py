@@ -11,8 +11,7 @@ from scipy import sparse
 import coldq
 from coldq.domains import Domain
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.simplices import BlockProblem, RowsAndSums, entries_of, guesses, run_blocks
-from coldq.solver.sparse import SparseRows
+from coldq.solver.simplices import BlockProblem, entries_of, guesses, run_blocks
 from coldq.step.reference import reference_step
 from tests.adversary.affine_rows import judged
 
@@ -156,7 +155,7 @@ def test_an_interior_point_method_that_knows_the_sums_finds_the_piece(thin: bool
     center, gradient, alpha, weights, g, X = traffic(30, 3, 30)
     A, n = g.A, weights.size
     if thin:
-        A = SparseRows.of(sparse.csr_array(g.A))
+        A = sparse.csr_array(g.A)
     one = BlockProblem(
         center, gradient, np.array(alpha), np.zeros(n), weights, np.zeros(n), *entries_of(A), g.b,
         X.box.lower, X.box.upper, *X.blocks,
@@ -243,22 +242,6 @@ def test_sparse_hard_rows_have_the_price_that_a_steep_loss_makes() -> None:
     np.testing.assert_allclose(step.multipliers[0], price, rtol=1e-9)
 
 
-@pytest.mark.parametrize("N", [3, 30])
-def test_systems_of_sparse_rows_and_sums_are_those_of_one_matrix(N: int) -> None:
-    X: Any = coldq.Product(coldq.Simplex(6), coldq.Box(0.0, 1.0, dim=2), coldq.Simplex(4))
-    rng = np.random.default_rng(N)
-    A, stiff = rng.normal(size=(N, 12)), rng.uniform(1.0, 9.0, 12)
-    weight, right = 10.0 ** rng.uniform(-6.0, 6.0, N + 2), rng.normal(size=12)
-    sums = np.zeros((2, 12))
-    sums[0, :6] = sums[1, 8:] = 1.0
-    whole = np.concatenate([A, sums])
-    rows = SparseRows.of(sparse.csr_array(A))
-    d, along = RowsAndSums(rows, X.blocks, 12).factored(weight, stiff)(right)
-    matrix = np.diag(stiff) + (whole.T * weight) @ whole
-    np.testing.assert_allclose(d, np.linalg.solve(matrix, right), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(along, whole @ d, rtol=1e-6, atol=1e-9)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_from_inside_prices_far_beyond_a_simplex_are_told_apart(seed: int) -> None:
     """Rows in raw units that cannot all be met: whose multipliers are at their weights."""
@@ -312,7 +295,7 @@ def test_dense_rows_and_sparse_ones_have_the_same_way_from_inside(N: int) -> Non
     b = A @ X.project(rng.normal(size=X.dim)) - rng.uniform(0.0, 1.0, N)
     center, gradient, weights = X.start(), rng.normal(size=X.dim), np.full(N, 100.0)
     found = []
-    for rows in (A, SparseRows.of(sparse.csr_array(A))):
+    for rows in (A, sparse.csr_array(A)):
         one = BlockProblem(
             center, gradient, np.array(1.0), np.zeros(n), weights, np.zeros(n), *entries_of(rows),
             b, X.box.lower, X.box.upper, *X.blocks,

@@ -16,6 +16,7 @@ from coldq.solver.problem import AffineProblem
 newton_step = native.affine_step
 working_set_step = native.working_set_step
 blocks_step = native.blocks_step
+interior_point = native.interior_point
 # A learner's whole update, also on blocks of coordinates with sums, and that of experts. The queue
 # moves before the step, after it, or before it with one more gain counting in the step.
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0

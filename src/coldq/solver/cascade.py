@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from numpy import maximum
 from coldq._values import Array
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
-from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import MUCH_DENSE
 from coldq.solver.extended import MANY, hard_rows_clash
+from coldq.solver.interior_point import from_inside
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, as_dense, members, zeros_of
 from coldq.solver.simplices import solve_in_one_block
 from coldq.solver.threads import fill_batch
@@ -101,7 +102,7 @@ def run_affine(problem: AffineProblem, systems: Array = PATIENT) -> Step:
 def attempt_more(one: AffineProblem, found: Step) -> Step:
     """One instance whose rows a working set did not settle: what was found, or better."""
     n, p = one.A.shape
-    if n <= FEW_ROWS:
+    if n <= FEW_ROWS or not np.isfinite(one.center - one.gradient / one.alpha).all():
         return found
     if one.soft.any():  # rows of a least-squares loss are for the first method alone
         return better(found, newton_step(*one, PATIENT))
@@ -111,8 +112,9 @@ def attempt_more(one: AffineProblem, found: Step) -> Step:
 
 
 def better(found: Step, again: Any) -> Step:
-    """The answer with the smaller residual."""
-    return found if found[2] <= again[2] else new_tuple(Step, again[:3])
+    """The answer with the smaller residual, and none that is NaN."""
+    is_better = again[2] < found[2] or found[2] != found[2]
+    return new_tuple(Step, again[:3]) if is_better else found
 
 
 def put(answers: Step, where: tuple[int, ...], one: Any) -> None:
@@ -180,7 +182,6 @@ def at_bounds(one: AffineProblem) -> AffineProblem:
     return one._replace(center=center)
 
 
-@on_one_thread
 def guessed(one: AffineProblem) -> Array | None:
     """Multipliers to start from, of an instance with many rows and coordinates.
 
@@ -188,17 +189,11 @@ def guessed(one: AffineProblem) -> Array | None:
     way, and the cost of each, grow with the rows and coordinates; an interior-point method's steps
     do not grow in number.
     """
-    norms = np.square(one.A).sum(axis=1)
-    if sum(one.A.shape) <= SOME_FACES or one.soft.any() or not norms.all():
+    center, gradient, alpha, floor, weights, soft, A, b, lower, upper = one
+    if sum(A.shape) <= SOME_FACES or soft.any() or not A.any(axis=1).all():
         return None
-    from coldq.solver.interior_point import from_inside
-
-    found = None
-    with np.errstate(all="ignore"):
-        for count, mu in enumerate(from_inside(one.divided(), norms)):
-            found = mu / (0.5 / one.alpha)
-            if count == 2:  # which multipliers are at a bound is mostly clear then
-                break
+    nearer = from_inside(center, gradient, alpha, floor, weights, A, b, lower, upper)
+    *_, found = None, *islice(nearer, 3)  # which multipliers are at a bound is mostly clear then
     return found
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
-from coldq.solver.blas import on_one_thread
-from coldq.solver.constants import MUCH_DATA, MUCH_DENSE
+from coldq.solver.constants import MUCH_DATA
+from coldq.solver.interior_point import from_inside
 from coldq.solver.problem import (
     HALF,
     ONE_BOX,
@@ -191,9 +191,8 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
     A single step within the tolerance stays one whose residual is a float; what is left of those
     that are not goes on as arrays.
     """
-    best = on_one_thread(best_of_guesses) if problem.sparse else best_of_guesses
     if isinstance(answer[2], float):  # its own and only member, and mostly NumPy is not asked again
-        answer = best(problem, answer) if answer[2] > TOLERANCE else answer
+        answer = best_of_guesses(problem, answer) if answer[2] > TOLERANCE else answer
         if answer[2] <= TOLERANCE:
             return answer
     x, multipliers, residual = (np.asarray(part) for part in answer)
@@ -201,7 +200,7 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
         return answer
     for where, one in members(problem, residual > TOLERANCE) if residual.ndim else ():
         found = Step(x[where], multipliers[where], residual[where])
-        x[where], multipliers[where], residual[where] = best(one, found)
+        x[where], multipliers[where], residual[where] = best_of_guesses(one, found)
     return Step(x, multipliers, residual)
 
 
@@ -254,15 +253,9 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
-    from coldq.solver.interior_point import beside_blocks
-
-    A, n, blocks = one.rows(), one.b.size, Blocks(one.start, one.total, one.kind)
-    double = 2.0 * float(one.alpha)
+    n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
     if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
         return
-    if one.sparse and A.shape[0] * A.shape[1] > MUCH_DENSE:
-        return
-    A = A.toarray() if one.sparse else A
-    given = one.center, one.gradient, double, one.floor, one.weights, A, one.b, one.lower
+    given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.rows(), one.b
     for near in (False, True):
-        yield from beside_blocks(*given, one.upper, blocks, near)
+        yield from from_inside(*given, one.lower, one.upper, blocks, near)

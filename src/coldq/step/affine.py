@@ -205,10 +205,10 @@ def solve_where_entered(slot: Slot) -> Step:
     place = np.empty(box.dim, np.int64)
     place[entered] = np.arange(entered.size)
     inner = sparse.csr_array((A.data, place[A.indices], A.indptr), (A.shape[0], entered.size))
-    part = slot._replace(
-        center=center[..., entered], gradient=gradient[..., entered],
-        domain=Box(box.lower[..., entered], box.upper[..., entered]),
-    )  # fmt: skip
+    center_in, gradient_in, lower, upper = (
+        np.take(array, entered, axis=-1) for array in (center, gradient, box.lower, box.upper)
+    )
+    part = slot._replace(center=center_in, gradient=gradient_in, domain=Box(lower, upper))
     step = solve_on_blocks(part, inner, whole)
     try:
         x = box.project(center - gradient / (2.0 * np.asarray(alpha)[..., None]))

@@ -7,7 +7,7 @@ Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solv
 - `affine` (in all of space, for `ball`), `capacity`, `quadratic`: the dual Newton method for each
   kind of rows
 - `one_row`, `thin_rows`: quadratic rows without matrices
-- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
+- `large`, `sparse`: passes over large matrices
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 - `pairs`, `long_numbers`: double-double arithmetic; `last_resort`: rows that are not affine in it
 """
