@@ -102,13 +102,20 @@ def run_affine(problem: AffineProblem, systems: Array = PATIENT) -> Step:
 def attempt_more(one: AffineProblem, found: Step) -> Step:
     """One instance whose rows a working set did not settle: what was found, or better."""
     n, p = one.A.shape
-    if n <= FEW_ROWS or not np.isfinite(one.center - one.gradient / one.alpha).all():
+    if n <= FEW_ROWS or not is_finite(one):
         return found
     if one.soft.any():  # rows of a least-squares loss are for the first method alone
         return better(found, newton_step(*one, PATIENT))
     if p <= FEW_COORDINATES:
         found = better(found, active_set(one, found.multipliers))
     return found if found.residual <= TOLERANCE else better(found, solve_in_one_block(one))
+
+
+def is_finite(one: AffineProblem) -> bool:
+    """Whether all numbers are some: else no method has an answer."""
+    others = one.floor, one.weights, one.b
+    y = one.center - one.gradient / one.alpha
+    return bool(np.isfinite(y).all()) and not any(np.isnan(array).any() for array in others)
 
 
 def better(found: Step, again: Any) -> Step:
@@ -136,6 +143,8 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
 def rescue_one(one: AffineProblem, found: Step) -> tuple[Step, bool]:
     """The same of one instance, whose rows may be sparse."""
     n, p = one.A.shape
+    if not is_finite(one):
+        return found, False
     if min(n, p) > MANY or n * p > MUCH_DENSE:
         return found, not found.residual <= ACCEPTED and hard_rows_clash(as_dense(one))
     one = as_dense(one)
@@ -151,9 +160,9 @@ def solve_alone(one: AffineProblem, near: Step) -> tuple[Step, bool]:
     """The best answer of one instance whose sums of blocks are rows, of which another method found
     one that is near; and whether enforced rows have no common point."""
     found, clash = rescue_one(one, near)
-    if not (found.residual <= TOLERANCE or clash):
-        found = better(found, solve_in_one_block(one))
-    return found, clash
+    if found.residual <= TOLERANCE or clash or not is_finite(one):
+        return found, clash
+    return better(found, solve_in_one_block(one)), False
 
 
 def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,13 +33,10 @@ from coldq.solver.threads import fill_batch
 STEPS = np.array(200.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
 SQUARE = 2  # times the coordinates: of more rows, most multipliers are at a bound
-STEPS_OF_ROWS, MORE_STEPS = 600, 3  # the same of dense rows, times their number; and on few blocks
-FEW_BLOCKS = 8
-SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
-FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
-TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
+TINY_SUM = (
+    30  # rows and coordinates: up to as many, those that know nothing of blocks are soon done
+)
 NEAR = 1e-5  # the residual of an answer on the right piece
-MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
 
@@ -149,21 +145,17 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
-@lru_cache(1024)
-def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
-    """How many Newton steps the kernel may take before the way from inside is tried: no more than
-    that costs, as far as can be said, because they may all be in vain."""
-    if sparse or n + p <= FEW or n * SELDOM <= p or n * max(k, p) > MUCH_DATA:
-        return STEPS
-    most = STEPS_OF_ROWS * (MORE_STEPS if k <= FEW_BLOCKS else 1)
-    return np.array(float(min(max(most // max(n, 1), 12), 60)))
+def steps_for(n: int, p: int, sparse: bool) -> Array:
+    """How many Newton steps the kernel may take from nothing: few where an interior-point method,
+    which knows no pieces, costs no more."""
+    return STEPS if sparse or n + p <= TINY_SUM or n * p > MUCH_DATA else FEWER_STEPS
 
 
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     """The native method alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    n, p, k = b.shape[-1], center.shape[-1], len(problem[12])
-    steps = steps_for(n, p, k, len(problem[8]) > 0) if steps is None else steps
+    n, p = b.shape[-1], center.shape[-1]
+    steps = steps_for(n, p, len(problem[8]) > 0) if steps is None else steps
     try:
         if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
             answer = new_tuple(Step, blocks_step(*problem, steps))
@@ -216,7 +208,7 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
         best = again if again.residual < best.residual else best
         if near or (no_nearer and (np.isinf(one.weights).any() or np.isinf(one.floor).any())):
             return best
-    if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
+    if steps_for(one.b.size, one.center.size, one.sparse) is STEPS:
         return best
     again = run_blocks(one, STEPS)
     return again if again.residual < best.residual else best
@@ -231,7 +223,7 @@ def solve_in_one_block(one: AffineProblem) -> Step:
     problem = new_tuple(BlockProblem, (*given, *ONE_BOX))
     answer = Step(center, zeros_of(n), np.inf)
     with np.errstate(all="ignore"):
-        if n <= SQUARE * p or steps_for(n, p, 1, problem.sparse) is STEPS:
+        if n <= SQUARE * p or steps_for(n, p, problem.sparse) is STEPS:
             answer = run_blocks(problem)
         return improve_blocks(problem, new_tuple(Step, (*answer[:2], float(answer[2]))))
 
@@ -254,7 +246,7 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
     n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
-    if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
+    if n + one.lower.size <= TINY_SUM:
         return
     given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.rows(), one.b
     for near in (False, True):
