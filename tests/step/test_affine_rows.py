@@ -12,7 +12,6 @@ import pytest
 import coldq
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.api import active_set_extended
-from coldq.solver.clarabel import clarabel_answers
 from coldq.solver.extended import hard_rows_clash
 from coldq.solver.problem import AffineProblem
 from coldq.solver.threads import run_batch, thread_count
@@ -252,17 +251,6 @@ def test_a_price_of_any_size_on_a_ball_gets_an_answer_or_a_sentence(limit: float
             state = learner.update(state, coldq.Feedback(loss, rows))
     assert state.t == 7 or limit == -1e300
     assert np.linalg.norm(state.x) <= 1.0 + 1e-9
-
-
-def test_clarabel_polished_on_its_active_set_is_exact() -> None:
-    rng = np.random.default_rng(10)
-    best = []
-    for _ in range(60):
-        N, p = (int(k) for k in rng.integers(1, 9, 2))
-        instance = make_instance(rng, "regular", N, p)
-        answers = clarabel_answers(instance.problem())
-        best.append(min(residual_of(instance, *answer) for answer in answers))
-    assert np.max(best) <= TOLERANCE
 
 
 def test_a_step_that_no_solver_finds_is_an_error_with_the_other_answers() -> None:

@@ -11,12 +11,10 @@ from coldq._values import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
-from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
 from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
 from coldq.solver.problem import (
-    AffineProblem,
     Part,
     QuadraticProblem,
     append,
@@ -138,7 +136,7 @@ def better(
     """The best answer of one instance, and whether its hard rows have no common point.
 
     Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
-    on pairs of doubles begins there and elsewhere, and at last x gets multipliers of its own.
+    on pairs of doubles begins there and elsewhere.
     """
     best: Any = (x, lam, worst)
     if np.isfinite(x).all() and np.isfinite(lam).all():
@@ -168,10 +166,8 @@ def better(
             return *best, True
     if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
         return *best, True
-    for answer in explained(one, *best[:2]):
-        best = answer if answer[2] < best[2] else best
-        if best[2] <= CURVED_TOLERANCE:
-            break
+    other = newton(one, *best[:2])
+    best = other if other[2] < best[2] else best
     return *best, False
 
 
@@ -238,26 +234,6 @@ def tangents_clash(
         way = slope * move + np.where(bowl > 0.0, 0.5 * bowl * move * move, 0.0)
     least = mu @ g + np.where(slope != 0.0, way, 0.0).sum()
     return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
-
-
-def explained(one: QuadraticProblem, x: Array, lam: Array) -> Iterator[tuple[Array, Array, float]]:
-    """What Newton's method makes of an answer, and of x with multipliers found anew.
-
-    Rows that leave a domain without an inside have no bound on their multipliers: those of the dual
-    may be so huge that a residual relative to them says little. So small ones are tried.
-    """
-    center, gradient, alpha, low, high, _, _, _, lower, upper = one
-    yield newton(one, x, lam)
-    y = center - gradient * (0.5 / alpha)
-    for slack in (1e-8, 1e-6, 1e-4):
-        there, found = x, lam
-        for _ in range(2):
-            g, J, *_ = values(one, there)
-            tangents = AffineProblem(
-                center, gradient, alpha, low, high, 0.0 * low, J, J @ there - g, lower, upper
-            )  # fmt: skip
-            there, found = explain(tangents, y, there, slack)
-        yield newton(one, there, found)
 
 
 def newton(one: QuadraticProblem, x: Array, lam: Array) -> tuple[Array, Array, float]:
