@@ -32,7 +32,6 @@ from coldq.solver.threads import fill_batch
 
 STEPS = np.array(200.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
-SQUARE = 2  # times the coordinates: of more rows, most multipliers are at a bound
 TINY_SUM = (
     30  # rows and coordinates: up to as many, those that know nothing of blocks are soon done
 )
@@ -215,17 +214,12 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
 
 
 def solve_in_one_block(one: AffineProblem) -> Step:
-    """Rows on a box, which is one block whose sum may be anything; dense rows far more than
-    coordinates from guesses alone."""
+    """One instance with dense or sparse rows on a box: one block, whose sum may be anything."""
     center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
-    n, p = A.shape
-    given = center, gradient, alpha, floor, weights, zeros_of(n), *entries_of(A), b, lower, upper
-    problem = new_tuple(BlockProblem, (*given, *ONE_BOX))
-    answer = Step(center, zeros_of(n), np.inf)
+    given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
+    problem = new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
     with np.errstate(all="ignore"):
-        if n <= SQUARE * p or steps_for(n, p, problem.sparse) is STEPS:
-            answer = run_blocks(problem)
-        return improve_blocks(problem, new_tuple(Step, (*answer[:2], float(answer[2]))))
+        return improve_blocks(problem, run_blocks(problem))
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
