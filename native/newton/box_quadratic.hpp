@@ -3,15 +3,16 @@
 //     max  gain'd - d'H d / 2   over  down <= d <= up
 //
 // Block principal pivoting (Judice and Pires 1994) guesses which entries are at a bound, solves for
-// the others and corrects all wrong guesses at once, for as long as these get fewer. It is not
-// monotone; where it does not end, its last d, clipped, is as good as any to search along.
+// the others and corrects all wrong guesses at once, for as long as these get fewer; then one at a
+// time, which ends (Murty 1974). Where that takes too long, d is clipped, to be searched along.
 #pragma once
 
 #include "newton/envelope.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr int PATIENCE = 5;  // rounds in which wrong guesses may not get fewer
+constexpr int PATIENCE = 5;        // rounds in which wrong guesses may not get fewer
+constexpr double MOST_WORK = 3e6;  // systems that correct one guess each, times their rows cubed
 
 struct BoxQuadratic {
     Envelope hessian, factor;
@@ -68,34 +69,37 @@ inline void solve_guess(BoxQuadratic& at) {
     for (Size b = 0; b < m; ++b) at.d[at.listed[b]] = at.solved[b];
 }
 
-// Correct the guesses; how many were wrong.
-inline Size correct_guess(const BoxQuadratic& at) {
-    Size wrong = 0;
-    for (Size a = 0; a < at.hessian.n; ++a) at.solved[a] = at.gain[a];
+// Correct all guesses, or the last wrong one alone; how many were wrong.
+inline Size correct_guess(const BoxQuadratic& at, bool all) {
+    const Size n = at.hessian.n;
+    for (Size a = 0; a < n; ++a) at.solved[a] = at.gain[a];
     add_product(at.hessian, at.d, -1.0, at.solved);
-    for (Size a = 0; a < at.hessian.n; ++a) {
+    Size wrong = 0;
+    for (Size a = n; a-- > 0;) {
         const double side = at.side[a];
         double next = at.d[a] < at.down[a] ? -1.0 : at.d[a] > at.up[a] ? 1.0 : 0.0;
         if (side != 0.0) next = side * at.solved[a] < 0.0 && at.down[a] < at.up[a] ? 0.0 : side;
-        wrong += next != side;
-        at.side[a] = next;
+        if (next == side) continue;
+        if (all || wrong == 0) at.side[a] = next;
+        ++wrong;
     }
     return wrong;
 }
 
 // Set d, from the sides that are guessed.
 inline void maximise(BoxQuadratic& at) {
-    Size fewest = at.hessian.n + 1;
-    for (int patience = PATIENCE; patience > 0;) {
+    const Size n = at.hessian.n;
+    const double work = double(n) * double(n) * double(n);
+    Size fewest = n + 1;
+    double left = MOST_WORK;
+    for (int patience = PATIENCE; patience > 0 || left > 0.0; --patience) {
         solve_guess(at);
-        const Size wrong = correct_guess(at);
+        const Size wrong = correct_guess(at, patience > 0);
         if (wrong == 0) return;
-        if (wrong < fewest)
-            fewest = wrong, patience = PATIENCE;
-        else
-            --patience;
+        if (wrong < fewest) fewest = wrong, patience = PATIENCE + 1;
+        if (patience <= 0) left -= work;
     }
-    for (Size a = 0; a < at.hessian.n; ++a) at.d[a] = clip(at.d[a], at.down[a], at.up[a]);
+    for (Size a = 0; a < n; ++a) at.d[a] = clip(at.d[a], at.down[a], at.up[a]);
 }
 
 }  // namespace coldq::COLDQ_LEVEL
