@@ -16,9 +16,8 @@ import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
-from coldq.solver.large import solve_one
-from coldq.solver.problem import Divided
-from coldq.solver.sparse import SparseRows
+from coldq.solver.problem import HALF, AffineProblem
+from coldq.solver.simplices import solve_in_one_block
 from coldq.step import solve
 
 clarabel: Any = import_module("clarabel")
@@ -154,17 +153,18 @@ def warm_starts(quick: bool) -> list[Warm]:
     found = []
     for kind, N, p in (("dense", 100, 10_000), ("sparse", 100, 10_000), ("sparse", 10_000, 100)):
         slot = budgets(kind, N, p, 1)[0]
-        A = slot.constraint.A if kind == "dense" else SparseRows.of(slot.constraint.A)
-        rng, x, price = np.random.default_rng(1), slot.center, slot.gradient
+        rng, x, price, A = np.random.default_rng(1), slot.center, slot.gradient, slot.constraint.A
         lower, upper, lo, hi = np.zeros(p), np.ones(p), np.zeros(N), 0.5 * slot.queue
-        mu, times = lo, []
+        mu, times, still, soft = lo, [], np.zeros(p), np.zeros(N)
         for _ in range(5 if quick else 20):
             scale, price = rng.uniform(0.99, 1.01, N), 0.9 * price + rng.normal(0.0, 0.6, p)
             b, y = slot.constraint.b * scale, x - 0.5 * price
-            starts = (Divided(y, A, b, lo, hi, lower, upper),
-                      Divided(y - mu @ A, A, b, lo - mu, hi - mu, lower, upper))  # fmt: skip
-            times.append([min(timed(solve_one, s)[0] for _ in range(3)) for s in starts])
-            x, mu = solve_one(starts[0])
+            starts = (
+                AffineProblem(y, still, HALF, lo, hi, soft, A, b, lower, upper),
+                AffineProblem(y - mu @ A, still, HALF, lo - mu, hi - mu, soft, A, b, lower, upper),
+            )
+            times.append([min(timed(solve_in_one_block, s)[0] for _ in range(3)) for s in starts])
+            x, mu, _ = solve_in_one_block(starts[0])
         cold, warm = 1e3 * np.median(times, axis=0)
         found.append(Warm(f"{kind}, p = {p:,}, N = {N:,}", float(cold), float(warm)))
     return found

@@ -31,18 +31,24 @@ bool begin_blocks(Blocks& set, const double* start, double* roof) {
 
 // Set what the iteration starts from; false where it is not finite.
 template <class R>
-bool begin(const BlockIterate<R>& at, const BlockOperands& given, Size i) {
+bool begin(BlockIterate<R>& at, const BlockOperands& given, Size i) {
     const double half = 0.5 / *of(given.alpha, i);
     const double *gradient = of(given.gradient, i), *guess = of(given.guess, i);
     const double *floor = of(given.floor, i), *weights = of(given.weights, i);
-    double finite = 0.0;
+    double finite = 0.0, size = 0.0, reach = 0.0;
     for (Size k = 0; k < at.rows.p; ++k) {
         at.y[k] = at.center[k] - gradient[k] * half;
         at.set.z[k] = at.y[k];
         at.set.w[k] = 0.0;
         at.terms[k] = at.set.lower[k] < at.set.upper[k] ? 1.0 : 0.0;
         finite += 0.0 * at.y[k];
+        const double lower = at.set.lower[k], upper = at.set.upper[k];
+        size = larger(size, absolute(clip(at.y[k], lower, upper)));
+        reach = larger(reach, smaller(absolute(at.y[k]), larger(-lower, upper)));
     }
+    // Where all of x is small, floors of 1 would hide it.
+    size = larger(size, SIZE_FLOOR * reach);
+    at.least = SIZE_FLOOR * (0.0 < size && size < SIZE_FLOOR ? size : 1.0);
     for (Size k = 0; k < at.rows.n; ++k) {
         at.lo[k] = floor[k] * half;
         at.hi[k] = weights[k] * half;
@@ -67,8 +73,9 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     Scratch scratch{memory};
     auto whole = [&](Size size) { return reinterpret_cast<Size*>(scratch.take(size)); };
     BlockIterate<R> at;
-    at.piece = iterate_in(scratch.take(at.piece_size(most)), most, 0);
-    if (!rows.begin(scratch, at.piece.factor, most, given.entries.length[0])) return NOT_A_NUMBER;
+    const Size entries = given.entries.length[0];
+    at.piece = box_quadratic_in(scratch, most, rows.room(most, count, entries));
+    if (!rows.begin(scratch, at.piece.factor.entries, most, entries)) return NOT_A_NUMBER;
     at.rows = rows;
     double *roof = scratch.take(p), *z = scratch.take(p), *w = scratch.take(p);
     double *theta = scratch.take(count + 1), *shift = scratch.take(count + 1),
@@ -95,7 +102,6 @@ double solve_one(R rows, const BlockOperands& given, Size i, double* memory) {
     double** lines[] = {&at.mu, &at.lo, &at.hi, &at.g, &at.scale, &at.norm, &at.d};
     for (double** line : lines) *line = scratch.take(n);
     at.chosen = whole(n);
-    at.step = scratch.take(most);
     double* multipliers = of(given.multipliers, i);
     for (Size k = 0; k < n; ++k) multipliers[k] = 0.0;
     if (!begin_blocks(at.set, of(given.start, i), roof) || !begin(at, given, i))

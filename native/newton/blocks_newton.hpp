@@ -6,20 +6,20 @@
 // z = y - A'mu - theta is carried along by increments, so that x has its own digits and not y's.
 #pragma once
 
-#include "newton/piece.hpp"
+#include "newton/box_quadratic.hpp"
 #include "newton/residual.hpp"
 #include "newton/thresholds.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr double SIZE_FLOOR = 1e-3;        // as what a coordinate counts at least in a row's terms
-constexpr double SETTLED_ROW = 1e-13;      // of the size of a row's terms
+constexpr double SIZE_FLOOR = 1e-3;    // as what a coordinate counts at least in a row's terms, in
+                                       // units of x that are no larger than 1
+constexpr double SETTLED_ROW = 1e-13;  // of the size of a row's terms
 constexpr double LEAST_CURVATURE = 1e-11;  // of a row's squared length, is added to the piece
 constexpr double EASE =
     1e-3;  // of the worst row's share squared: how much more is far from the end
 constexpr double FLAT = 1e-9;  // of a row's squared length: a piece with less says no length
 constexpr double FRESH_ABOVE = 1e-12;    // the residual above which z is formed afresh
-constexpr double CLIMB_WORK = 3e6;       // systems to climb by, times their rows cubed
 constexpr Size MANY_MOVING = 64;         // rows that move at once in any case
 constexpr Size HASTY = 8, HASTIER = 15;  // rows: with more, the first and second step cost little
 constexpr Size SINGLE = 8;               // rows that do even if they depend on each other
@@ -43,18 +43,15 @@ struct BlockIterate {
     FreeCoordinates free;
     const double *center, *b;
     double *y, *terms, *x;                        // of coordinates
+    double least;                                 // as what a coordinate counts in a row's terms
     double *mu, *lo, *hi, *g, *scale, *norm, *d;  // of rows
     Size* chosen;                                 // rows that move, and their
-    Iterate<double> piece;
-    double* step;
+    BoxQuadratic piece;
 
-    static Size piece_size(Size most) {
-        const Size factor = triangle(most), shared = R::shared(most);
-        return iterate_size(most, 0) + (shared > factor ? shared - factor : 0);
-    }
     static Size size(Size n, Size p, Size k, Size entries) {
         const Size most = most_moving(n, p);
-        return 6 * p + 6 * (k + 1) + 7 * n + n + piece_size(most) + most +
+        return 6 * p + 6 * (k + 1) + 7 * n + n +
+               BoxQuadratic::size(most, R::room(most, k, entries)) +
                R::scratch(n, p, most, entries);
     }
 };
@@ -67,7 +64,7 @@ inline void set_values(const BlockIterate<R>& at) {
             at.rows.template over<2>(k, [&](auto a, auto read) __attribute__((always_inline)) {
                 using V = decltype(a);
                 const V x = read(at.x);
-                return Terms<V, 2>{{a * x, absolute(a) * larger(absolute(x), V(SIZE_FLOOR))}};
+                return Terms<V, 2>{{a * x, absolute(a) * larger(absolute(x), V(at.least))}};
             });
         at.g[k] = sum.of[0] - at.b[k];
         at.scale[k] = sum.of[1] + absolute(at.b[k]);
@@ -129,9 +126,10 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
         const double off = absolute(x - clip(z, set.lower[i], set.upper[i]));
         const bool inside = set.lower[i] < z && z < set.upper[i];
         const double noise = inside ? NOISE * (at.terms[i] - y) : 0.0;
-        const double least =
+        double least =
             larger((y + absolute(at.center[i])) + absolute(x), LEAST_SIZE * extent.largest);
-        found.own = larger(found.own, off / (at.terms[i] + 1.0));
+        if (off > 0.0 && !inside) least = size_at_bound(x, z, y, least, set.lower[i], set.upper[i]);
+        found.own = larger(found.own, off / (at.terms[i] + at.least / SIZE_FLOOR));
         found.judged = larger(found.judged, (off + noise) / larger(least, TINY));
         found.broken += off;
         over += x;
@@ -141,7 +139,7 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
     const double least = extent.least(size, own);
     double scale = size, terms = size;
     for (Size i = set.first[j]; i < set.first[j + 1]; ++i) {
-        scale += larger(absolute(at.x[i]), SIZE_FLOOR);
+        scale += larger(absolute(at.x[i]), at.least);
         terms += larger(absolute(at.x[i]), least);
     }
     found.take(absolute(over), scale, terms);
@@ -150,7 +148,8 @@ inline void judge_block(const BlockIterate<R>& at, Size j, const Extent& extent,
 template <class R>
 inline void judge_row(const BlockIterate<R>& at, Size k, const Extent& extent, Residuals& found) {
     const double mu = at.mu[k], g = at.g[k], size = absolute(at.b[k]);
-    const double outside = larger(at.lo[k] - mu, mu - at.hi[k]) / (1.0 + absolute(mu));
+    const double outside =
+        larger(at.lo[k] - mu, mu - at.hi[k]) / (at.least / SIZE_FLOOR + absolute(mu));
     found.own = larger(found.own, outside);
     found.broken += outside + g;
     if (!((mu > at.lo[k] && g < 0.0) || (mu < at.hi[k] && g > 0.0))) return;
@@ -260,64 +259,60 @@ inline void list_free(const Blocks& set, const FreeCoordinates& free) {
     }
 }
 
-// Set the quadratic piece of the chosen rows; returns how many of them move.
+// What the a-th of the chosen rows gains by its multiplier, and how far that may go.
 template <class R>
-inline Size set_piece(const BlockIterate<R>& at, Size m, int iteration) {
-    const Iterate<double>& piece = at.piece;
+inline void set_room(const BlockIterate<R>& at, Size a) {
+    const Size k = at.chosen[a];
+    at.piece.gain[a] = at.g[k];
+    at.piece.down[a] = at.lo[k] - at.mu[k];
+    at.piece.up[a] = at.hi[k] - at.mu[k];
+}
+
+// Set the quadratic piece of the chosen rows: m, or fewer where there is no room for all.
+template <class R>
+inline Size set_piece(BlockIterate<R>& at, Size m, int iteration) {
+    BoxQuadratic& piece = at.piece;
+    while (!at.rows.set_hessian(at.chosen, m, at.free, piece.hessian))
+        m = keep_deepest(at, m, m - m / 4);
     double off = 0.0;
-    at.rows.set_hessian(at.chosen, m, at.free, piece.hessian);
     for (Size a = 0; a < m; ++a) {
         const Size k = at.chosen[a];
         off = larger(off, absolute(at.g[k]) / larger(at.scale[k], TINY));
     }
     // Far from the end some more curvature keeps the piece's maximiser near, and easy to find.
     const double share = larger(LEAST_CURVATURE, EASE * off * off);
-    Size flat = 0;
+    bool flat = false;
     for (Size a = 0; a < m; ++a) {
         const Size k = at.chosen[a];
-        double& own = piece.hessian[a * m + a];
-        if (own > FLAT * at.norm[k]) {
-            own += share * at.norm[k];
-            continue;
-        }
-        // The piece does not say how far to go: at first as if all coordinates were free.
-        own += at.norm[k];
-        if (absolute(at.g[k]) > SETTLED_ROW * at.scale[k]) piece.order[flat++] = a;
-    }
-    if (iteration > FLAT_AFTER && 0 < flat && flat < m) {
-        // The dual is linear along these up to a breakpoint that may be very far: moved together
-        // with the others they would share one step length with them, and creep.
-        for (Size u = 0; u < flat; ++u) {
-            for (Size v = 0; v < flat; ++v)
-                piece.hessian[u * flat + v] = piece.hessian[piece.order[u] * m + piece.order[v]];
-            at.chosen[u] = at.chosen[piece.order[u]];
-        }
-        m = flat;
+        double& own = piece.hessian.diagonal(a);
+        set_room(at, a);
+        piece.side[a] = 0.0;
+        // Without curvature the piece does not say how far to go: at first as if all coordinates
+        // were free.
+        const bool curved = own > FLAT * at.norm[k];
+        own += curved ? share * at.norm[k] : at.norm[k];
+        piece.solved[a] = curved || !(absolute(at.g[k]) > SETTLED_ROW * at.scale[k]) ? 0.0 : 1.0;
+        flat = flat || piece.solved[a] != 0.0;
     }
     for (Size a = 0; a < m; ++a) {
-        const Size k = at.chosen[a];
-        piece.g[a] = at.g[k];
-        piece.lo[a] = at.lo[k];
-        piece.hi[a] = at.hi[k];
-        piece.mu[a] = at.mu[k];
-        piece.moving[a] = 1.0;
+        // The dual is linear along flat rows up to a breakpoint that may be very far: moved
+        // together with others they would share one step length with them, and creep.
+        if (iteration > FLAT_AFTER && flat && piece.solved[a] == 0.0)
+            piece.down[a] = piece.up[a] = 0.0;
         // Entries that would get to their lower bound alone mostly do.
-        piece.side[a] = at.g[k] < down(piece, a) * piece.hessian[a * m + a] ? -1.0 : 0.0;
+        piece.side[a] = piece.gain[a] < piece.down[a] * piece.hessian.diagonal(a) ? -1.0 : 0.0;
     }
     return m;
 }
 
-// Set the first step, from multipliers that nobody chose: each row's as if it were alone. A piece
-// so far away says little of where to go, and its curvature would cost more than that.
+// Set each row's step as if it were alone: far from the end a piece says little of where to go,
+// and its curvature costs more than that.
 template <class R>
-inline void hurry(const BlockIterate<R>& at, Size m) {
-    const Iterate<double>& piece = at.piece;
+inline void move_alone(const BlockIterate<R>& at, Size m) {
     for (Size a = 0; a < m; ++a) {
-        const Size k = at.chosen[a];
-        piece.lo[a] = at.lo[k];
-        piece.hi[a] = at.hi[k];
-        piece.mu[a] = at.mu[k];
-        piece.d[a] = clip(at.g[k] / at.norm[k], down(piece, a), up(piece, a));
+        set_room(at, a);
+        at.piece.d[a] =
+            clip(at.g[at.chosen[a]] / at.norm[at.chosen[a]], at.piece.down[a], at.piece.up[a]);
     }
 }
 
@@ -325,7 +320,7 @@ inline void hurry(const BlockIterate<R>& at, Size m) {
 // multipliers move; z does with w = A'd.
 template <class R>
 inline double advance(const BlockIterate<R>& at, Size m, int& slopes) {
-    const Iterate<double>& piece = at.piece;
+    const BoxQuadratic& piece = at.piece;
     double start = 0.0, offset = 0.0, noise = 0.0, limit = INFINITE;
     for (Size i = 0; i < at.rows.p; ++i) at.set.w[i] = 0.0;
     for (Size a = 0; a < m; ++a) {
@@ -334,8 +329,8 @@ inline double advance(const BlockIterate<R>& at, Size m, int& slopes) {
         start += d * at.g[k];
         offset += d * at.b[k];
         noise += SUM_NOISE * absolute(d) * at.scale[k];
-        if (d > 0.0) limit = smaller(limit, up(piece, a) / larger(d, TINY));
-        if (d < 0.0) limit = smaller(limit, down(piece, a) / smaller(d, -TINY));
+        if (d > 0.0) limit = smaller(limit, piece.up[a] / larger(d, TINY));
+        if (d < 0.0) limit = smaller(limit, piece.down[a] / smaller(d, -TINY));
     }
     if (!(start > 0.0)) return 0.0;
     for (Size a = 0; a < m; ++a)
@@ -345,9 +340,10 @@ inline double advance(const BlockIterate<R>& at, Size m, int& slopes) {
     for (Size a = 0; a < m; ++a) {
         const Size k = at.chosen[a];
         const double step = t * piece.d[a];
-        at.mu[k] = step >= up(piece, a)     ? at.hi[k]
-                   : step <= down(piece, a) ? at.lo[k]
-                                            : at.mu[k] + step;
+        if (step == 0.0) continue;
+        at.mu[k] = step >= piece.up[a]     ? at.hi[k]
+                   : step <= piece.down[a] ? at.lo[k]
+                                           : at.mu[k] + step;
     }
     return t;
 }
@@ -363,7 +359,7 @@ inline Size most_independent(const Blocks& set, const double* x, Size most) {
 // The residual after so many steps, infinite where enforced rows seem to have no common point, NaN
 // where anything is. `started` says whether the multipliers were chosen.
 template <class R>
-inline double solve(const BlockIterate<R>& at, double steps, bool started) {
+inline double solve(BlockIterate<R>& at, double steps, bool started) {
     double t = 0.0, spent = 0.0;
     int refreshed = 0, slopes = 0, shorts = 0;
     bool stuck = false;
@@ -385,16 +381,18 @@ inline double solve(const BlockIterate<R>& at, double steps, bool started) {
         const Size independent = started ? most : most_independent(at.set, at.x, most);
         const bool hasty = !started && m <= most && m > (iteration == 0 ? HASTY : HASTIER);
         if (hasty && iteration < 2) {
-            hurry(at, m);
+            move_alone(at, m);
         } else {
             if (m > independent) m = keep_deepest(at, m, independent);
             list_free(at.set, at.free);
             m = set_piece(at, m, iteration);
-            int rounds;
-            if (!pivot_from_guess(at.piece, m, true, rounds))
-                climb(at.piece, m, CLIMB_WORK / (double(m) * double(m) * double(m)), at.step);
+            maximise(at.piece);
         }
         t = advance(at, m, slopes);
+        if (t == 0.0) {
+            move_alone(at, m);
+            t = advance(at, m, slopes);
+        }
         if (t == INFINITE) return INFINITE;
         stuck = t == 0.0;
         shorts += t < SHORT && iteration > 1;

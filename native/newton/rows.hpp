@@ -5,7 +5,7 @@
 // held: those of differences, in which nothing cancels that is common to all.
 #pragma once
 
-#include "newton/instance.hpp"
+#include "newton/envelope.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 
@@ -18,19 +18,8 @@ struct FreeCoordinates {
     double* share;
 };
 
-// Sums of a few terms, in order; of more as everywhere.
-template <int K, class F>
-COLDQ_INLINE Terms<double, K> block_sums(Size count, F term) {
-    if (count > PARTS) return sums_over<K, double>(count, term);
-    Terms<double, K> sum = {};
-    for (Size i = 0; i < count; ++i) {
-        auto terms = term([i](const double* a) __attribute__((always_inline)) { return a[i]; });
-        for (int k = 0; k < K; ++k) sum.of[k] += terms.of[k];
-    }
-    return sum;
-}
-
-constexpr Size NEAR_LINES = 48;  // of centred entries: they stay in the nearest cache
+constexpr Size NEAR_LINES = 48;       // of centred entries: they stay in the nearest cache
+constexpr Size LEAST_ROOM = 100'000;  // numbers, for a matrix of sparse rows
 
 struct DenseRows {
     Size n, p;
@@ -38,8 +27,11 @@ struct DenseRows {
     double *lines, *mean;  // of the chosen rows: their entries at some coordinates, and of a block
 
     static Size padded(Size count) { return (count + PARTS - 1) / PARTS * PARTS; }
-    // What lies where the piece is factored, which is after its Hessian is set.
-    static Size shared(Size most) { return (NEAR_LINES + 1) * padded(most); }
+    // Numbers of the piece's matrix; lines lie where it is factored later.
+    static Size room(Size most, Size, Size) {
+        const Size lines = (NEAR_LINES + 1) * padded(most);
+        return lines > triangle(most) ? lines : triangle(most);
+    }
     static Size scratch(Size, Size, Size, Size) { return 0; }
 
     bool begin(Scratch&, double* shared, Size most, Size) {
@@ -78,13 +70,13 @@ struct DenseRows {
         for (Size a = 0; a < m; ++a) mean[a] *= share;
     }
 
-    // Add the products of so many lines to the lower half of H, in tiles of four rows by eight.
-    void add_products(Size count, Size m, double* H) const {
+    // Add the products of so many lines to H, in tiles of four rows by eight.
+    void add_products(Size count, Size m, const Envelope& H) const {
         using Wide = Pack<WIDEST>;
         constexpr int STEPS = PARTS / WIDEST;
         const Size width = padded(m);
         for (Size a = 0; a < m; a += 4)
-            for (Size c = 0; c <= a + 3 && c < m; c += PARTS) {
+            for (Size c = a / PARTS * PARTS; c < m; c += PARTS) {
                 Wide tile[4][STEPS];
                 for (int r = 0; r < 4; ++r)
                     for (int s = 0; s < STEPS; ++s) tile[r][s] = Wide(0.0);
@@ -99,15 +91,16 @@ struct DenseRows {
                 for (Size r = 0; r < 4 && a + r < m; ++r) {
                     double found[PARTS];
                     for (int s = 0; s < STEPS; ++s) store(found + s * WIDEST, tile[r][s]);
-                    for (Size e = 0; e < PARTS && c + e <= a + r; ++e)
-                        H[(a + r) * m + c + e] += found[e];
+                    for (Size e = c < a + r ? a + r - c : 0; e < PARTS && c + e < m; ++e)
+                        H.row(a + r)[c + e] += found[e];
                 }
             }
     }
 
-    void set_hessian(const Size* chosen, Size m, const FreeCoordinates& at, double* H) const {
+    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H) const {
         const Size width = padded(m);
-        for (Size e = 0; e < m * m; ++e) H[e] = 0.0;
+        for (Size a = 0; a < m; ++a) H.last[a] = m - 1;
+        if (!H.lay_out(m)) return false;
         Size begin = 0, count = 0;
         for (Size j = 0; j < at.blocks; ++j) {
             const Size end = at.end[j];
@@ -123,8 +116,7 @@ struct DenseRows {
             begin = end;
         }
         add_products(count, m, H);
-        for (Size a = 0; a < m; ++a)
-            for (Size c = 0; c < a; ++c) H[c * m + a] = H[a * m + c];
+        return true;
     }
 };
 
@@ -132,13 +124,18 @@ struct SparseRows {
     Size n, p;
     const double* data;
     const Size *indices, *indptr;  // as SciPy's rows are compressed
-    // The same by columns; which of the chosen rows each row is; of a block its rows and their sums
+    // The same by columns; where each row is among the chosen ones; what is known of each column;
+    // of a block its rows and their sums.
     double *turned, *sum;
-    Size *row, *pointer, *place, *touched, *seen;
+    Size *row, *pointer, *place, *column, *touched, *seen;
 
-    static Size shared(Size) { return 0; }
+    // Of a sparse matrix; sums of blocks fill it.
+    static Size room(Size most, Size blocks, Size entries) {
+        const Size some = LEAST_ROOM + 2 * entries;
+        return blocks > 1 || some > triangle(most) ? triangle(most) : some;
+    }
     static Size scratch(Size n, Size p, Size most, Size entries) {
-        return 2 * entries + p + 1 + n + 3 * most;
+        return 2 * entries + 2 * p + 1 + n + 3 * most;
     }
 
     // False where these are no rows.
@@ -148,6 +145,7 @@ struct SparseRows {
         row = whole(entries);
         pointer = whole(p + 1);
         place = whole(n);
+        column = whole(p);
         touched = whole(most);
         seen = whole(most);
         sum = scratch.take(most);
@@ -194,42 +192,89 @@ struct SparseRows {
             out[indices[e]] += absolute(share * data[e]);
     }
 
-    // Of the lower half: column by column, and of a held block less what the mean has.
-    void set_hessian(const Size* chosen, Size m, const FreeCoordinates& at, double* H) const {
-        for (Size k = 0; k < n; ++k) place[k] = -1;
-        for (Size a = 0; a < m; ++a) place[chosen[a]] = a, seen[a] = -1;
-        for (Size e = 0; e < m * m; ++e) H[e] = 0.0;
-        Size begin = 0;
-        for (Size j = 0; j < at.blocks; ++j) {
-            const Size end = at.end[j];
-            Size count = 0;
-            for (Size c = begin; c < end; ++c) {
-                const Size first = pointer[at.listed[c]], last = pointer[at.listed[c] + 1];
-                for (Size e = first; e < last; ++e) {
-                    const Size a = place[row[e]];
-                    if (a < 0) continue;
-                    for (Size f = first; f <= e; ++f) {
-                        const Size b = place[row[f]];
-                        if (b >= 0) H[a * m + b] += turned[e] * turned[f];
-                    }
-                    if (at.share[j] == 0.0) continue;
-                    if (seen[a] != j) seen[a] = j, sum[a] = 0.0, touched[count++] = a;
-                    sum[a] += turned[e];
+    // List the chosen rows that hang together with row k by free coordinates, nearest first; how
+    // many. A later search has a larger stamp.
+    Size search(Size k, Size stamp, Size* found) const {
+        Size count = 1;
+        found[0] = k;
+        place[k] = stamp;
+        for (Size head = 0; head < count; ++head)
+            for (Size e = indptr[found[head]]; e < indptr[found[head] + 1]; ++e) {
+                const Size i = indices[e];
+                if (column[i] < 0 || column[i] == stamp) continue;
+                column[i] = stamp;
+                for (Size f = pointer[i]; f < pointer[i + 1]; ++f) {
+                    const Size j = row[f];
+                    if (place[j] < 0 || place[j] == stamp) continue;
+                    place[j] = stamp;
+                    found[count++] = j;
                 }
             }
-            take_mean(count, at.share[j], m, H);
-            begin = end;
-        }
-        for (Size a = 0; a < m; ++a)
-            for (Size b = 0; b < a; ++b) H[b * m + a] = H[a * m + b];
+        return count;
     }
 
-    void take_mean(Size count, double each, Size m, double* H) const {
+    // Order the chosen rows so that those that share free coordinates are near each other: the
+    // reverse of a search from the last that a search finds (Cuthill and McKee 1969).
+    void bring_together(Size* chosen, Size m) const {
+        Size count = 0, stamp = 0;
+        for (Size a = 0; a < m; ++a) {
+            if (place[chosen[a]] != 0) continue;
+            const Size its = search(chosen[a], ++stamp, touched + count);
+            count += search(touched[count + its - 1], ++stamp, touched + count);
+        }
+        for (Size a = 0; a < m; ++a) chosen[a] = touched[m - 1 - a];
+    }
+
+    bool set_hessian(Size* chosen, Size m, const FreeCoordinates& at, Envelope& H) const {
+        const Size listed = at.blocks > 0 ? at.end[at.blocks - 1] : 0;
+        bool held = false;
+        for (Size j = 0; j < at.blocks; ++j) held = held || at.share[j] != 0.0;
+        for (Size k = 0; k < n; ++k) place[k] = -1;
+        for (Size a = 0; a < m; ++a) place[chosen[a]] = 0, seen[a] = -1;
+        for (Size i = 0; i < p; ++i) column[i] = -1;
+        for (Size c = 0; c < listed; ++c) column[at.listed[c]] = 0;
+        if (!held) bring_together(chosen, m);
+        for (Size c = 0; c < listed; ++c) column[at.listed[c]] = 0;
+        for (Size a = m; a-- > 0;) {
+            place[chosen[a]] = a;
+            H.last[a] = held ? m - 1 : a;
+            for (Size e = indptr[chosen[a]]; e < indptr[chosen[a] + 1]; ++e) {
+                Size& farthest = column[indices[e]];  // of the rows that share the coordinate
+                if (farthest == 0) farthest = a;
+                if (farthest > H.last[a]) H.last[a] = farthest;
+            }
+        }
+        if (!H.lay_out(m)) return false;
+        Size begin = 0;
+        for (Size j = 0; j < at.blocks; ++j) {
+            add_block(at, j, begin, H);
+            begin = at.end[j];
+        }
+        return true;
+    }
+
+    // Column by column, and of a held block less what the mean has.
+    void add_block(const FreeCoordinates& at, Size j, Size begin, const Envelope& H) const {
+        Size count = 0;
+        for (Size c = begin; c < at.end[j]; ++c) {
+            const Size first = pointer[at.listed[c]], last = pointer[at.listed[c] + 1];
+            for (Size e = first; e < last; ++e) {
+                const Size a = place[row[e]];
+                if (a < 0) continue;
+                for (Size f = first; f <= e; ++f) {
+                    const Size b = place[row[f]];
+                    if (b >= 0) H.row(a < b ? a : b)[a < b ? b : a] += turned[e] * turned[f];
+                }
+                if (at.share[j] == 0.0) continue;
+                if (seen[a] != j) seen[a] = j, sum[a] = 0.0, touched[count++] = a;
+                sum[a] += turned[e];
+            }
+        }
         for (Size u = 0; u < count; ++u) {
             const Size a = touched[u];
-            const double share = sum[a] * each;
+            const double share = sum[a] * at.share[j];
             for (Size v = 0; v < count; ++v)
-                if (touched[v] <= a) H[a * m + touched[v]] -= share * sum[touched[v]];
+                if (touched[v] >= a) H.row(a)[touched[v]] -= share * sum[touched[v]];
         }
     }
 };

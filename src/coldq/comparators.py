@@ -26,8 +26,8 @@ from coldq.minimisers import minimise_on_rows, minimise_smooth, nearest_minimise
 from coldq.protocols import Problem, require_problem
 from coldq.simulate import recorded, replay, seed_tuple
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.cascade import is_large
 from coldq.solver.constants import ORIGIN_SIZE
+from coldq.step.affine import MUCH_SPARSE
 
 STACKED = 64  # different constraints that are not affine, put together for the static comparator
 NAMED = 5  # seeds, and slots of each, that a warning names
@@ -202,7 +202,7 @@ def _solve_static(
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
     # Sparse rows are dense ones where the step would take them as such, too.
     constraints = [
-        g.dense() if isinstance(g, SparseAffine) and not is_large(*g.shape) else g
+        g.dense() if isinstance(g, SparseAffine) and g.A.shape[0] * g.dim <= MUCH_SPARSE else g
         for g in constraints
     ]
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 import coldq
-from coldq.solver import cascade, large
+from coldq.solver import cascade
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import active_set_extended
-from coldq.solver.cascade import is_large, solve_by_passes, solve_large, solve_large_one
-from coldq.solver.large import residual as large_residual
-from coldq.solver.large import solve_definite
-from coldq.solver.problem import AffineProblem, Divided
-from coldq.solver.sparse import SparseRows
+from coldq.solver.cascade import rescue_one
+from coldq.solver.problem import AffineProblem
+from coldq.solver.simplices import entries_of, solve_in_one_block
 from coldq.step import solve
 from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
@@ -42,21 +39,27 @@ def residual(step: coldq.Step, arguments, weights, A, b) -> float:
     return residual_of(instance, step.x, step.multipliers)
 
 
+def solved(problem: AffineProblem) -> coldq.Step:
+    """By Newton's method in all rows, dense or sparse, and by what comes after it."""
+    found = solve_in_one_block(problem)
+    return found if found.residual <= TOLERANCE else rescue_one(problem, found)[0]
+
+
 def test_every_one_of_many_degenerate_steps_is_solved() -> None:
     rng = np.random.default_rng(0)
     for k in range(len(CATEGORIES) * 20):
         category, instance = draw_instance(rng, k, most=30)
-        x, multipliers, _ = solve_large_one(instance.problem())
+        x, multipliers, _ = solved(instance.problem())
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
 
 
-def test_more_rows_than_coordinates_are_solved_by_passes() -> None:
+def test_more_rows_than_coordinates_are_solved() -> None:
     rng = np.random.default_rng(1)
     for k in range(120):
         category = CATEGORIES[k % len(CATEGORIES)]
         p = int(rng.integers(1, 10))
         instance = make_instance(rng, category, p + int(rng.integers(1, 20)), p)
-        x, multipliers, _ = solve_by_passes(instance.problem())
+        x, multipliers, _ = solved(instance.problem())
         assert residual_of(instance, x, multipliers) <= TOLERANCE, (k, category)
 
 
@@ -67,13 +70,12 @@ def test_what_the_fast_methods_miss_starts_where_the_way_from_inside_ended(monke
     gradient, zeros = rng.standard_normal(p), np.zeros(N)
     one = AffineProblem(center, gradient, np.array(1e-3), zeros, weights, zeros, A, b, lower, upper)
     starts = []
-    monkeypatch.setattr(large, "solve", lambda problem, from_inside: (center, zeros, INF))
     monkeypatch.setattr(
         cascade,
         "active_set_extended",
         lambda one, start: starts.append(start) or active_set_extended(one, start),
     )
-    x, _, residual = solve_by_passes(one)
+    (x, _, residual), _ = rescue_one(one, coldq.Step(center, zeros, INF))
     g, terms = A @ x - b, np.abs(A) @ x + np.abs(b)
     above, below = g > 1e-7 * terms, g < -1e-7 * terms
     assert residual <= TOLERANCE
@@ -94,26 +96,8 @@ def test_every_one_of_many_degenerate_sparse_steps_is_solved(least, most, rows) 
         inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
         hard = np.isinf(instance.weights) | np.isinf(instance.floor)
         instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
-        thin = SparseRows.of(sparse.csr_array(A))
-        step = solve_large(instance.problem()._replace(A=thin))
+        step = solved(instance.problem()._replace(A=sparse.csr_array(A)))
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)
-
-
-def test_sparse_rows_multiply_as_the_dense_ones_do() -> None:
-    rng = np.random.default_rng(6)
-    A = rng.standard_normal((7, 5)) * (rng.random((7, 5)) < 0.4)
-    A[2], A[:, 3] = 0.0, 0.0
-    thin = SparseRows.of(sparse.csr_array(A))
-    x, mu, weight = rng.standard_normal(5), rng.standard_normal(7), rng.random(5)
-    np.testing.assert_allclose(thin @ x, A @ x)
-    np.testing.assert_allclose(mu @ thin, mu @ A)
-    np.testing.assert_array_equal(thin.T.toarray(), A.T)
-    np.testing.assert_array_equal(thin[np.array([4, 0])].toarray(), A[[4, 0]])
-    np.testing.assert_array_equal(thin[mu > 0.0].toarray(), A[mu > 0.0])
-    np.testing.assert_allclose(thin.square_lengths(weight), A**2 @ weight)
-    place = np.array([-1, 0, 1, -1, 2, 3, -1])
-    some = A[place >= 0]
-    np.testing.assert_allclose(thin.T.squares(place, 4, weight), some @ np.diag(weight) @ some.T)
 
 
 def test_a_step_takes_sparse_rows_as_they_are_kept() -> None:
@@ -121,29 +105,19 @@ def test_a_step_takes_sparse_rows_as_they_are_kept() -> None:
     rows = coldq.SparseAffine(given, np.ones(3))
     assert given.indices.dtype == np.int32  # as SciPy has them
     kept = rows.data, rows.indices, rows.indptr
-    for part, own in zip(SparseRows.of(rows.A).parts, kept, strict=True):
+    for part, own in zip(entries_of(rows.A), kept, strict=True):
         assert np.shares_memory(part, own)
 
 
-def test_rows_that_share_no_free_coordinate_are_apart() -> None:
-    rng = np.random.default_rng(8)
-    N, p = 500, 2000
-    A = np.zeros((N, p))
-    A[np.arange(N)[:, None], rng.integers(0, p, (N, 3))] = 1.0
-    free, place = (rng.random(p) < 0.7).astype(float), np.where(rng.random(N) < 0.9, 0, -1)
-    place[place == 0] = np.arange((place == 0).sum())
-    inside = A[place >= 0] * free
-    parts = SparseRows.of(sparse.csr_array(A)).T.apart(place, len(inside), free)
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(inside)))
-    own = np.empty(len(inside), int)
-    for k, part in enumerate(parts):
-        own[part] = k
-    H = inside @ inside.T
-    assert len(parts) > 3
-    assert (H[own[:, None] != own] == 0.0).all()
-    # A part is no larger than some rows and the last of those that hang together.
-    largest = np.bincount(connected_components(sparse.csr_array(H))[1]).max()
-    assert np.bincount(own).max() <= 64 + largest
+@pytest.mark.parametrize("of", [np.asarray, sparse.csr_array])
+def test_no_price_is_so_large_that_any_x_in_a_small_box_will_do(of) -> None:
+    # Two rows pull by 1e12 each way, both unmet, one a millionth less: x is where the other pulls.
+    zeros, weights = np.zeros(2), np.array([1e6, 1e6 - 1.0])
+    given = np.zeros(1), np.zeros(1), np.array(0.5), zeros, weights, zeros
+    rows = of(np.array([[1e6], [-1e6]])), np.array([-1e6 - 1.0, 1e6 - 1.0])
+    step = solved(AffineProblem(*given, *rows, -np.ones(1), np.ones(1)))
+    assert step.x == -1.0
+    assert step.residual <= TOLERANCE
 
 
 @pytest.mark.parametrize("weights", [2500.0, INF])
@@ -155,37 +129,8 @@ def test_many_sparse_rows_that_hardly_share_a_coordinate_are_solved(weights: flo
     b, arguments = 0.4 * A.sum(axis=1), (rng.random(p), 2.0 * rng.standard_normal(p), 1.0)
     rows, box = coldq.SparseAffine(sparse.csr_array(A), b), coldq.Box(0.0, 1.0, dim=p)
     step = coldq.penalised_step(*arguments, weights, rows, box)
-    assert (step.multipliers > 0.0).sum() > 200  # as many as are solved for in parts
+    assert (step.multipliers > 0.0).sum() > 200  # in many parts
     assert residual(step, arguments, weights, A, b) <= TOLERANCE
-
-
-def test_a_matrix_that_rounding_makes_indefinite_is_solved_nearly() -> None:
-    rng = np.random.default_rng(10)
-    F = rng.normal(size=(6, 4))
-    H = F @ F.T - 1e-13 * np.eye(6)
-    right = F @ rng.normal(size=4)
-    np.testing.assert_allclose(H @ solve_definite(H.copy(), right), right, atol=1e-6)
-    definite = H + np.eye(6)
-    np.testing.assert_allclose(definite @ solve_definite(definite.copy(), right), right)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
-@pytest.mark.parametrize("bad", [np.nan, INF])
-def test_a_multiplier_that_is_no_number_has_no_residual(kind, bad: float) -> None:
-    hard = Divided(np.ones(2), kind(np.zeros((1, 2))), -np.ones(1), np.zeros(1), np.full(1, INF),
-                   np.zeros(2), np.ones(2))  # fmt: skip
-    assert np.isnan(large_residual(hard, np.ones(2), np.full(1, bad)))
-
-
-@pytest.mark.parametrize("kind", [np.asarray, lambda A: SparseRows.of(sparse.csr_array(A))])
-def test_no_price_is_so_large_that_any_x_in_a_small_box_will_do(kind) -> None:
-    # Two rows pull by 1e12 each way, one a millionth less: x should be where the other one pulls.
-    problem = Divided(np.zeros(1), kind(np.array([[1e6], [-1e6]])), np.zeros(2), np.zeros(2),
-                      np.array([1e6, 1e6 - 1.0]), np.full(1, -1.0), np.ones(1))  # fmt: skip
-    for x, right in ((-1.0, True), (1.0, False)):
-        apart = problem._replace(b=np.array([1e6 * x - 1.0, -1e6 * x - 1.0]))  # both are unmet
-        found = large_residual(apart, np.full(1, x), apart.hi)
-        assert (found <= TOLERANCE) == right
 
 
 @pytest.mark.parametrize(
@@ -315,15 +260,6 @@ def test_hard_rows_without_a_common_point_are_named() -> None:
     thin = coldq.SparseAffine(sparse.csr_array(A), b[1])
     with pytest.raises(coldq.Infeasible):
         coldq.penalised_step(np.ones(5), np.zeros(5), 1.0, INF, thin, box)
-
-
-def test_the_switch_is_a_stated_rule() -> None:
-    assert not is_large(40, 1000)
-    assert is_large(41, 21)
-    assert not is_large(50, 20)
-    assert is_large(51, 1)
-    assert is_large(35, 10_000)
-    assert not is_large(16, 1_000_000)
 
 
 def test_sparse_rows_are_a_constraint_like_any_other() -> None:

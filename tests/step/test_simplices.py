@@ -12,7 +12,6 @@ import coldq
 from coldq.domains import Domain
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.simplices import BlockProblem, entries_of, guesses, run_blocks
-from coldq.solver.sparse import SparseRows
 from coldq.step.reference import reference_step
 from tests.adversary.affine_rows import judged
 
@@ -156,7 +155,7 @@ def test_an_interior_point_method_that_knows_the_sums_finds_the_piece(thin: bool
     center, gradient, alpha, weights, g, X = traffic(30, 3, 30)
     A, n = g.A, weights.size
     if thin:
-        A = SparseRows.of(sparse.csr_array(g.A))
+        A = sparse.csr_array(g.A)
     one = BlockProblem(
         center, gradient, np.array(alpha), np.zeros(n), weights, np.zeros(n), *entries_of(A), g.b,
         X.box.lower, X.box.upper, *X.blocks,
@@ -296,7 +295,7 @@ def test_dense_rows_and_sparse_ones_have_the_same_way_from_inside(N: int) -> Non
     b = A @ X.project(rng.normal(size=X.dim)) - rng.uniform(0.0, 1.0, N)
     center, gradient, weights = X.start(), rng.normal(size=X.dim), np.full(N, 100.0)
     found = []
-    for rows in (A, SparseRows.of(sparse.csr_array(A))):
+    for rows in (A, sparse.csr_array(A)):
         one = BlockProblem(
             center, gradient, np.array(1.0), np.zeros(n), weights, np.zeros(n), *entries_of(rows),
             b, X.box.lower, X.box.upper, *X.blocks,

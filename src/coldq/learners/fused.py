@@ -92,7 +92,7 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
         blocks = getattr(domain, "blocks", None)
         if blocks is None:
             return None
-        box, steps = domain.box, steps_for(n, p, len(blocks.start), False)
+        box, steps = domain.box, steps_for(n, p, False)
         update, on = queue_blocks_step, (box.lower, box.upper, *blocks, steps)
     try:
         if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python

@@ -2,7 +2,7 @@
 
 A product of two matrices of 100 by 100 takes BLAS a tenth of a millisecond, on one thread or on
 several. But several wait for each other, and on cores that are busy with other work each wait is
-as long as that work's turn: steps took tens of times longer (``python benchmarks/busy.py``).
+as long as that work's turn.
 """
 
 from __future__ import annotations

@@ -11,6 +11,6 @@ TERMS = 1e-7  # of the terms of a slope: a last digit of x moves them by as much
 NOISE = 4e-16  # of the terms that z is the sum of: its rounding
 ROUNDING = 1e-9  # what the step promises of a hard row, relative to the size of its terms
 ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 0 has one
-FEW_COORDINATES, MORE_ROWS = 20, 50  # in so few, only above so many rows is a step large
 MUCH_DATA = 300_000  # numbers of A: with more, every pass over them counts
+MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
 TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition

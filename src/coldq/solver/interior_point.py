@@ -14,11 +14,11 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.api import interior_point
+from coldq.solver.constants import MUCH_DENSE
 from coldq.solver.problem import ONE_BOX
 
 # Of the first mean product of a room and its price: where what decides may be known.
 CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
-MUCH_DENSE = 4_000_000  # numbers that sparse rows may have as dense ones
 
 
 def from_inside(

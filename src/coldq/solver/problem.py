@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
-from coldq.solver.sparse import SparseRows
 
 HINGE = 0.0  # the floor that needs no array
 HALF = np.array(0.5)  # alpha of a projection
@@ -48,6 +47,11 @@ def largest_of(values: Array, group: np.ndarray, n: int, least: float = 0.0) -> 
     return out
 
 
+def is_sparse(A: Any) -> bool:
+    """Whether rows are sparse ones."""
+    return hasattr(A, "indptr")
+
+
 class DoNotFit(ValueError):
     """Arrays do not belong together; whoever has the objects that they are from says so."""
 
@@ -55,8 +59,8 @@ class DoNotFit(ValueError):
 class AffineProblem(NamedTuple):
     """Rows ``A x - b - soft multipliers`` on a box, in the order of the kernel's arguments.
 
-    `soft`, the compliance, is zero but for the rows of a least-squares loss. A may be
-    :class:`~coldq.solver.sparse.SparseRows`, which the members of a batch share.
+    `soft`, the compliance, is zero but for the rows of a least-squares loss. A may be a sparse
+    array of SciPy's, by rows, which the members of a batch share.
     """
 
     center: Array
@@ -232,11 +236,16 @@ class Thin(NamedTuple):
         return np.swapaxes(self.F, -1, -2).reshape(*batch, n * k, p)
 
 
+def as_dense(one: AffineProblem) -> AffineProblem:
+    """One instance for methods that take a dense A."""
+    return one._replace(A=one.A.toarray()) if is_sparse(one.A) else one
+
+
 def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     """The instance at `where` of a batch; what has no members of its own, all share."""
     alone = []
     for array, core in zip(problem, problem.cores, strict=True):
-        if array is not None and not isinstance(array, SparseRows):
+        if array is not None and not is_sparse(array):
             if np.ndim(array) > core:
                 try:
                     array = np.broadcast_to(array, batch + np.shape(array)[np.ndim(array) - core :])

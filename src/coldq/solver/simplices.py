@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,21 +17,25 @@ import numpy as np
 from coldq._values import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
+from coldq.solver.constants import MUCH_DATA
 from coldq.solver.interior_point import from_inside
-from coldq.solver.problem import HALF, ONE_BOX, AffineProblem, Divided, DoNotFit, members, zeros_of
-from coldq.solver.sparse import SparseRows
+from coldq.solver.problem import (
+    HALF,
+    ONE_BOX,
+    AffineProblem,
+    DoNotFit,
+    is_sparse,
+    members,
+    zeros_of,
+)
 from coldq.solver.threads import fill_batch
 
-STEPS = np.array(60.0)  # Newton steps of the kernel
+STEPS = np.array(200.0)  # Newton steps of the kernel
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
-FEWEST_STEPS = np.array(10.0)  # where others are likely to
-STEPS_OF_ROWS, MORE_STEPS = 600, 3  # the same of dense rows, times their number; and on few blocks
-FEW_BLOCKS = 8
-SELDOM = 16  # times the rows: with as many coordinates, rows seldom clash
-FEW = 50  # rows and coordinates: up to as many, more steps cost less than the way from inside
-TINY_SUM = 30  # the same: up to as many, those that know nothing of blocks are soon done
+TINY_SUM = (
+    30  # rows and coordinates: up to as many, those that know nothing of blocks are soon done
+)
 NEAR = 1e-5  # the residual of an answer on the right piece
-MUCH = 20_000_000  # numbers in a table of rows by blocks: with more there is no way from inside
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
 
@@ -96,7 +99,10 @@ class BlockProblem(NamedTuple):
         n, p = self.b.size, self.lower.size
         if not self.sparse:
             return self.data.reshape(n, p)
-        return SparseRows((self.data, self.indices.view(np.int64), self.indptr.view(np.int64)), p)
+        from scipy import sparse
+
+        indices, indptr = self.indices.view(np.int64), self.indptr.view(np.int64)
+        return sparse.csr_array((self.data, indices, indptr), (n, p))
 
 
 def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
@@ -130,31 +136,25 @@ def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
 
 def entries_of(A: Any) -> tuple[Array, Array, Array]:
     """The entries of rows as the kernel takes them."""
-    if isinstance(A, SparseRows):
-        data, indices, indptr = A.parts
-        return data, indices.view(np.float64), indptr.view(np.float64)
+    if is_sparse(A):
+        indices, indptr = (part.astype(np.int64, copy=False) for part in (A.indices, A.indptr))
+        return A.data, indices.view(np.float64), indptr.view(np.float64)
     if A.ndim == 2:
         return A.ravel(), NONE, NONE
     return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
 
 
-@lru_cache(1024)
-def steps_for(n: int, p: int, k: int, sparse: bool) -> Array:
-    """How many Newton steps the kernel may take before the way from inside is tried: no more than
-    that costs, as far as can be said, because they may all be in vain."""
-    if n + p <= FEW or n * k > MUCH or n * SELDOM <= p or (sparse and n < p):
-        return STEPS
-    if sparse:
-        return FEWER_STEPS
-    most = STEPS_OF_ROWS * (MORE_STEPS if k <= FEW_BLOCKS else 1)
-    return np.array(float(min(max(most // max(n, 1), 12), 60)))
+def steps_for(n: int, p: int, sparse: bool) -> Array:
+    """How many Newton steps the kernel may take from nothing: few where an interior-point method,
+    which knows no pieces, costs no more."""
+    return STEPS if sparse or n + p <= TINY_SUM or n * p > MUCH_DATA else FEWER_STEPS
 
 
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
     """The native method alone: an answer whose residual may be large, infinite or NaN."""
     center, b = problem[0], problem[9]
-    n, p, k = b.shape[-1], center.shape[-1], len(problem[12])
-    steps = steps_for(n, p, k, len(problem[8]) > 0) if steps is None else steps
+    n, p = b.shape[-1], center.shape[-1]
+    steps = steps_for(n, p, len(problem[8]) > 0) if steps is None else steps
     try:
         if center.ndim == 1:  # a single decision costs mostly Python: there is little of it here
             answer = new_tuple(Step, blocks_step(*problem, steps))
@@ -167,15 +167,6 @@ def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
         return answer
     except TypeError:
         raise DoNotFit from None
-
-
-def run_on_box(problem: Divided, mu: Array, steps: Array | None = None) -> Step:
-    """The kernel on rows in a box, from multipliers that are near, or zeros."""
-    A = problem.A if problem.sparse else np.ascontiguousarray(problem.A)
-    arrays = problem.y, problem.b, *problem[3:]
-    y, b, lo, hi, lower, upper = (np.ascontiguousarray(array) for array in arrays)
-    given = y, zeros_of(y.size), HALF, lo, hi, mu, *entries_of(A), b, lower, upper, *ONE_BOX
-    return run_blocks(BlockProblem._make(given), steps)
 
 
 def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> Step:
@@ -216,31 +207,19 @@ def best_of_guesses(one: BlockProblem, best: Step) -> Step:
         best = again if again.residual < best.residual else best
         if near or (no_nearer and (np.isinf(one.weights).any() or np.isinf(one.floor).any())):
             return best
-    if steps_for(one.b.size, one.center.size, one.start.size, one.sparse) is STEPS:
+    if steps_for(one.b.size, one.center.size, one.sparse) is STEPS:
         return best
     again = run_blocks(one, STEPS)
     return again if again.residual < best.residual else best
 
 
-def in_one_block(one: AffineProblem) -> BlockProblem:
-    """Dense rows on a box, which is one block whose sum may be anything."""
+def solve_in_one_block(one: AffineProblem) -> Step:
+    """One instance with dense or sparse rows on a box: one block, whose sum may be anything."""
     center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
     given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
-    return new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
-
-
-def solve_in_one_block(one: AffineProblem) -> Step:
-    """Such rows where they clash."""
+    problem = new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
     with np.errstate(all="ignore"):
-        return best_of_guesses(in_one_block(one), Step(one.center, zeros_of(one.b.size), np.inf))
-
-
-def take_at_once(one: AffineProblem, found: Step) -> Step:
-    """The same of rows that leave coordinates free, by the kernel alone; if it fails, what others
-    found."""
-    steps = FEWER_STEPS if one.b.size <= one.center.size else FEWEST_STEPS
-    again = run_blocks(in_one_block(one), steps)
-    return again if again[2] <= TOLERANCE else found
+        return improve_blocks(problem, run_blocks(problem))
 
 
 def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
@@ -261,7 +240,7 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
     n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
-    if n + one.lower.size <= TINY_SUM or n * one.start.size > MUCH:
+    if n + one.lower.size <= TINY_SUM:
         return
     given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.rows(), one.b
     for near in (False, True):

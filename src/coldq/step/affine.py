@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -12,22 +13,16 @@ from coldq.domains import Ball, Box
 from coldq.errors import StepFailed
 from coldq.solver.answer import TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.ball import run_ball, run_balls
-from coldq.solver.cascade import (
-    HASTY,
-    HUGE,
-    MANY_ROWS,
-    explained,
-    solve_affine,
-    solve_alone,
-    solve_large,
-)
+from coldq.solver.cascade import HASTY, HUGE, explained, solve_affine, solve_alone
 from coldq.solver.problem import (
     HINGE,
+    ONE_BOX,
     AffineProblem,
     BallProblem,
     BallRow,
     DoNotFit,
     append,
+    is_sparse,
     member,
     members,
     zeros_of,
@@ -40,7 +35,6 @@ from coldq.solver.simplices import (
     prices_of_sums,
     run_blocks,
 )
-from coldq.solver.sparse import SparseRows
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot
 
@@ -135,19 +129,20 @@ def better_on_blocks(
 
 def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
     """The same with the sums of blocks as rows among the others."""
-    if not isinstance(A, SparseRows):
+    if not is_sparse(A):
         return slot.affine_problem()
+    from scipy import sparse
+
     p, n, summed = A.shape[1], A.shape[0], blocks.summed
-    data, indices, indptr = A.parts
     first, count = blocks.start[summed].astype(np.int64), blocks.sizes(p)[summed]
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    both = SparseRows(
+    both = sparse.csr_array(
         (
-            np.concatenate([data, np.ones(count.sum())]),
-            np.concatenate([indices, np.repeat(first, count) + within]),
-            np.concatenate([indptr, indptr[-1] + np.cumsum(count)]),
+            np.concatenate([A.data, np.ones(count.sum())]),
+            np.concatenate([A.indices, np.repeat(first, count) + within]),
+            np.concatenate([A.indptr, A.indptr[-1] + np.cumsum(count)]),
         ),
-        p,
+        (n + summed.size, p),
     )
     box, kind = slot.domain.box, blocks.kind[summed]
     return AffineProblem(
@@ -186,20 +181,41 @@ def solve_unconstrained(slot: Slot) -> Step:
 
 def solve_sparse(slot: Slot) -> Step:
     """Sparse rows; small ones, and those beside a domain's own, are solved as dense ones."""
-    center, gradient, alpha, weights, _, constraint, domain = slot
-    n, p = constraint.shape
-    blocks = getattr(domain, "blocks", None)
-    if blocks is not None and (n > MANY_ROWS or n * p > MUCH_SPARSE):
-        return solve_on_blocks(slot, SparseRows.of(constraint.A), blocks)
-    if n * p <= MUCH_SPARSE or type(domain) is not Box:
+    constraint, domain = slot.constraint, slot.domain
+    on_box, blocks = type(domain) is Box, getattr(domain, "blocks", None)
+    if math.prod(constraint.shape) <= MUCH_SPARSE or not (on_box or blocks is not None):
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(slot._replace(constraint=rows))
-    return solve_large(
-        AffineProblem(
-            center, gradient, alpha, slot.low, weights, zeros_of(n), SparseRows.of(constraint.A),
-            constraint.b, domain.lower, domain.upper,
-        )
-    )  # fmt: skip
+    if not on_box:
+        return solve_on_blocks(slot, constraint.A, blocks)
+    return solve_where_entered(slot)
+
+
+def solve_where_entered(slot: Slot) -> Step:
+    """On a box: coordinates that no row enters are known at once and left out."""
+    center, gradient, alpha, _, _, constraint, box = slot
+    A, whole = constraint.A, Blocks(*ONE_BOX)
+    has_any = np.zeros(box.dim, bool)
+    has_any[A.indices] = True
+    entered = np.flatnonzero(has_any)
+    if entered.size == box.dim:
+        return solve_on_blocks(slot, A, whole)
+    from scipy import sparse
+
+    place = np.empty(box.dim, np.int64)
+    place[entered] = np.arange(entered.size)
+    inner = sparse.csr_array((A.data, place[A.indices], A.indptr), (A.shape[0], entered.size))
+    center_in, gradient_in, lower, upper = (
+        np.take(array, entered, axis=-1) for array in (center, gradient, box.lower, box.upper)
+    )
+    part = slot._replace(center=center_in, gradient=gradient_in, domain=Box(lower, upper))
+    step = solve_on_blocks(part, inner, whole)
+    try:
+        x = box.project(center - gradient / (2.0 * np.asarray(alpha)[..., None]))
+    except ValueError:
+        raise DoNotFit from None
+    x[..., entered] = step.x
+    return Step(x, step.multipliers, step.residual)
 
 
 @cache

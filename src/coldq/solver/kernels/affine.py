@@ -9,7 +9,7 @@ converges, so that ``g(x)`` is driven to zero at the accuracy of ``x``, not of `
 
 import math
 
-from coldq.compiled import compiled, inlined, kernel, matrix, vector
+from coldq.compiled import compiled, inlined, matrix, vector
 from coldq.solver.constants import REGULARISATION, ROW_TOLERANCE, SEARCH_TOLERANCE, TINY
 from coldq.solver.kernels.piece import (
     CHOSEN, COLUMNS, DOWN, FREE, GAIN, HESSIAN, HI, LO, MU, NORM, OPEN, SCALE, SOFT, UP, D, G, W, Y,
@@ -328,9 +328,3 @@ def solve_instance(
     give_multipliers(alpha, floor, weights, rows, multipliers)
     residual = judged(residual, x, A, b, center, lower, upper, columns, rows, rounds < math.inf)
     return max(residual, UNSETTLED) if spent > rounds and residual > REFRESH_ABOVE else residual
-
-
-@kernel("VVMfff")
-def dual_search(lower, upper, columns, start, offset, limit):
-    """The line search alone, along columns[W] from columns[Z], for rows without compliance."""
-    return line_search(lower, upper, columns, start, offset, 0.0, limit)
