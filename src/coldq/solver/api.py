@@ -22,6 +22,8 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
+# One instance of the general problem of `last_resort`, in double and then in double-double.
+grouped_step = native.grouped_step
 
 
 class Status(IntEnum):

@@ -9,5 +9,4 @@ Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solv
 - `one_row`, `thin_rows`: quadratic rows without matrices
 - `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
-- `pairs`, `long_numbers`: double-double arithmetic; `last_resort`: rows that are not affine in it
 """

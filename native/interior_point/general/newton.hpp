@@ -1,0 +1,482 @@
+// A primal-dual interior-point method over the number type (Mehrotra 1992).
+//
+// With multipliers mu of rows, nu of s >= 0, low and up of bounds, and rooms t, s, down and over,
+// a step is Newton's on the conditions
+//
+//     x - y + J'(mu + lean) + E' lambda - low + up = 0       J = A + P x
+//     g - s + t = 0,   E x = e,   cost - nu - (the group's sum of mu) = 0
+//     mu t = nu s = low (x - lower) = up (upper - x) = tau
+//
+// towards ever smaller tau. No sign decides here which rows and bounds hold x: where numbers of
+// many magnitudes meet, rounding would decide it.
+#pragma once
+
+#include "grouped.hpp"
+#include "system.hpp"
+
+namespace coldq::COLDQ_LEVEL {
+
+// Where the method stops: at this mean product of a multiplier and its room, and this residual.
+struct Goal {
+    double gap, residual;
+    bool early;  // also where it gets stuck, for another number type to go on
+};
+
+template <class Number>
+class InteriorPoint {
+  public:
+    InteriorPoint(Size p, Size n, Size groups, Size equalities, Size curved, Memory& memory)
+        : value(memory.take<Number>(numbers(p, n, groups, equalities))),
+          step(memory.take<Number>(numbers(p, n, groups, equalities))),
+          best(memory.take<Number>(numbers(p, n, groups, equalities))),
+          aimed(memory.take<Number>(2 * (2 * p + n + groups))),
+          target(memory.take<Number>(2 * p + n + groups)),
+          open(memory.take<double>(2 * p + n + groups)),
+          J(memory.take<Number>(n, p)),
+          E(memory.take<Number>(equalities, p)),
+          left_x(memory.take<Number>(p)),
+          left_t(memory.take<Number>(n)),
+          left_s(memory.take<Number>(groups)),
+          left_e(memory.take<Number>(equalities)),
+          size(memory.take<double>(p)),
+          stiff(memory.take<Number>(p)),
+          right(memory.take<Number>(p)),
+          weight(memory.take<Number>(n + groups)),
+          pull(memory.take<Number>(n)),
+          bend(memory.take<double>(n)),
+          total(memory.take<Number>(groups)),
+          give(memory.take<Number>(groups)),
+          soft(memory.take<Number>(groups)),
+          members(memory.take<double>(groups)),
+          rows_first_(by_rows(p, n, equalities, curved)),
+          first_(rows_first_ ? n + equalities : p, memory),
+          second_(rows_first_ ? groups : equalities, memory),
+          lines(memory.take<Number>(rows_first_ ? n + equalities : n + groups, p)),
+          beside(memory.take<Number>(rows_first_ ? groups : equalities,
+                                     rows_first_ ? n + equalities : p)),
+          z(memory.take<Number>(n + groups + equalities)),
+          work(memory.take<Number>(rows_first_ ? weighted_rows_work(n + equalities)
+                                               : weighted_columns_work(p))) {}
+
+    // The parts of a point. Rooms and multipliers have the same order: those of the bounds, of the
+    // rows and of the groups. One that is missing has the multiplier 0 and, but for s, the room 1.
+    struct Point {
+        Number *x, *equal, *price, *room;
+        Number *low, *up, *mu, *nu, *down, *over, *t, *s;
+    };
+    Point at(Number* block) const {
+        const Size p = given.p, n = given.n;
+        Number *price = block + p + given.equalities, *room = price + pairs;
+        return {block,         block + p,         price, room,     price + 0,    price + p,
+                price + 2 * p, price + 2 * p + n, room,  room + p, room + 2 * p, room + 2 * p + n};
+    }
+    Point point() const { return at(value); }
+    Point best_point() const { return at(best); }
+
+    // Set which multipliers there are. The point is to be set next.
+    void take(const Grouped& problem) {
+        given = problem;
+        const Size p = given.p, n = given.n, k = given.groups;
+        pairs = 2 * p + n + k;
+        fill(members, k, 0.0);
+        fill(open, pairs, 0.0);
+        count = 0;
+        for (Size i = 0; i < p; ++i) open[i] = given.has_lower(i), open[p + i] = given.has_upper(i);
+        for (Size r = 0; r < n; ++r) {
+            open[2 * p + r] = given.kind_of(r) != Kind::dead;
+            members[given.group_of(r)] += open[2 * p + r];
+            for (Size i = 0; i < p; ++i) J[r * p + i] = given.A[r * p + i];
+        }
+        for (Size a = 0; a < k; ++a) open[2 * p + n + a] = given.kind(a) == Kind::hinge;
+        for (Size c = 0; c < pairs; ++c) count += open[c] != 0.0;
+        for (Size c = 0; c < given.equalities * p; ++c) E[c] = given.E[c];
+    }
+
+    // Go on from a point of another number type.
+    template <class Other>
+    void go_on(const InteriorPoint<Other>& other) {
+        take(other.given);
+        const auto from = other.best_point();
+        const Point to = point();
+        for (Size c = 0; c < numbers(); ++c) value[c] = from.x[c];
+        for (Size i = 0; i < given.p; ++i) {
+            if (given.has_lower(i) && (!given.has_upper(i) || !(to.over[i] < to.down[i])))
+                to.x[i] = to.down[i] + given.lower[i];
+            else if (given.has_upper(i))
+                to.x[i] = -to.over[i] + given.upper[i];
+            if (given.has_lower(i) && !(to.x[i] + -given.lower[i] == to.down[i]))
+                to.down[i] = to.x[i] + -given.lower[i];
+            if (given.has_upper(i)) to.over[i] = -to.x[i] + given.upper[i];
+        }
+    }
+
+    // Newton's method, until the goal is reached or nothing falls any more; the best point is kept.
+    // Return the larger of the mean product and the residual that are left there.
+    double walk(Goal goal, int& steps) {
+        constexpr double SHORT = 0.995;  // of the way to the boundary
+        constexpr double CARE = 1e-6;    // the least share of the gap that a step aims at
+        constexpr double FIRST = 1e-10;  // of the gap: above it there is more patience
+        double least = INF, care = CARE;
+        int stuck = 0;
+        copy(value, numbers(), best);
+        for (; steps > 0; --steps) {
+            const double gap = products(0.0), off = set_state();
+            const double merit = larger(gap, off);
+            if (!(absolute(gap + off) < INF)) break;
+            if (merit < 0.9 * least) {
+                stuck = 0, least = merit;
+                copy(value, numbers(), best);
+            } else {
+                ++stuck;
+            }
+            if ((gap <= goal.gap && off <= goal.residual) || stuck > (gap > FIRST ? 25 : 8)) break;
+            if (!set_system()) break;
+            // First aim at zero, to see how far that leads; then at what it would leave.
+            set_direction(0.0, false);
+            const double share = larger(products(farthest()) / larger(gap, 1e-300), 0.0);
+            const double tau = gap * smaller(larger(share * share * share, care), 1.0);
+            const Point aim = at(step);
+            copy(aim.price, 2 * pairs, aimed);
+            set_direction(tau, true);
+            const double length = curved(smaller(SHORT * farthest(), 1.0));
+            for (Size c = 0; c < numbers(); ++c) value[c] += step[c] * length;
+            // Aim low where the last step could go far.
+            care = larger(0.9 * (1.0 - length) * (1.0 - length), CARE);
+            if (goal.early && length < 0.1) break;
+        }
+        return least;
+    }
+
+    double mean_product() const { return products(0.0); }
+
+    Grouped given;
+
+  private:
+    static Size numbers(Size p, Size n, Size groups, Size equalities) {
+        return p + equalities + 2 * (2 * p + n + groups);
+    }
+    Size numbers() const { return numbers(given.p, given.n, given.groups, given.equalities); }
+
+    // Whether a system is one over multipliers, as they are fewer, and not over coordinates.
+    static bool by_rows(Size p, Size n, Size equalities, Size curved) {
+        return curved == 0 && n + equalities < p;
+    }
+
+    bool moves(Size k) const { return given.kind(k) == Kind::hinge || given.kind(k) == Kind::free; }
+    bool several(Size k) const { return moves(k) && members[k] > 1.0; }
+
+    // The mean product of a multiplier and its room, so far along the step.
+    double products(double length) const {
+        const Point v = point(), d = at(step);
+        const double all = sum<double>(pairs, [&](Size c) {
+            if (open[c] == 0.0) return 0.0;
+            if (length == 0.0) return rounded(v.price[c]) * rounded(v.room[c]);
+            return (rounded(v.price[c]) + length * rounded(d.price[c])) *
+                   (rounded(v.room[c]) + length * rounded(d.room[c]));
+        });
+        return all / double(count > 0 ? count : 1);
+    }
+
+    // How much of the step leaves everything positive, at most all of it.
+    double farthest() const {
+        const Point v = point(), d = at(step);
+        double length = 1.0;
+        const auto within = [&](const Number& room, const Number& change) {
+            if (rounded(change) < 0.0) length = smaller(length, -rounded(room) / rounded(change));
+        };
+        for (Size c = 0; c < pairs; ++c)
+            if (open[c] != 0.0) within(v.price[c], d.price[c]), within(v.room[c], d.room[c]);
+        return length;
+    }
+
+    // Slopes, and what is left of each condition; return the largest, relative where it is of x.
+    double set_state() {
+        const Size p = given.p, n = given.n;
+        const Point v = point();
+        double off = 0.0, broken = 0.0;
+        for (Size i = 0; i < p; ++i) {
+            left_x[i] = (v.x[i] - given.y<Number>(i)) - v.low[i] + v.up[i];
+            size[i] = 1.0 + absolute(rounded(v.x[i]));
+        }
+        for (Size k = 0; k < given.groups; ++k)
+            left_s[k] = Number(moves(k) ? given.cost[k] : 0.0) - v.nu[k];
+        for (Size r = 0; r < n; ++r) {
+            const Size k = given.group_of(r);
+            Number* const slope = J + r * p;
+            Number g = -given.b[r];
+            if (r < given.curved) {
+                for (Size i = 0; i < p; ++i) {
+                    const double* const row = given.P_of(r) + i * p;
+                    const Number own = sum<Number>(p, [&](Size j) { return v.x[j] * row[j]; });
+                    slope[i] = own + given.A[r * p + i];
+                    g += v.x[i] * (own * 0.5 + given.A[r * p + i]);
+                }
+            } else {
+                g += product(slope, v.x, p);
+            }
+            const Number price = v.mu[r] + given.lean[r];
+            add_multiple(left_x, price, slope, p);
+            for (Size i = 0; i < p; ++i) size[i] += absolute(rounded(slope[i]) * rounded(price));
+            left_t[r] = g - (moves(k) ? v.s[k] : Number(0.0)) + v.t[r];
+            left_s[k] -= v.mu[r];
+            if (open[2 * p + r] == 0.0) continue;
+            off = larger(off, absolute(rounded(left_t[r])));
+            broken += 0.0 * rounded(left_t[r]);
+        }
+        for (Size r = 0; r < given.equalities; ++r) {
+            left_e[r] = product(E + r * p, v.x, p) - given.e[r];
+            add_multiple(left_x, v.equal[r], E + r * p, p);
+            off = larger(off, absolute(rounded(left_e[r])));
+        }
+        for (Size i = 0; i < p; ++i) {
+            if (given.fixed(i)) continue;
+            off = larger(off, absolute(rounded(left_x[i])) / size[i]);
+            broken += 0.0 * rounded(left_x[i]);
+        }
+        return off + broken;
+    }
+
+    // Newton's equations with all put in but x and the multipliers of equalities, or all but the
+    // multipliers and s. Whether rounding leaves anything of them.
+    bool set_system() {
+        const Size p = given.p;
+        const Point v = point();
+        for (Size i = 0; i < p; ++i)
+            stiff[i] = Number(1.0) + v.low[i] / v.down[i] + v.up[i] / v.over[i];
+        fill(total, given.groups, Number(0.0));
+        for (Size r = 0; r < given.n; ++r) {
+            weight[r] = open[2 * p + r] != 0.0 ? v.mu[r] / v.t[r] : Number(0.0);
+            total[given.group_of(r)] += weight[r];
+        }
+        for (Size k = 0; k < given.groups; ++k)
+            give[k] = total[k] + (given.kind(k) == Kind::hinge ? v.nu[k] / v.s[k] : Number(0.0));
+        return rows_first_ ? set_rows() : set_columns();
+    }
+
+    // Of the part of a group's rows in the system s takes only the one of their mean. So rows count
+    // as what they are off it, and it as a row of its own: nothing is lost in a difference.
+    bool set_columns() {
+        const Size p = given.p, n = given.n;
+        const auto mean = [&](Size k) { return lines + (n + k) * p; };
+        for (Size k = 0; k < given.groups; ++k) {
+            fill(mean(k), p, Number(0.0));
+            weight[n + k] = several(k) ? rise(k) : Number(0.0);
+        }
+        for (Size r = 0; r < n; ++r) {
+            const Size k = given.group_of(r);
+            if (several(k) && rounded(weight[r]) > 0.0)
+                add_multiple(mean(k), weight[r] / total[k], J + r * p, p);
+        }
+        for (Size r = 0; r < n; ++r) {
+            const Size k = given.group_of(r);
+            copy(J + r * p, p, lines + r * p);
+            if (several(k)) add_multiple(lines + r * p, -1.0, mean(k), p);
+            z[r] = several(k) || !moves(k) ? weight[r] : rise(k);
+        }
+        for (Size k = 0; k < given.groups; ++k) z[n + k] = weight[n + k];
+        for (Size i = 0; i < p; ++i)
+            if (given.fixed(i))
+                for (Size r = 0; r < n + given.groups; ++r) lines[r * p + i] = 0.0;
+        Number* const N = first_.clear(p);
+        add_weighted_columns(N, p, Lines<Number>{lines, p}, n + given.groups, p, z, work);
+        const Number* const mu = point().mu;
+        for (Size r = 0; r < given.curved; ++r) {
+            const Number price = mu[r] + given.lean[r];
+            for (Size i = 0; i < p; ++i)
+                for (Size j = i; j < p && !given.fixed(i); ++j)
+                    if (!given.fixed(j)) N[i * p + j] += price * given.P_of(r)[i * p + j];
+        }
+        for (Size i = 0; i < p; ++i)
+            N[i * p + i] = given.fixed(i) ? Number(1.0) : N[i * p + i] + stiff[i];
+        if (!first_.make()) return false;
+        // What the multipliers of equalities do to x, and to the equalities.
+        const Size m = given.equalities;
+        second_.clear(m);
+        for (Size a = 0; a < m; ++a) {
+            Number* const way = beside + a * p;
+            for (Size i = 0; i < p; ++i) way[i] = given.fixed(i) ? Number(0.0) : E[a * p + i];
+            first_.solve(way);
+            for (Size c = 0; c <= a; ++c) second_(c, a) = product(E + c * p, way, p);
+        }
+        return second_.make();
+    }
+
+    // The weight of a group's mean: s gives way to it, and is held by nu / s.
+    Number rise(Size k) const {
+        if (!(rounded(total[k]) > 0.0)) return 0.0;
+        return (give[k] - total[k]) / give[k] * total[k];
+    }
+
+    // (A H^-1 A' + 1 / weight) dmu + ds = ..., with equalities among the rows, and the sum of a
+    // group's dmu - nu / s ds = ... . A row that is missing has a 1 on the diagonal, and 0 beside.
+    bool set_rows() {
+        const Size p = given.p, n = given.n, m = n + given.equalities;
+        const Point v = point();
+        for (Size r = 0; r < n; ++r)
+            for (Size i = 0; i < p; ++i)
+                lines[r * p + i] = open[2 * p + r] != 0.0 ? J[r * p + i] : Number(0.0);
+        copy(E, given.equalities * p, lines + n * p);
+        for (Size i = 0; i < p; ++i)
+            right[i] = given.fixed(i) ? Number(0.0) : Number(1.0) / stiff[i];
+        Number* const M = first_.clear(m);
+        add_weighted_rows(M, m, Lines<Number>{lines, p}, m, p, right, work);
+        for (Size r = 0; r < n; ++r)
+            M[r * m + r] += open[2 * p + r] != 0.0 ? v.t[r] / v.mu[r] : Number(1.0);
+        if (!first_.make()) return false;
+        second_.clear(given.groups);
+        for (Size k = 0; k < given.groups; ++k) {
+            second_(k, k) = moves(k) ? give[k] - total[k] : Number(1.0);
+            if (!moves(k)) continue;
+            Number* const way = beside + k * m;
+            for (Size r = 0; r < m; ++r) way[r] = r < n && given.group_of(r) == k ? 1.0 : 0.0;
+            first_.solve(way);
+            for (Size r = 0; r < n; ++r)
+                if (given.group_of(r) <= k && moves(given.group_of(r)))
+                    second_(given.group_of(r), k) += way[r];
+        }
+        return second_.make();
+    }
+
+    // Newton's step towards products of tau, with what the first step says of their bend.
+    void set_direction(double tau, bool second) {
+        const Size p = given.p, n = given.n;
+        const Point v = point(), d = at(step);
+        const Number *price = aimed, *room = aimed + pairs;
+        for (Size c = 0; c < pairs; ++c) {
+            if (open[c] == 0.0) {
+                target[c] = 0.0;
+                continue;
+            }
+            target[c] = Number(tau) - v.price[c] * v.room[c];
+            if (second) target[c] -= price[c] * room[c];
+        }
+        const Number *of_low = target, *of_up = target + p, *of_rows = target + 2 * p,
+                     *of_groups = of_rows + n;
+        for (Size i = 0; i < p; ++i)
+            right[i] = given.fixed(i) ? Number(0.0)
+                                      : of_low[i] / v.down[i] - of_up[i] / v.over[i] - left_x[i];
+        for (Size k = 0; k < given.groups; ++k) {
+            soft[k] = 0.0;
+            if (given.kind(k) == Kind::hinge) soft[k] = of_groups[k] / v.s[k] - left_s[k];
+            if (given.kind(k) == Kind::free) soft[k] = -left_s[k];
+        }
+        for (Size r = 0; r < n; ++r) {
+            pull[r] = 0.0;
+            if (open[2 * p + r] != 0.0) pull[r] = (of_rows[r] + v.mu[r] * left_t[r]) / v.t[r];
+        }
+        if (rows_first_)
+            solve_by_rows(v, d);
+        else
+            solve_by_columns(d);
+        for (Size r = 0; r < n; ++r) {
+            const Size k = given.group_of(r);
+            const Number along = product(J + r * p, d.x, p) - (moves(k) ? d.s[k] : Number(0.0));
+            d.t[r] = -left_t[r] - along;
+            if (!rows_first_) d.mu[r] = pull[r] + weight[r] * along;
+            if (open[2 * p + r] == 0.0) d.mu[r] = d.t[r] = 0.0;
+        }
+        for (Size k = 0; k < given.groups; ++k) {
+            d.nu[k] = 0.0;
+            if (given.kind(k) == Kind::hinge) d.nu[k] = (of_groups[k] - v.nu[k] * d.s[k]) / v.s[k];
+        }
+        for (Size i = 0; i < p; ++i) {
+            d.low[i] = (of_low[i] - v.low[i] * d.x[i]) / v.down[i];
+            d.up[i] = (of_up[i] + v.up[i] * d.x[i]) / v.over[i];
+            d.down[i] = given.has_lower(i) ? d.x[i] : Number(0.0);
+            d.over[i] = given.has_upper(i) ? -d.x[i] : Number(0.0);
+        }
+    }
+
+    void solve_by_columns(const Point& d) {
+        const Size p = given.p, n = given.n;
+        for (Size r = 0; r < n; ++r)
+            if (moves(given.group_of(r))) soft[given.group_of(r)] += pull[r];
+        for (Size k = 0; k < given.groups; ++k)
+            if (moves(k)) soft[k] = soft[k] / give[k];
+        copy(right, p, d.x);
+        for (Size r = 0; r < n; ++r)
+            add_multiple(d.x, weight[r] * soft[given.group_of(r)] - pull[r], J + r * p, p);
+        for (Size i = 0; i < p; ++i)
+            if (given.fixed(i)) d.x[i] = 0.0;
+        first_.solve(d.x);
+        for (Size r = 0; r < given.equalities; ++r)
+            d.equal[r] = product(E + r * p, d.x, p) + left_e[r];
+        second_.solve(d.equal);
+        for (Size r = 0; r < given.equalities; ++r)
+            add_multiple(d.x, -d.equal[r], beside + r * p, p);
+        for (Size k = 0; k < given.groups; ++k) d.s[k] = soft[k];
+        for (Size r = 0; r < n; ++r) {
+            const Size k = given.group_of(r);
+            if (moves(k)) d.s[k] += weight[r] * product(J + r * p, d.x, p) / give[k];
+        }
+    }
+
+    void solve_by_rows(const Point& v, const Point& d) {
+        const Size p = given.p, n = given.n, m = n + given.equalities;
+        for (Size i = 0; i < p; ++i) d.x[i] = right[i] / stiff[i];
+        for (Size r = 0; r < m; ++r) {
+            z[r] = product(lines + r * p, d.x, p);
+            if (r >= n)
+                z[r] += left_e[r - n];
+            else if (open[2 * p + r] != 0.0)
+                z[r] += pull[r] * v.t[r] / v.mu[r];
+        }
+        first_.solve(z);
+        for (Size k = 0; k < given.groups; ++k) d.s[k] = soft[k];
+        for (Size r = 0; r < n; ++r)
+            if (moves(given.group_of(r))) d.s[given.group_of(r)] += z[r];
+        second_.solve(d.s);
+        for (Size k = 0; k < given.groups; ++k)
+            if (moves(k)) add_multiple(z, -d.s[k], beside + k * m, m);
+        for (Size r = 0; r < m; ++r) {
+            for (Size i = 0; i < p && !r; ++i) d.x[i] = right[i];
+            add_multiple(d.x, -z[r], lines + r * p, p);
+        }
+        for (Size i = 0; i < p; ++i) d.x[i] = given.fixed(i) ? Number(0.0) : d.x[i] / stiff[i];
+        copy(z, n, d.mu);
+        copy(z + n, given.equalities, d.equal);
+    }
+
+    // Take from the step of a row's room what its curvature takes; return a length so short that
+    // this is at most half of the room at its end. Doubles do: the next step mends their rounding.
+    double curved(double length) {
+        const Size p = given.p;
+        const Point v = point(), d = at(step);
+        for (Size r = 0; r < given.curved; ++r) {
+            bend[r] = 0.0;
+            for (Size i = 0; i < p; ++i) {
+                const double* const row = given.P_of(r) + i * p;
+                const double own = sum<double>(p, [&](Size j) { return row[j] * rounded(d.x[j]); });
+                bend[r] += 0.5 * own * rounded(d.x[i]);
+            }
+            if (open[2 * p + r] == 0.0) continue;
+            const double room = rounded(v.t[r]), change = rounded(d.t[r]);
+            for (int times = 0; times < 60; ++times) {
+                if (length * length * bend[r] <= 0.5 * (room + length * change)) break;
+                length *= 0.7;
+            }
+        }
+        for (Size r = 0; r < given.curved; ++r)
+            if (open[2 * p + r] != 0.0) d.t[r] += Number(-length * bend[r]);
+        return length;
+    }
+
+    // Blocks of all numbers of a point or of a step to one.
+    Number *value, *step, *best;
+    Number* aimed;   // the first step's multipliers and rooms
+    Number* target;  // what products are off
+    double* open;    // which multipliers there are
+    Number *J, *E;
+    Number *left_x, *left_t, *left_s, *left_e;
+    double* size;
+    Number *stiff, *right, *weight, *pull;
+    double* bend;
+    Number *total, *give, *soft;
+    double* members;
+    bool rows_first_;
+    System<Number> first_, second_;
+    Number *lines, *beside, *z, *work;
+    Size pairs = 0, count = 0;
+};
+
+}  // namespace coldq::COLDQ_LEVEL
