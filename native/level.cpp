@@ -10,9 +10,11 @@ extern const Entry blocks[];
 extern const Entry active_set[];
 extern const Entry queued[];
 extern const Entry general[];
+extern const Entry pieces[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME,
-                     {contractions, dense, newton, blocks, active_set, queued, general, nullptr}};
+const Level level = {
+    COLDQ_LEVEL_NAME,
+    {contractions, dense, newton, blocks, active_set, queued, general, pieces, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

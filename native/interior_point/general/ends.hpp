@@ -110,6 +110,43 @@ class Starts {
         close(to);
     }
 
+    // A point inside the bounds where no row is broken, with multipliers half-way to their costs.
+    void inside(InteriorPoint<double>& to) {
+        const Grouped& given = to.given;
+        const auto v = to.point();
+        for (Size i = 0; i < given.p; ++i) {
+            const double lower = given.lower[i], upper = given.upper[i], y = given.y<double>(i);
+            const bool both = given.has_lower(i) && given.has_upper(i);
+            const double low = lower + 0.1 * (both ? upper - lower : 1.0 + absolute(lower));
+            const double high = upper - 0.1 * (both ? upper - lower : 1.0 + absolute(upper));
+            v.x[i] = given.fixed(i) ? lower : smaller(larger(y, low), high);
+            v.down[i] = v.x[i] - lower, v.over[i] = upper - v.x[i];
+        }
+        measure(given, v.x, nullptr);
+        double total = 0.0;
+        for (Size k = 0; k < given.groups; ++k) {
+            const Kind kind = given.kind(k);
+            v.s[k] = v.nu[k] = 0.0;
+            if (kind == Kind::hinge) v.s[k] = larger(1.0 + top_[k], 1.0);
+            if (kind == Kind::free) v.s[k] = 1.0 + top_[k];
+            if (kind == Kind::hinge) v.nu[k] = 0.5 * given.cost[k];
+            total += v.s[k] * v.nu[k];
+        }
+        Size count = given.groups + given.n;
+        for (Size r = 0; r < given.n; ++r) {
+            const Size k = given.group_of(r);
+            const Kind kind = given.kind(k);
+            const double share = kind == Kind::hard ? 1.0 : given.cost[k] / count_[k];
+            v.t[r] = larger(v.s[k] - value_[r], 1.0);
+            v.mu[r] = kind == Kind::hinge ? 0.5 * share : share;
+            total += v.t[r] * v.mu[r];
+        }
+        const double tau = total / double(count > 0 ? count : 1);
+        for (Size i = 0; i < given.p; ++i) v.low[i] = tau / v.down[i], v.up[i] = tau / v.over[i];
+        fill(v.equal, given.equalities, 0.0);
+        close(to);
+    }
+
     // The answer at a point: what is clearly at a bound is exactly so, multipliers of rows that
     // have room are 0, and those of a group that is not at 0 sum up to its cost.
     template <class Number>

@@ -20,6 +20,7 @@ namespace coldq::COLDQ_LEVEL {
 struct Goal {
     double gap, residual;
     bool early;  // also where it gets stuck, for another number type to go on
+    bool priced = false;  // the mean product relative to what rows pull
 };
 
 template <class Number>
@@ -129,7 +130,7 @@ class InteriorPoint {
             } else {
                 ++stuck;
             }
-            if ((gap <= goal.gap && off <= goal.residual) || stuck > (gap > FIRST ? 25 : 8)) break;
+            if ((gap <= goal.gap * (goal.priced ? pulled() : 1.0) && off <= goal.residual) || stuck > (gap > FIRST ? 25 : 8)) break;
             if (!set_system()) break;
             // First aim at zero, to see how far that leads; then at what it would leave.
             set_direction(0.0, false);
@@ -175,6 +176,14 @@ class InteriorPoint {
                    (rounded(v.room[c]) + length * rounded(d.room[c]));
         });
         return all / double(count > 0 ? count : 1);
+    }
+
+    // What rows pull, but for what their groups cost at most.
+    double pulled() const {
+        double most = 1.0, cost = 0.0;
+        for (Size r = 0; r < given.n; ++r) most = larger(most, rounded(point().mu[r]));
+        for (Size k = 0; k < given.groups; ++k) cost = larger(cost, given.cost[k]);
+        return smaller(cost, most);
     }
 
     // How much of the step leaves everything positive, at most all of it.

@@ -61,7 +61,7 @@ def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, 
     if exactly:
         there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
     if not worst <= TOLERANCE:
-        there, mu, nu, _ = solve_pieces(problem)
+        there, mu, nu = solve_pieces(problem)
     return there, mu, nu, worst <= TOLERANCE
 
 
@@ -151,8 +151,9 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     center, gradient, alpha, low, high, _, lower, upper, hard = member
     half = 0.5 / alpha
     plain = plain_rows(hard, center.size)
+    most = np.full(plain[1].size, np.inf)
     return Pieces(
-        center - gradient * half, A, b, group, low * half, high * half, *plain, lower, upper
+        center - gradient * half, A, b, group, low * half, high * half, *plain, most, lower, upper
     )
 
 

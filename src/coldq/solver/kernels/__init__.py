@@ -8,5 +8,4 @@ Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solv
   kind of rows
 - `one_row`, `thin_rows`: quadratic rows without matrices
 - `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
-- `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 """
