@@ -271,8 +271,9 @@ class Method {
         starts.inside(inside);
         int steps = STEPS;
         inside.walk({1e-12, 1e-9, false, true}, steps);
-        guess(problem);
-        if (cross_over.find(problem, above, there, mu, equal)) {
+        for (const auto& point : {inside.point(), inside.best_point()}) {
+            guess(problem, point);
+            if (!cross_over.find(problem, above, there, mu, equal)) continue;
             put(given, problem, x, mu_out, nu_out);
             const double crossed = residual.of(given, x, mu_out, nu_out);
             if (crossed <= CLEAR) return crossed;
@@ -284,8 +285,7 @@ class Method {
 
     // What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
     // that both are lengths; a multiplier is small beside those that pull and its cost.
-    void guess(const Grouped& problem) {
-        const auto v = inside.best_point();
+    void guess(const Grouped& problem, const InteriorPoint<double>::Point& v) {
         double pulled = 1.0;
         for (Size r = 0; r < problem.n; ++r) pulled = larger(pulled, v.mu[r]);
         for (Size i = 0; i < problem.p; ++i) {
