@@ -180,8 +180,9 @@ class Starts {
         // A group may weigh so little that no room of it is told by its product: its value decides.
         const auto light = [&](Size r) {
             const Size k = given.group_of(r);
-            return given.kind(k) != Kind::hard && sum_[k] == 0.0 && top_[k] > CLEARLY * most[k] &&
-                   value_[r] >= top_[k];
+            const Kind kind = given.kind(k);
+            return kind != Kind::hard && sum_[k] == 0.0 && value_[r] >= top_[k] &&
+                   (kind == Kind::free || top_[k] > CLEARLY * most[k]);
         };
         double* const held = value_;
         for (Size r = 0; r < n; ++r) held[r] = light(r) ? 1.0 : 0.0;

@@ -19,7 +19,7 @@ namespace coldq::COLDQ_LEVEL {
 // Where the method stops: at this mean product of a multiplier and its room, and this residual.
 struct Goal {
     double gap, residual;
-    bool early;  // also where it gets stuck, for another number type to go on
+    bool early;           // also where it gets stuck, for another number type to go on
     bool priced = false;  // the mean product relative to what rows pull
 };
 
@@ -31,8 +31,11 @@ class InteriorPoint {
           step(memory.take<Number>(numbers(p, n, groups, equalities))),
           best(memory.take<Number>(numbers(p, n, groups, equalities))),
           aimed(memory.take<Number>(2 * (2 * p + n + groups))),
-          target(memory.take<Number>(2 * p + n + groups)),
+          push(memory.take<Number>(2 * p + n + groups)),
+          ratio(memory.take<Number>(2 * p + n + groups)),
+          inverse(memory.take<Number>(2 * p + n + groups)),
           open(memory.take<double>(2 * p + n + groups)),
+          y(memory.take<Number>(p)),
           J(memory.take<Number>(n, p)),
           E(memory.take<Number>(equalities, p)),
           left_x(memory.take<Number>(p)),
@@ -42,13 +45,15 @@ class InteriorPoint {
           size(memory.take<double>(p)),
           stiff(memory.take<Number>(p)),
           right(memory.take<Number>(p)),
-          weight(memory.take<Number>(n + groups)),
           pull(memory.take<Number>(n)),
+          along(memory.take<Number>(n)),
           bend(memory.take<double>(n)),
           total(memory.take<Number>(groups)),
           give(memory.take<Number>(groups)),
+          rise(memory.take<Number>(groups)),
           soft(memory.take<Number>(groups)),
           members(memory.take<double>(groups)),
+          moving(memory.take<double>(groups)),
           rows_first_(by_rows(p, n, equalities, curved)),
           first_(rows_first_ ? n + equalities : p, memory),
           second_(rows_first_ ? groups : equalities, memory),
@@ -80,7 +85,7 @@ class InteriorPoint {
         const Size p = given.p, n = given.n, k = given.groups;
         pairs = 2 * p + n + k;
         fill(members, k, 0.0);
-        fill(open, pairs, 0.0);
+        fill(step, numbers(), Number(0.0));
         count = 0;
         for (Size i = 0; i < p; ++i) open[i] = given.has_lower(i), open[p + i] = given.has_upper(i);
         for (Size r = 0; r < n; ++r) {
@@ -88,9 +93,17 @@ class InteriorPoint {
             members[given.group_of(r)] += open[2 * p + r];
             for (Size i = 0; i < p; ++i) J[r * p + i] = given.A[r * p + i];
         }
-        for (Size a = 0; a < k; ++a) open[2 * p + n + a] = given.kind(a) == Kind::hinge;
+        for (Size a = 0; a < k; ++a) {
+            open[2 * p + n + a] = given.kind(a) == Kind::hinge;
+            moving[a] = given.kind(a) == Kind::hinge || given.kind(a) == Kind::free;
+        }
         for (Size c = 0; c < pairs; ++c) count += open[c] != 0.0;
         for (Size c = 0; c < given.equalities * p; ++c) E[c] = given.E[c];
+        for (Size i = 0; i < p; ++i) y[i] = given.y<Number>(i);
+        if (!rows_first_) return;
+        for (Size r = 0; r < n; ++r)
+            for (Size i = 0; i < p; ++i) lines[r * p + i] = J[r * p + i] * open[2 * p + r];
+        copy(E, given.equalities * p, lines + n * p);
     }
 
     // Go on from a point of another number type.
@@ -100,14 +113,21 @@ class InteriorPoint {
         const auto from = other.best_point();
         const Point to = point();
         for (Size c = 0; c < numbers(); ++c) value[c] = from.x[c];
+        // Where equalities hold x, its rounding must fit into the rooms that bounds leave.
+        const double least = given.equalities > 0 ? 0x1p-52 : 0.0;
         for (Size i = 0; i < given.p; ++i) {
-            if (given.has_lower(i) && (!given.has_upper(i) || !(to.over[i] < to.down[i])))
+            const Number some = least * absolute(rounded(to.x[i]));
+            const bool low = given.has_lower(i), up = given.has_upper(i);
+            const bool down = low && (!up || !(to.over[i] < to.down[i]));
+            if (down) {
+                to.down[i] = to.down[i] < some ? some : to.down[i];
                 to.x[i] = to.down[i] + given.lower[i];
-            else if (given.has_upper(i))
+                if (up) to.over[i] = -to.x[i] + given.upper[i];
+            } else if (up) {
+                to.over[i] = to.over[i] < some ? some : to.over[i];
                 to.x[i] = -to.over[i] + given.upper[i];
-            if (given.has_lower(i) && !(to.x[i] + -given.lower[i] == to.down[i]))
-                to.down[i] = to.x[i] + -given.lower[i];
-            if (given.has_upper(i)) to.over[i] = -to.x[i] + given.upper[i];
+                if (low) to.down[i] = to.x[i] + -given.lower[i];
+            }
         }
     }
 
@@ -130,16 +150,18 @@ class InteriorPoint {
             } else {
                 ++stuck;
             }
-            if ((gap <= goal.gap * (goal.priced ? pulled() : 1.0) && off <= goal.residual) || stuck > (gap > FIRST ? 25 : 8)) break;
+            if ((gap <= goal.gap * (goal.priced ? pulled() : 1.0) && off <= goal.residual) ||
+                stuck > (gap > FIRST ? 25 : 8))
+                break;
             if (!set_system()) break;
             // First aim at zero, to see how far that leads; then at what it would leave.
             set_direction(0.0, false);
-            const double share = larger(products(farthest()) / larger(gap, 1e-300), 0.0);
+            const double share = larger(products(farthest(1.0)) / larger(gap, 1e-300), 0.0);
             const double tau = gap * smaller(larger(share * share * share, care), 1.0);
             const Point aim = at(step);
             copy(aim.price, 2 * pairs, aimed);
             set_direction(tau, true);
-            const double length = curved(smaller(SHORT * farthest(), 1.0));
+            const double length = curved(smaller(SHORT * farthest(1.0 / SHORT), 1.0));
             for (Size c = 0; c < numbers(); ++c) value[c] += step[c] * length;
             // Aim low where the last step could go far.
             care = larger(0.9 * (1.0 - length) * (1.0 - length), CARE);
@@ -163,15 +185,12 @@ class InteriorPoint {
         return curved == 0 && n + equalities < p;
     }
 
-    bool moves(Size k) const { return given.kind(k) == Kind::hinge || given.kind(k) == Kind::free; }
-    bool several(Size k) const { return moves(k) && members[k] > 1.0; }
+    bool several(Size k) const { return moving[k] != 0.0 && members[k] > 1.0; }
 
     // The mean product of a multiplier and its room, so far along the step.
     double products(double length) const {
         const Point v = point(), d = at(step);
         const double all = sum<double>(pairs, [&](Size c) {
-            if (open[c] == 0.0) return 0.0;
-            if (length == 0.0) return rounded(v.price[c]) * rounded(v.room[c]);
             return (rounded(v.price[c]) + length * rounded(d.price[c])) *
                    (rounded(v.room[c]) + length * rounded(d.room[c]));
         });
@@ -186,12 +205,13 @@ class InteriorPoint {
         return smaller(cost, most);
     }
 
-    // How much of the step leaves everything positive, at most all of it.
-    double farthest() const {
+    // How much of the step leaves everything positive, at most so much.
+    double farthest(double most) const {
         const Point v = point(), d = at(step);
-        double length = 1.0;
+        double length = most;
         const auto within = [&](const Number& room, const Number& change) {
-            if (rounded(change) < 0.0) length = smaller(length, -rounded(room) / rounded(change));
+            if (-rounded(change) * length > rounded(room))
+                length = -rounded(room) / rounded(change);
         };
         for (Size c = 0; c < pairs; ++c)
             if (open[c] != 0.0) within(v.price[c], d.price[c]), within(v.room[c], d.room[c]);
@@ -204,11 +224,11 @@ class InteriorPoint {
         const Point v = point();
         double off = 0.0, broken = 0.0;
         for (Size i = 0; i < p; ++i) {
-            left_x[i] = (v.x[i] - given.y<Number>(i)) - v.low[i] + v.up[i];
+            left_x[i] = (v.x[i] - y[i]) - v.low[i] + v.up[i];
             size[i] = 1.0 + absolute(rounded(v.x[i]));
         }
         for (Size k = 0; k < given.groups; ++k)
-            left_s[k] = Number(moves(k) ? given.cost[k] : 0.0) - v.nu[k];
+            left_s[k] = Number(moving[k] != 0.0 ? given.cost[k] : 0.0) - v.nu[k];
         for (Size r = 0; r < n; ++r) {
             const Size k = given.group_of(r);
             Number* const slope = J + r * p;
@@ -224,9 +244,8 @@ class InteriorPoint {
                 g += product(slope, v.x, p);
             }
             const Number price = v.mu[r] + given.lean[r];
-            add_multiple(left_x, price, slope, p);
-            for (Size i = 0; i < p; ++i) size[i] += absolute(rounded(slope[i]) * rounded(price));
-            left_t[r] = g - (moves(k) ? v.s[k] : Number(0.0)) + v.t[r];
+            add_multiple(left_x, size, price, slope, p);
+            left_t[r] = g - v.s[k] * moving[k] + v.t[r];
             left_s[k] -= v.mu[r];
             if (open[2 * p + r] == 0.0) continue;
             off = larger(off, absolute(rounded(left_t[r])));
@@ -250,26 +269,29 @@ class InteriorPoint {
     bool set_system() {
         const Size p = given.p;
         const Point v = point();
-        for (Size i = 0; i < p; ++i)
-            stiff[i] = Number(1.0) + v.low[i] / v.down[i] + v.up[i] / v.over[i];
-        fill(total, given.groups, Number(0.0));
-        for (Size r = 0; r < given.n; ++r) {
-            weight[r] = open[2 * p + r] != 0.0 ? v.mu[r] / v.t[r] : Number(0.0);
-            total[given.group_of(r)] += weight[r];
+        for (Size c = 0; c < pairs; ++c) {
+            inverse[c] = open[c] != 0.0 ? Number(1.0) / v.room[c] : Number(0.0);
+            ratio[c] = v.price[c] * inverse[c];
         }
-        for (Size k = 0; k < given.groups; ++k)
-            give[k] = total[k] + (given.kind(k) == Kind::hinge ? v.nu[k] / v.s[k] : Number(0.0));
-        return rows_first_ ? set_rows() : set_columns();
+        for (Size i = 0; i < p; ++i) stiff[i] = Number(1.0) + ratio[i] + ratio[p + i];
+        const Number *weight = ratio + 2 * p, *held = weight + given.n;
+        fill(total, given.groups, Number(0.0));
+        for (Size r = 0; r < given.n; ++r) total[given.group_of(r)] += weight[r];
+        for (Size k = 0; k < given.groups; ++k) {
+            give[k] = total[k] + held[k];
+            rise[k] = rounded(total[k]) > 0.0 ? held[k] / give[k] * total[k] : Number(0.0);
+        }
+        return rows_first_ ? set_rows(held) : set_columns(weight);
     }
 
-    // Of the part of a group's rows in the system s takes only the one of their mean. So rows count
-    // as what they are off it, and it as a row of its own: nothing is lost in a difference.
-    bool set_columns() {
+    // Of a group's rows, s gives way to the mean alone, and is held by nu / s. So rows count as
+    // what they are off their mean, and it as a row of its own: nothing is lost in a difference.
+    bool set_columns(const Number* weight) {
         const Size p = given.p, n = given.n;
         const auto mean = [&](Size k) { return lines + (n + k) * p; };
         for (Size k = 0; k < given.groups; ++k) {
             fill(mean(k), p, Number(0.0));
-            weight[n + k] = several(k) ? rise(k) : Number(0.0);
+            z[n + k] = several(k) ? rise[k] : Number(0.0);
         }
         for (Size r = 0; r < n; ++r) {
             const Size k = given.group_of(r);
@@ -280,9 +302,8 @@ class InteriorPoint {
             const Size k = given.group_of(r);
             copy(J + r * p, p, lines + r * p);
             if (several(k)) add_multiple(lines + r * p, -1.0, mean(k), p);
-            z[r] = several(k) || !moves(k) ? weight[r] : rise(k);
+            z[r] = several(k) || moving[k] == 0.0 ? weight[r] : rise[k];
         }
-        for (Size k = 0; k < given.groups; ++k) z[n + k] = weight[n + k];
         for (Size i = 0; i < p; ++i)
             if (given.fixed(i))
                 for (Size r = 0; r < n + given.groups; ++r) lines[r * p + i] = 0.0;
@@ -310,21 +331,11 @@ class InteriorPoint {
         return second_.make();
     }
 
-    // The weight of a group's mean: s gives way to it, and is held by nu / s.
-    Number rise(Size k) const {
-        if (!(rounded(total[k]) > 0.0)) return 0.0;
-        return (give[k] - total[k]) / give[k] * total[k];
-    }
-
     // (A H^-1 A' + 1 / weight) dmu + ds = ..., with equalities among the rows, and the sum of a
     // group's dmu - nu / s ds = ... . A row that is missing has a 1 on the diagonal, and 0 beside.
-    bool set_rows() {
+    bool set_rows(const Number* held) {
         const Size p = given.p, n = given.n, m = n + given.equalities;
         const Point v = point();
-        for (Size r = 0; r < n; ++r)
-            for (Size i = 0; i < p; ++i)
-                lines[r * p + i] = open[2 * p + r] != 0.0 ? J[r * p + i] : Number(0.0);
-        copy(E, given.equalities * p, lines + n * p);
         for (Size i = 0; i < p; ++i)
             right[i] = given.fixed(i) ? Number(0.0) : Number(1.0) / stiff[i];
         Number* const M = first_.clear(m);
@@ -334,14 +345,14 @@ class InteriorPoint {
         if (!first_.make()) return false;
         second_.clear(given.groups);
         for (Size k = 0; k < given.groups; ++k) {
-            second_(k, k) = moves(k) ? give[k] - total[k] : Number(1.0);
-            if (!moves(k)) continue;
+            second_(k, k) = moving[k] != 0.0 ? held[k] : Number(1.0);
+            if (moving[k] == 0.0) continue;
             Number* const way = beside + k * m;
             for (Size r = 0; r < m; ++r) way[r] = r < n && given.group_of(r) == k ? 1.0 : 0.0;
             first_.solve(way);
             for (Size r = 0; r < n; ++r)
-                if (given.group_of(r) <= k && moves(given.group_of(r)))
-                    second_(given.group_of(r), k) += way[r];
+                if (given.group_of(r) <= k)
+                    second_(given.group_of(r), k) += way[r] * moving[given.group_of(r)];
         }
         return second_.make();
     }
@@ -350,61 +361,36 @@ class InteriorPoint {
     void set_direction(double tau, bool second) {
         const Size p = given.p, n = given.n;
         const Point v = point(), d = at(step);
-        const Number *price = aimed, *room = aimed + pairs;
         for (Size c = 0; c < pairs; ++c) {
-            if (open[c] == 0.0) {
-                target[c] = 0.0;
-                continue;
-            }
-            target[c] = Number(tau) - v.price[c] * v.room[c];
-            if (second) target[c] -= price[c] * room[c];
+            Number off = Number(tau) - v.price[c] * v.room[c];
+            if (second) off -= aimed[c] * aimed[pairs + c];
+            push[c] = off * inverse[c];
         }
-        const Number *of_low = target, *of_up = target + p, *of_rows = target + 2 * p,
-                     *of_groups = of_rows + n;
         for (Size i = 0; i < p; ++i)
-            right[i] = given.fixed(i) ? Number(0.0)
-                                      : of_low[i] / v.down[i] - of_up[i] / v.over[i] - left_x[i];
-        for (Size k = 0; k < given.groups; ++k) {
-            soft[k] = 0.0;
-            if (given.kind(k) == Kind::hinge) soft[k] = of_groups[k] / v.s[k] - left_s[k];
-            if (given.kind(k) == Kind::free) soft[k] = -left_s[k];
-        }
-        for (Size r = 0; r < n; ++r) {
-            pull[r] = 0.0;
-            if (open[2 * p + r] != 0.0) pull[r] = (of_rows[r] + v.mu[r] * left_t[r]) / v.t[r];
-        }
+            right[i] = given.fixed(i) ? Number(0.0) : push[i] - push[p + i] - left_x[i];
+        for (Size k = 0; k < given.groups; ++k)
+            soft[k] = (push[2 * p + n + k] - left_s[k]) * moving[k];
+        for (Size r = 0; r < n; ++r) pull[r] = push[2 * p + r] + ratio[2 * p + r] * left_t[r];
         if (rows_first_)
             solve_by_rows(v, d);
         else
             solve_by_columns(d);
-        for (Size r = 0; r < n; ++r) {
-            const Size k = given.group_of(r);
-            const Number along = product(J + r * p, d.x, p) - (moves(k) ? d.s[k] : Number(0.0));
-            d.t[r] = -left_t[r] - along;
-            if (!rows_first_) d.mu[r] = pull[r] + weight[r] * along;
-            if (open[2 * p + r] == 0.0) d.mu[r] = d.t[r] = 0.0;
-        }
-        for (Size k = 0; k < given.groups; ++k) {
-            d.nu[k] = 0.0;
-            if (given.kind(k) == Kind::hinge) d.nu[k] = (of_groups[k] - v.nu[k] * d.s[k]) / v.s[k];
-        }
-        for (Size i = 0; i < p; ++i) {
-            d.low[i] = (of_low[i] - v.low[i] * d.x[i]) / v.down[i];
-            d.up[i] = (of_up[i] + v.up[i] * d.x[i]) / v.over[i];
-            d.down[i] = given.has_lower(i) ? d.x[i] : Number(0.0);
-            d.over[i] = given.has_upper(i) ? -d.x[i] : Number(0.0);
-        }
+        for (Size r = 0; r < n; ++r)
+            d.t[r] = (d.s[given.group_of(r)] - left_t[r] - along[r]) * open[2 * p + r];
+        for (Size i = 0; i < p; ++i)
+            d.down[i] = d.x[i] * open[i], d.over[i] = -d.x[i] * open[p + i];
+        for (Size c = 0; c < pairs; ++c) d.price[c] = push[c] - ratio[c] * d.room[c];
+        if (rows_first_) copy(z, n, d.mu);
     }
 
     void solve_by_columns(const Point& d) {
         const Size p = given.p, n = given.n;
-        for (Size r = 0; r < n; ++r)
-            if (moves(given.group_of(r))) soft[given.group_of(r)] += pull[r];
+        for (Size r = 0; r < n; ++r) soft[given.group_of(r)] += pull[r] * moving[given.group_of(r)];
         for (Size k = 0; k < given.groups; ++k)
-            if (moves(k)) soft[k] = soft[k] / give[k];
+            soft[k] = moving[k] != 0.0 ? soft[k] / give[k] : Number(0.0);
         copy(right, p, d.x);
         for (Size r = 0; r < n; ++r)
-            add_multiple(d.x, weight[r] * soft[given.group_of(r)] - pull[r], J + r * p, p);
+            add_multiple(d.x, ratio[2 * p + r] * soft[given.group_of(r)] - pull[r], J + r * p, p);
         for (Size i = 0; i < p; ++i)
             if (given.fixed(i)) d.x[i] = 0.0;
         first_.solve(d.x);
@@ -413,10 +399,11 @@ class InteriorPoint {
         second_.solve(d.equal);
         for (Size r = 0; r < given.equalities; ++r)
             add_multiple(d.x, -d.equal[r], beside + r * p, p);
-        for (Size k = 0; k < given.groups; ++k) d.s[k] = soft[k];
+        copy(soft, given.groups, d.s);
         for (Size r = 0; r < n; ++r) {
             const Size k = given.group_of(r);
-            if (moves(k)) d.s[k] += weight[r] * product(J + r * p, d.x, p) / give[k];
+            along[r] = product(J + r * p, d.x, p);
+            if (moving[k] != 0.0) d.s[k] += ratio[2 * p + r] * along[r] / give[k];
         }
     }
 
@@ -431,18 +418,15 @@ class InteriorPoint {
                 z[r] += pull[r] * v.t[r] / v.mu[r];
         }
         first_.solve(z);
-        for (Size k = 0; k < given.groups; ++k) d.s[k] = soft[k];
-        for (Size r = 0; r < n; ++r)
-            if (moves(given.group_of(r))) d.s[given.group_of(r)] += z[r];
+        copy(soft, given.groups, d.s);
+        for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
         second_.solve(d.s);
         for (Size k = 0; k < given.groups; ++k)
-            if (moves(k)) add_multiple(z, -d.s[k], beside + k * m, m);
-        for (Size r = 0; r < m; ++r) {
-            for (Size i = 0; i < p && !r; ++i) d.x[i] = right[i];
-            add_multiple(d.x, -z[r], lines + r * p, p);
-        }
+            if (moving[k] != 0.0) add_multiple(z, -d.s[k], beside + k * m, m);
+        copy(right, p, d.x);
+        for (Size r = 0; r < m; ++r) add_multiple(d.x, -z[r], lines + r * p, p);
         for (Size i = 0; i < p; ++i) d.x[i] = given.fixed(i) ? Number(0.0) : d.x[i] / stiff[i];
-        copy(z, n, d.mu);
+        for (Size r = 0; r < n; ++r) along[r] = product(J + r * p, d.x, p);
         copy(z + n, given.equalities, d.equal);
     }
 
@@ -472,16 +456,18 @@ class InteriorPoint {
 
     // Blocks of all numbers of a point or of a step to one.
     Number *value, *step, *best;
-    Number* aimed;   // the first step's multipliers and rooms
-    Number* target;  // what products are off
-    double* open;    // which multipliers there are
-    Number *J, *E;
+    Number* aimed;  // the first step's multipliers and rooms
+    // Of every multiplier: what is to be added to its product over its room, the multiplier over
+    // its room, one over its room, and whether there is one.
+    Number *push, *ratio, *inverse;
+    double* open;
+    Number *y, *J, *E;
     Number *left_x, *left_t, *left_s, *left_e;
     double* size;
-    Number *stiff, *right, *weight, *pull;
+    Number *stiff, *right, *pull, *along;
     double* bend;
-    Number *total, *give, *soft;
-    double* members;
+    Number *total, *give, *rise, *soft;
+    double *members, *moving;
     bool rows_first_;
     System<Number> first_, second_;
     Number *lines, *beside, *z, *work;

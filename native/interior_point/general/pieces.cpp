@@ -215,6 +215,7 @@ class Method {
           cross_over(p, pieces + plains, rows + plains, plains, memory),
           residual(p, pieces, rows, memory),
           above(memory.take<double>(rows + plains)),
+          largest(memory.take<double>(rows + plains)),
           there(memory.take<double>(p)),
           mu(memory.take<double>(pieces + plains)),
           equal(memory.take<double>(plains)) {
@@ -295,14 +296,19 @@ class Method {
             else if (problem.has_upper(i) && v.up[i] > v.over[i])
                 there[i] = problem.upper[i];
         }
-        for (Size r = 0; r < problem.n; ++r) {
-            const double most = smaller(problem.cost[problem.group_of(r)], pulled);
-            mu[r] = v.mu[r] > v.t[r] * most ? v.mu[r] : 0.0;
-        }
         for (Size k = 0; k < problem.groups; ++k) {
             const Kind kind = problem.kind(k);
             const double most = smaller(problem.cost[k], pulled);
             above[k] = kind == Kind::free || (kind == Kind::hinge && !(v.nu[k] > v.s[k] * most));
+            largest[k] = 0.0;
+        }
+        for (Size r = 0; r < problem.n; ++r)
+            largest[problem.group_of(r)] = larger(largest[problem.group_of(r)], v.mu[r]);
+        for (Size r = 0; r < problem.n; ++r) {
+            const Size k = problem.group_of(r);
+            const double most = smaller(problem.cost[k], pulled);
+            const bool base = above[k] != 0.0 && v.mu[r] == largest[k];
+            mu[r] = base || v.mu[r] > v.t[r] * most ? v.mu[r] : 0.0;
         }
     }
 
@@ -338,7 +344,7 @@ class Method {
     InteriorPoint<double> inside;
     CrossOver cross_over;
     PiecesResidual residual;
-    double *above, *there, *mu, *equal;
+    double *above, *largest, *there, *mu, *equal;
 };
 
 // Plain rows have multipliers from `least` on: 0, or an infinite one for an equality. Multipliers

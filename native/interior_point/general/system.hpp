@@ -26,6 +26,23 @@ inline void add_multiple(double* to, double s, const double* row, Size n) {
     for (Size i = 0; i < n; ++i) to[i] += row[i] * s;
 }
 
+// The same, and the sizes of what is added.
+inline void add_multiple(double* to, double* sizes, double s, const double* row, Size n) {
+    across(n, [=]<class T>(T, Size i) __attribute__((always_inline)) {
+        const T term = T(s) * load<T>(row + i);
+        store(to + i, load<T>(to + i) + term);
+        store(sizes + i, load<T>(sizes + i) + absolute(term));
+    });
+}
+
+[[gnu::noinline]] inline void add_multiple(DoubleDouble* to, double* sizes, DoubleDouble s,
+                                           const DoubleDouble* row, Size n) {
+    for (Size i = 0; i < n; ++i) {
+        const DoubleDouble term = row[i] * s;
+        to[i] += term, sizes[i] += absolute(term.high);
+    }
+}
+
 // A positive definite matrix, of which the upper half is given, and its factor in its place.
 template <class Number>
 class System {
