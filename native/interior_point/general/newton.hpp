@@ -113,21 +113,12 @@ class InteriorPoint {
         const auto from = other.best_point();
         const Point to = point();
         for (Size c = 0; c < numbers(); ++c) value[c] = from.x[c];
-        // Where equalities hold x, its rounding must fit into the rooms that bounds leave.
-        const double least = given.equalities > 0 ? 0x1p-52 : 0.0;
         for (Size i = 0; i < given.p; ++i) {
-            const Number some = least * absolute(rounded(to.x[i]));
             const bool low = given.has_lower(i), up = given.has_upper(i);
-            const bool down = low && (!up || !(to.over[i] < to.down[i]));
-            if (down) {
-                to.down[i] = to.down[i] < some ? some : to.down[i];
+            if (low && (!up || !(to.over[i] < to.down[i])))
                 to.x[i] = to.down[i] + given.lower[i];
-                if (up) to.over[i] = -to.x[i] + given.upper[i];
-            } else if (up) {
-                to.over[i] = to.over[i] < some ? some : to.over[i];
+            else if (up)
                 to.x[i] = -to.over[i] + given.upper[i];
-                if (low) to.down[i] = to.x[i] + -given.lower[i];
-            }
         }
     }
 
@@ -141,6 +132,7 @@ class InteriorPoint {
         int stuck = 0;
         copy(value, numbers(), best);
         for (; steps > 0; --steps) {
+            if constexpr (sizeof(Number) > sizeof(double)) set_rooms();
             const double gap = products(0.0), off = set_state();
             const double merit = larger(gap, off);
             if (!(absolute(gap + off) < INF)) break;
@@ -216,6 +208,16 @@ class InteriorPoint {
         for (Size c = 0; c < pairs; ++c)
             if (open[c] != 0.0) within(v.price[c], d.price[c]), within(v.room[c], d.room[c]);
         return length;
+    }
+
+    // The rooms that x leaves at its bounds. In double they would lose their digits beside it; of
+    // what is beyond those of a double-double there is none, and the bound just holds.
+    void set_rooms() {
+        const Point v = point();
+        for (Size i = 0; i < given.p; ++i) {
+            if (given.has_lower(i)) v.down[i] = v.x[i] - Number(given.lower[i]);
+            if (given.has_upper(i)) v.over[i] = Number(given.upper[i]) - v.x[i];
+        }
     }
 
     // Slopes, and what is left of each condition; return the largest, relative where it is of x.

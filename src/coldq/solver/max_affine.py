@@ -96,13 +96,14 @@ def solve_batch(problem: MaxAffineProblem) -> tuple[Array, Array, Array, Array, 
     return answer
 
 
-def solve_pieces(problem: Pieces) -> tuple[Array, Array, Array]:
-    """x and the multipliers of pieces and of plain rows, of one instance."""
+def solve_pieces(problem: Pieces) -> tuple[Array, Array, Array, float]:
+    """x, the multipliers of pieces and of plain rows, and the residual, of one instance."""
     y, A, b, group, low, high, plain, limit, lo, _, lower, upper = problem
     one = MaxAffineProblem(
         y, 0.0 * y, HALF, low, high, A, b, group.astype(float), plain, limit, lo, lower, upper
     )
-    return solve_batch(one)[:3]
+    x, mu, nu, _, worst = solve_batch(one)
+    return x, mu, nu, float(worst)
 
 
 def size_of(problem: Pieces, x: Array) -> float:
