@@ -287,6 +287,7 @@ class Method {
     // What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
     // that both are lengths; a multiplier is small beside those that pull and its cost.
     void guess(const Grouped& problem, const InteriorPoint<double>::Point& v) {
+        copy(v.equal, problem.equalities, equal);
         double pulled = 1.0;
         for (Size r = 0; r < problem.n; ++r) pulled = larger(pulled, v.mu[r]);
         for (Size i = 0; i < problem.p; ++i) {
