@@ -3,16 +3,19 @@
 
 namespace coldq::COLDQ_LEVEL {
 
+extern const Entry active_set[];
 extern const Entry contractions[];
 extern const Entry dense[];
+extern const Entry general[];
+extern const Entry pieces[];
+extern const Entry inside[];
+extern const Entry queued[];
 extern const Entry newton[];
 extern const Entry blocks[];
-extern const Entry active_set[];
-extern const Entry queued[];
-extern const Entry inside[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME,
-                     {contractions, dense, newton, blocks, active_set, queued, inside, nullptr}};
+const Level level = {
+    COLDQ_LEVEL_NAME,
+    {active_set, contractions, dense, general, pieces, inside, queued, newton, blocks, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

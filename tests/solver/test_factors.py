@@ -1,4 +1,4 @@
-"""Sums in lanes, Cholesky's factor and Gauss's method, against NumPy's."""
+"""Sums in lanes and Cholesky's factor, against NumPy's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from coldq.compiled import batch_kernel, matrix, vector
 from coldq.solver.kernels.factors import cholesky, cholesky_solve, product, product_and_size
-from coldq.solver.kernels.max_affine import eliminate
 
 RNG = np.random.default_rng(2)
 LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 40, 50]
@@ -33,14 +32,6 @@ def solution(sizes, at):
     return 0.0
 
 
-@batch_kernel("(p,p),(p)->()")
-def elimination(sizes, at):
-    """Both operands are overwritten."""
-    found = eliminate(matrix(at[0], sizes[0], sizes[0]), vector(at[1], sizes[0]), sizes[0])
-    vector(at[2], 1)[0] = 1.0 if found else 0.0
-    return 0.0
-
-
 @pytest.mark.parametrize("p", LENGTHS)
 def test_sums_have_all_terms(p: int) -> None:
     a, b, sizes = RNG.normal(size=(3, p))
@@ -60,19 +51,3 @@ def test_a_factor_over_some_coordinates_solves(p: int) -> None:
     k = order.size
     np.testing.assert_allclose(np.tril(L[:k, :k]), np.linalg.cholesky(whole), atol=1e-12)
     np.testing.assert_allclose(whole @ found, right, atol=1e-10)
-
-
-@pytest.mark.parametrize("p", LENGTHS)
-def test_elimination_pivots(p: int) -> None:
-    K, right = RNG.normal(size=(p, p)), RNG.normal(size=p)
-    K[0, 0] = 0.0 if p > 1 else 1.0
-    found, there = right.copy(), np.empty(1)
-    elimination()(K.copy(), found, there)
-    assert there[0] == 1.0
-    np.testing.assert_allclose(K @ found, right, atol=1e-9)
-
-
-def test_elimination_says_that_there_is_not_one_answer() -> None:
-    there = np.empty(1)
-    elimination()(np.zeros((3, 3)), np.ones(3), there)
-    assert there[0] == 0.0

@@ -1,4 +1,4 @@
-"""Max-affine rows on a box in one compiled call: conditions of an answer, and what others solve."""
+"""Max-affine rows in one native call: the conditions of an answer."""
 
 from __future__ import annotations
 
@@ -7,45 +7,64 @@ import pytest
 
 import coldq
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.max_affine import CLEAR, MaxAffineProblem, solve_hinges
+from coldq.solver.max_affine import MaxAffineProblem, solve_batch
 from coldq.step import solve
 
 RNG = np.random.default_rng(2)
 
 
-def hinges(p: int, rows: int, pieces: int, weight: float) -> MaxAffineProblem:
+def drawn(p: int, rows: int, pieces: int, plain: int = 0, equal: int = 0) -> MaxAffineProblem:
+    """Hinges, a linear row and a hard one on a box, beside plain rows; a point has room in all."""
     group = np.repeat(np.arange(rows, dtype=float), pieces)
+    floor, weights = np.zeros(rows), np.full(rows, 3.0)
+    floor[1:2], weights[2:3] = 3.0, np.inf
+    inside, b = RNG.uniform(-1.0, 1.0, size=p), RNG.normal(size=group.size)
+    A, beside = RNG.normal(size=(group.size, p)), RNG.normal(size=(plain + equal, p))
+    b[group == 2.0] = (A @ inside)[group == 2.0] + 0.1
+    limit = beside @ inside + np.repeat([0.1, 0.0], [plain, equal])
     return MaxAffineProblem(
-        RNG.normal(size=p), RNG.normal(size=p), np.array(1.5), np.zeros(rows),
-        np.full(rows, weight), RNG.normal(size=(group.size, p)), RNG.normal(size=group.size),
-        group, np.full(p, -2.0), np.full(p, 2.0),
+        RNG.normal(size=p), 5.0 * RNG.normal(size=p), np.array(1.5), floor, weights, A, b, group,
+        beside, limit, np.repeat([0.0, -np.inf], [plain, equal]), np.full(p, -2.0), np.full(p, 2.0),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("p", "rows", "pieces"), [(1, 2, 3), (5, 3, 4), (12, 2, 3), (20, 1, 5)])
-def test_hinges_on_a_box_are_solved_by_the_kernel_alone(p: int, rows: int, pieces: int) -> None:
-    one = hinges(p, rows, pieces, 3.0)
-    x, mu, above, multipliers, residual = solve_hinges(one)
-    values = (one.A @ x - one.b).reshape(rows, pieces)
-    largest = values.max(axis=1)
-    assert residual <= CLEAR
+SIZES = [(1, 2, 3, 0, 0), (5, 3, 4, 0, 0), (12, 2, 3, 2, 1), (20, 1, 5, 0, 2), (4, 4, 6, 1, 2)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_an_answer_meets_the_optimality_conditions(sizes: tuple[int, ...]) -> None:
+    one = drawn(*sizes)
+    rows, pieces = sizes[1:3]
+    x, mu, nu, multipliers, residual = solve_batch(one)
+    assert residual <= TOLERANCE
     y = one.center - one.gradient / (2.0 * one.alpha)
-    np.testing.assert_allclose(x, np.clip(y - one.A.T @ mu, -2.0, 2.0), atol=1e-10)
-    np.testing.assert_allclose(above, np.maximum(largest, 0.0), atol=1e-10)
-    sums = mu.reshape(rows, pieces).sum(axis=1)
-    np.testing.assert_allclose(multipliers, 2.0 * one.alpha * sums, rtol=1e-10)
-    assert (mu.reshape(rows, pieces) * (largest[:, None] - values) <= 1e-9).all()
+    pulled = y - one.A.T @ mu - one.plain.T @ nu
+    np.testing.assert_allclose(x, np.clip(pulled, -2.0, 2.0), atol=1e-8)
+    values = (one.A @ x - one.b).reshape(rows, pieces)
+    largest, shares = values.max(axis=1), mu.reshape(rows, pieces)
+    assert (mu >= 0.0).all()
+    assert (shares * (largest[:, None] - values) <= 1e-8).all()
+    np.testing.assert_allclose(multipliers, 2.0 * one.alpha * shares.sum(axis=1), atol=1e-8)
+    assert (one.floor <= multipliers).all() and (multipliers <= one.weights).all()
+    assert (largest[multipliers < one.weights] <= 1e-8).all()
+    assert (largest[multipliers > one.floor] >= -1e-8).all()
+    over = one.plain @ x - one.limit
+    equal = np.isinf(one.least)
+    assert (over <= 1e-8).all() and (np.abs(over[equal]) <= 1e-8).all()
+    assert (nu[~equal] >= 0.0).all() and (nu[~equal] * over[~equal] >= -1e-8).all()
 
 
-def test_rows_that_are_no_hinges_are_left_to_others() -> None:
-    one = hinges(4, 2, 3, 3.0)
-    for change in (
-        {"floor": one.weights},
-        {"weights": np.array([3.0, np.inf])},
-        {"weights": np.array([3.0, 0.0])},
-        {"upper": one.lower},
-    ):
-        assert solve_hinges(one._replace(**change))[-1] == np.inf
+def test_what_depends_on_others_changes_nothing() -> None:
+    one = drawn(5, 3, 4, 1, 2)
+    twice = one._replace(
+        plain=np.concatenate([one.plain, one.plain]), limit=np.concatenate([one.limit, one.limit]),
+        least=np.concatenate([one.least, one.least]), A=np.concatenate([one.A, one.A]),
+        b=np.concatenate([one.b, one.b]), group=np.concatenate([one.group, one.group]),
+    )  # fmt: skip
+    x, _, _, multipliers, residual = solve_batch(twice)
+    assert residual <= TOLERANCE
+    np.testing.assert_allclose(x, solve_batch(one)[0], atol=1e-8)
+    np.testing.assert_allclose(multipliers, solve_batch(one)[3], atol=1e-8)
 
 
 def test_a_batch_of_max_affine_rows_some_of_them_hard_is_solved() -> None:

@@ -23,6 +23,11 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
+# One instance of the general problem of `last_resort`, in double and then in double-double.
+grouped_step = native.grouped_step
+# Rows that are the largest of several affine pieces, and the residual of an answer.
+pieces_step = native.pieces_step
+pieces_residual = native.pieces_residual
 
 
 class Status(IntEnum):

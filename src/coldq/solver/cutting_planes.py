@@ -53,15 +53,15 @@ def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, 
     """The answer with cuts for rows, for an x about as large as this; and whether it is exact, if
     that is asked for.
 
-    Cuts get nearly parallel in the end, so that all digits are needed from the beginning. Where
-    these do not do, those of doubles do, for the gap is proven with any multipliers.
+    Cuts get nearly parallel in the end, so that doubles may not do; where more digits do not
+    either, those of doubles do, for the gap is proven with any multipliers.
     """
-    none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
-    there, mu, nu, worst = x, none, plain, np.inf
-    if exactly:
-        there, mu, nu, worst = with_more_digits(problem, x, none, plain, np.inf, known=False)
-    if not worst <= TOLERANCE:
-        there, mu, nu, _ = solve_pieces(problem)
+    there, mu, nu, worst = solve_pieces(problem)
+    if exactly and not worst <= TOLERANCE:
+        none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
+        found = with_more_digits(problem, x, none, plain, np.inf, known=False)
+        if found[3] <= TOLERANCE:
+            return *found[:3], True
     return there, mu, nu, worst <= TOLERANCE
 
 
@@ -151,8 +151,9 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
     center, gradient, alpha, low, high, _, lower, upper, hard = member
     half = 0.5 / alpha
     plain = plain_rows(hard, center.size)
+    most = np.full(plain[1].size, np.inf)
     return Pieces(
-        center - gradient * half, A, b, group, low * half, high * half, *plain, lower, upper
+        center - gradient * half, A, b, group, low * half, high * half, *plain, most, lower, upper
     )
 
 

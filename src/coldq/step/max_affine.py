@@ -10,31 +10,23 @@ import numpy as np
 from coldq._values import Array, joined
 from coldq.constraints import Affine, MaxAffine
 from coldq.errors import InvalidInput
-from coldq.solver.answer import Step
-from coldq.solver.max_affine import (
-    CLEAR,
-    MaxAffineProblem,
-    Pieces,
-    plain_rows,
-    solve_hinges,
-    solve_member,
-)
+from coldq.solver.answer import TOLERANCE, Step
+from coldq.solver.max_affine import MaxAffineProblem, plain_rows, solve_batch, solve_member
 from coldq.solver.problem import HINGE, members
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of
 
 
 def solve_max_affine(slot: Slot) -> Step:
-    """The answers of a batch, one by one where no box or no hinge; raises if one has none."""
+    """The answers of a batch; raises if one has none."""
     return solve_max_affine_parts(slot, [slot.constraint])
 
 
 def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
     """The same for a constraint that is a stack of affine and max-affine parts."""
-    center, gradient, alpha, weights, _, constraint, domain = slot
-    n, p = constraint.n_constraints, domain.dim
+    center, gradient, alpha, weights, _, _, domain = slot
     lower, upper, hard, _ = bounds_of(domain)
-    low, batch = slot.low, center.shape[:-1]
+    low = slot.low
     if slot.floor is not HINGE and ((low != 0.0) & (low != weights)).any():
         raise InvalidInput(
             "a max-affine row, or one beside it, is a hinge (floor 0) or linear (floor = weights), "
@@ -42,23 +34,14 @@ def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
         )
     slot.require_fit()
     problem = MaxAffineProblem(
-        center, gradient, np.asarray(alpha), low, weights, *pieces_of(parts), lower, upper
-    )
-    if not hard:
-        x, _, _, multipliers, worst = solve_hinges(problem)
-        left = ~(worst <= CLEAR)
-    else:
-        x, multipliers, worst = np.empty(center.shape), np.empty((*batch, n)), np.empty(batch)
-        left = np.ones(batch, bool)
-    for where, one in members(problem, left):
-        half = 0.5 / float(one.alpha)
-        own = tuple((part.member(where, batch), least) for part, least in hard)
-        pieces = Pieces(
-            one.center - one.gradient * half, one.A, one.b, one.group.astype(int),
-            one.floor * half, one.weights * half, *plain_rows(own, p), one.lower, one.upper,
-        )  # fmt: skip
-        x[where], total, worst[where] = solve_member(pieces)
-        multipliers[where] = np.where(total >= pieces.high, one.weights, total / half)
+        center, gradient, np.asarray(alpha), low, weights, *pieces_of(parts),
+        *plain_rows(hard, domain.dim), lower, upper,
+    )  # fmt: skip
+    x, mu, nu, multipliers, worst = solve_batch(problem)
+    for where, one in members(problem, ~(worst <= TOLERANCE)):
+        pieces = one.pieces()
+        x[where], total, worst[where] = solve_member(pieces, x[where], mu[where], nu[where])
+        multipliers[where] = np.where(total >= pieces.high, one.weights, total * 2.0 * one.alpha)
     return accepted(Step(x, np.clip(multipliers, low, weights), worst))
 
 

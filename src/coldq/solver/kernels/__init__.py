@@ -10,4 +10,5 @@ Affine rows on boxes are not here: ``native/`` has them, behind :mod:`coldq.solv
 - `large`, `sparse`: passes over large matrices
 - `max_affine`: groups of pieces; `pieces_inside`: which of them decide
 - `pairs`, `long_numbers`: double-double arithmetic; `last_resort`: rows that are not affine in it
+- `large`, `sparse`: passes over large matrices; `interior_point`, `inside`: rows that clash
 """
