@@ -22,6 +22,9 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
+# Quadratic rows, with matrices and without.
+quadratic_step = native.quadratic_step
+thin_step = native.thin_step
 
 
 class Status(IntEnum):

@@ -9,11 +9,11 @@ import numpy as np
 
 from coldq._values import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
+from coldq.solver.api import quadratic_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.cascade import HUGE
 from coldq.solver.clarabel import explain
 from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
-from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
 from coldq.solver.problem import (
     AffineProblem,
@@ -22,9 +22,8 @@ from coldq.solver.problem import (
     append,
     members,
     reach_of,
-    zeros_of,
 )
-from coldq.solver.threads import run_batch, scratch
+from coldq.solver.threads import run_native
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 NEAR = 1e-2  # the residual up to which an answer is a place to begin
@@ -69,12 +68,11 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
 def single_answer(problem: QuadraticProblem) -> Step | None:
     """The answer of a single decision, which costs mostly Python: there is little of it here. None
     if there is more to do, or to say."""
-    n, p = problem.b.size, problem.center.size
-    x, found = np.empty(p), np.empty(n)
     try:
-        memory = scratch(curved_scratch_size(n, p))
-        residual = curved_step()(*problem, zeros_of(n), memory, x, found, None)
+        x, found, residual = quadratic_step(*problem, None)
     except TypeError:
+        return None
+    if x.ndim > 1:  # the others are of a batch
         return None
     settled = residual <= SHARP and np.maximum.reduce(found, initial=0.0) <= HUGE
     return new_tuple(Step, (x, found, residual)) if settled else None
@@ -92,8 +90,8 @@ def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.nda
 def run_curved(problem: QuadraticProblem, start: Array) -> tuple[Array, Array, Array]:
     """The kernel alone: answers whose residual may be large, infinite or NaN."""
     n, p = problem.A.shape[-2:]
-    cores, shapes, size = (*problem.cores, 1), ((p,), (n,), ()), curved_scratch_size(n, p)
-    return run_batch(curved_step(), (*problem, start), cores, shapes, size)  # type: ignore[return-value]
+    work = problem.P.shape[-3] * p * p + n * p
+    return run_native(quadratic_step, (*problem, start), (*problem.cores, 1), n, work)
 
 
 def again(problem: QuadraticProblem, x: Array, found: Array, residual: Array) -> np.ndarray:

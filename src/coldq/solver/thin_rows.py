@@ -13,13 +13,13 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.solver.answer import CURVED_TOLERANCE
+from coldq.solver.api import thin_step
 from coldq.solver.cascade import HUGE
 from coldq.solver.constants import TERMS, X_FLOOR
 from coldq.solver.curved import NEAR, SHARP, known_size, residual_of, solve_curved, tangents_clash
 from coldq.solver.kernels.one_row import one_row_scratch_size, one_row_step
-from coldq.solver.kernels.thin_rows import thin_scratch_size, thin_step
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
-from coldq.solver.threads import run_batch
+from coldq.solver.threads import run_batch, run_native
 
 CERTAIN = 1e-12  # of the size of its terms: by how much a row's least value is surely above zero
 SMALL = 200  # coordinates up to which matrices are made of rows that have none
@@ -150,9 +150,8 @@ def joined(parts: list[Thin]) -> tuple[Array, Array, Array, Array, Array, Array]
 def run_thin(problem: ThinProblem) -> tuple[Array, Array, Array]:
     """The kernel alone: answers whose residual may be large, infinite or NaN."""
     n, p = problem.d.shape[-2:]
-    size = thin_scratch_size(n, p, problem.F.shape[-2])
-    shapes = ((p,), (n,), ())
-    return run_batch(thin_step(), problem, problem.cores, shapes, size)  # type: ignore[return-value]
+    work = (n + problem.F.shape[-2]) * p
+    return run_native(thin_step, (*problem, np.zeros(n)), (*problem.cores, 1), n, work)
 
 
 def solve_thin_rows(problem: ThinProblem) -> tuple[Array, Array, Array, np.ndarray]:

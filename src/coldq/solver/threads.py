@@ -99,6 +99,22 @@ def run_batch(
     return outputs
 
 
+def run_native(
+    step: Any, inputs: Sequence[Array], cores: Sequence[int], n: int, work: int
+) -> tuple[Array, Array, Array]:
+    """x, n multipliers and the residuals of a native step over a batch of so much work each.
+
+    `inputs` and `cores` are as those of `run_batch`.
+    """
+    *batch, p = inputs[0].shape
+    answer = np.empty((*batch, p)), np.empty((*batch, n)), np.empty(batch)
+    try:
+        fill_batch(step, inputs, cores, answer, tuple(batch), work)
+    except TypeError:
+        raise _misfit(inputs) from None
+    return answer
+
+
 def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
     """The inputs with all axes of the batch; nothing is copied."""
     return [
