@@ -22,9 +22,11 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
-# Quadratic rows, with matrices and without.
-quadratic_step = native.quadratic_step
-thin_step = native.thin_step
+# Quadratic rows, with matrices and without: steps; values, slopes and the sizes of their terms at
+# a point; and the residual of an answer from anywhere, from these.
+quadratic_step, thin_step = native.quadratic_step, native.thin_step
+quadratic_values, thin_values = native.quadratic_values, native.thin_values
+curved_residual = native.curved_residual
 
 
 class Status(IntEnum):
