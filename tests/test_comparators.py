@@ -176,7 +176,7 @@ def test_curved_rows_are_judged_by_the_least_violation_without_a_proof(apart: fl
     g = coldq.QuadraticConstraint(P, [[0.0, 0.0], [-2.0 * apart, 0.0]], [1.0, 1.0 - apart**2])
     plane, aim = coldq.Box(-np.inf, np.inf, dim=2), np.array([0.5, 3.0])
     slot = coldq.Feedback(coldq.LeastSquares(np.eye(2), aim), g)
-    (x,), exists = nearest_minimiser(slot, plane, np.zeros((1, 2)))
+    (x,), exists = nearest_minimiser(slot, plane, aim[None])
     assert exists.tolist() == [apart < 2.0]
     if exists.all():  # the upper corner of the lens
         np.testing.assert_allclose(x, [0.5, np.sqrt(0.75)], atol=1e-7)

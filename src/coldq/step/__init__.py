@@ -161,7 +161,7 @@ def penalised_step(
     Infeasible
         If hard rows are proved to have no common point in the domain.
     StepFailed
-        If no solver found an answer with a residual of at most 1e-6. Curved rows and balls may be
+        If no solver found an answer with a residual of at most 1e-6. Curved rows may be
         infeasible without a proof; then the message says so.
 
     Warns
