@@ -159,7 +159,7 @@ def better(one: ThinProblem, x: Array, lam: Array, worst: Any) -> tuple[Array, A
     """The best answer of one instance, and whether its enforced rows are proved infeasible.
 
     Where p is small, with matrices: as functions of the way from an answer that is near, as they
-    are, from the best so far, and from the center of a row.
+    are, and from the best so far.
     """
     if np.isnan(worst) and not is_finite(one):
         return x, lam, worst, False
@@ -169,13 +169,10 @@ def better(one: ThinProblem, x: Array, lam: Array, worst: Any) -> tuple[Array, A
     best = x, lam, residual_of(one, x, lam, known)
     if best[2] <= SHARP or is_infeasible(one, x, lam, known, one.d):
         return *best, not best[2] <= SHARP
-    for attempt in range(4 if x.size <= SMALL else 0):
-        if attempt in (0, 2) and not best[2] <= NEAR:
+    for attempt in range(3 if x.size <= SMALL else 0):
+        if attempt != 1 and not best[2] <= NEAR:
             continue
-        if attempt == 3 and not one.middle.any():
-            break
-        middle = one.middle[np.argmax(np.abs(one.d * one.middle).max(axis=1, initial=0.0))]
-        origin = (x, 0.0 * x, best[0], middle)[attempt]
+        origin = (x, 0.0 * x, best[0])[attempt]
         dense, order = one.with_matrices(origin)
         moved, of_rows, left, infeasible = solve_curved(dense)
         there, own = np.clip(origin + moved, one.lower, one.upper), np.empty_like(of_rows)
