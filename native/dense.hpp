@@ -153,9 +153,9 @@ auto factor(T* H, Size step, Size n, T* inverse, double least) {
     return sound;
 }
 
-// Solve U'U d = d in place with what `factor` left, some rows at a time.
+// Solve U'd = d in place with what `factor` left, some rows at a time.
 template <class T>
-void solve(const T* U, Size step, Size n, const T* inverse, T* d) {
+void solve_half(const T* U, Size step, Size n, const T* inverse, T* d) {
     constexpr Size ROWS = TILE_ROWS;
     const auto size = [n](Size c) { return n - c < ROWS ? n - c : ROWS; };
     for (Size c = 0; c < n; c += ROWS) {
@@ -167,6 +167,14 @@ void solve(const T* U, Size step, Size n, const T* inverse, T* d) {
         add_products<true>(d + after, n, 1, n - after, Lines<T>{d + c, 1},
                            Lines<T>{U + c * step + after, step}, after - c);
     }
+}
+
+// Solve U'U d = d in place.
+template <class T>
+void solve(const T* U, Size step, Size n, const T* inverse, T* d) {
+    constexpr Size ROWS = TILE_ROWS;
+    const auto size = [n](Size c) { return n - c < ROWS ? n - c : ROWS; };
+    solve_half(U, step, n, inverse, d);
     for (Size c = (n - 1) / ROWS * ROWS; c >= 0; c -= ROWS) {
         const Size after = c + size(c), rest = n - after;
         const T *known = d + after, *row = U + c * step + after;

@@ -5,6 +5,7 @@ namespace coldq::COLDQ_LEVEL {
 
 extern const Entry active_set[];
 extern const Entry contractions[];
+extern const Entry curved[];
 extern const Entry dense[];
 extern const Entry general[];
 extern const Entry pieces[];
@@ -14,8 +15,8 @@ extern const Entry newton[];
 extern const Entry blocks[];
 
 extern const Level level;
-const Level level = {
-    COLDQ_LEVEL_NAME,
-    {active_set, contractions, dense, general, pieces, inside, queued, newton, blocks, nullptr}};
+const Level level = {COLDQ_LEVEL_NAME,
+                     {active_set, contractions, curved, dense, general, pieces, inside, queued,
+                      newton, blocks, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -169,6 +169,19 @@ def test_the_comparator_of_a_smooth_loss_settles_where_the_feasible_set_is_curve
     assert slope @ outward < 0.0
 
 
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_curved_rows_are_judged_by_the_least_violation_without_a_proof(apart: float) -> None:
+    """Unit discs have a common point within a distance of 2; far bounds leave no proof."""
+    P = np.broadcast_to(2.0 * np.eye(2), (2, 2, 2))
+    g = coldq.QuadraticConstraint(P, [[0.0, 0.0], [-2.0 * apart, 0.0]], [1.0, 1.0 - apart**2])
+    plane, aim = coldq.Box(-np.inf, np.inf, dim=2), np.array([0.5, 3.0])
+    slot = coldq.Feedback(coldq.LeastSquares(np.eye(2), aim), g)
+    (x,), exists = nearest_minimiser(slot, plane, aim[None])
+    assert exists.tolist() == [apart < 2.0]
+    if exists.all():  # the upper corner of the lens
+        np.testing.assert_allclose(x, [0.5, np.sqrt(0.75)], atol=1e-7)
+
+
 def test_smooth_losses_and_capacities_have_comparators_too() -> None:
     box = coldq.Box(0.0, 3.0, dim=2)
     loss = coldq.Smooth(lambda x: np.exp(x).sum() - 4.0 * x[0], lambda x: np.exp(x) - [4.0, 0.0])

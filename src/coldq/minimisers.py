@@ -16,7 +16,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Unconstrained, require_whole
 from coldq.domains import Ball, Box, Domain, require_single, scale_of
-from coldq.errors import Error, Infeasible
+from coldq.errors import Error, Infeasible, StepFailed
 from coldq.feedback import Feedback
 from coldq.losses import Linear
 from coldq.protocols import Domain as Feasible
@@ -35,6 +35,8 @@ SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the r
 SHORT = 1e-3  # of a decision's size: a way on which a loss shows how much it bends
 DIGITS = 1e-10  # a rise that is a smaller share of a value is not read from values
 ROUNDING_OF_SLOPES = 1e-14  # relative
+GREAT = 1e8  # times what pulls on a decision: a weight under which it keeps what it can
+KEPT = 1e-8  # of a row's terms: what its violation may be
 NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 ONE = np.ones(())
 
@@ -264,9 +266,28 @@ def minimise_smooth(
             best[where] = _descend(
                 lambda x: at(value, x), lambda x: at(gradient, x), part, domain, near[where]
             )
-        except Infeasible:
+        except StepFailed as failed:
+            if not isinstance(failed, Infeasible) and _has_point(part, domain, near[where]):
+                raise
             exists[where] = False
     return best, exists
+
+
+def _has_point(constraint: Any, domain: Feasible, near: Array) -> bool:
+    """Whether the decision of least violation keeps the constraint, or none was found.
+
+    Curved rows may be infeasible without a proof. Under great but finite weights each step has an
+    answer, and it keeps the rows where any decision does.
+    """
+    unit = unit_of(domain) + np.abs(near).max()
+    steep = np.abs(constraint.jacobian(near)).max(axis=-1)
+    weights = np.where(steep > 0.0, GREAT * unit / np.where(steep > 0.0, steep, 1.0), GREAT * unit)
+    try:
+        x = penalised_step(near, np.zeros(near.size), 0.5, weights, constraint, domain).x
+    except StepFailed:
+        return True
+    g, J = constraint.value(x), constraint.jacobian(x)
+    return bool((g <= KEPT * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))).all())
 
 
 def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near: Array) -> Array:

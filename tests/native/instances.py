@@ -61,6 +61,32 @@ def blocks_drawn(n: int, p: int, batch: int, seed: int = 0) -> list[np.ndarray]:
     return [*own, *entries, b, *blocks]
 
 
+def curved_drawn(
+    name: str, n: int, p: int, batch: int, seed: int = 0, hard: bool = False
+) -> list[np.ndarray]:
+    """Arguments of a step with rows around a point in the box: of `quadratic_step` the first half
+    have matrices, of `thin_step` each has one factor. The last row may be enforced."""
+    rng = np.random.default_rng([seed, n, p])
+    m, spot, slope = (n + 1) // 2, rng.random((batch, p)), rng.normal(size=(batch, n, p))
+    center, gradient = spot + rng.normal(size=(batch, p)), rng.normal(size=(batch, p))
+    alpha, room = np.exp(rng.normal(size=batch)), 0.1 * rng.random((batch, n))
+    weights = np.exp(rng.normal(size=(batch, n)) + 1.0)
+    weights[:, -1] = np.inf if hard else weights[:, -1]
+    common = [center, gradient, alpha, np.zeros((batch, n)), weights]
+    box = [np.zeros((batch, p)), np.ones((batch, p)), np.zeros((batch, n))]
+    value = room + np.einsum("bnp,bp->bn", slope, spot)
+    if name == "quadratic_step":
+        root = rng.normal(size=(batch, m, 3, p))
+        P = np.einsum("bmki,bmkj->bmij", root, root)
+        value[:, :m] += 0.5 * np.einsum("bmij,bi,bj->bm", P, spot, spot)
+        return [*common, P, slope, value, *box]
+    d, middle = rng.random((batch, n, p)), rng.random((batch, n, p))
+    F, owner = rng.normal(size=(batch, n, p)), np.tile(np.arange(n, dtype=float), (batch, 1))
+    value += 0.5 * np.einsum("bnp,bnp->bn", d, np.square(spot[:, None] - middle))
+    value += 0.5 * np.square(np.einsum("bnp,bp->bn", F, spot))
+    return [*common, d, middle, slope, value, F, owner, *box]
+
+
 def main() -> None:
     print(_native.level)
     for name in SHAPES | SYSTEMS:
@@ -85,6 +111,12 @@ def main() -> None:
         for found in from_inside(*given[0], *given[1:], rng.normal(size=n), *ends, blocks):
             bits.update(found.tobytes())
     print("interior_point", bits.hexdigest())
+    for name in ("quadratic_step", "thin_step"):
+        bits = hashlib.sha256()
+        for n, p in ((1, 3), (2, 9), (5, 30), (12, 20), (3, 60)):
+            for out in getattr(_native, name)(*curved_drawn(name, n, p, 5)):
+                bits.update(out.tobytes())
+        print(name, bits.hexdigest())
     for name in steps.INPUTS:
         bits = hashlib.sha256()
         for n, p in ((1, 5), (2, 10), (3, 9), (9, 20), (20, 8), (30, 50)):

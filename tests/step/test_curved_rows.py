@@ -209,6 +209,22 @@ def test_hard_rows_without_a_common_point_are_infeasible() -> None:
             coldq.penalised_step([3.0, 4.0], [0.0, 0.0], 1.0, INF, g, PLANE)
 
 
+def discs(apart: float) -> coldq.QuadraticConstraint:
+    """The unit discs around the origin and around a point so far from it."""
+    P = np.broadcast_to(2.0 * np.eye(2), (2, 2, 2))
+    return coldq.QuadraticConstraint(P, [[0.0, 0.0], [-2.0 * apart, 0.0]], [1.0, 1.0 - apart**2])
+
+
+@pytest.mark.parametrize("bound", [5.0, INF])
+def test_curved_rows_without_a_common_point_have_no_answer_proved_or_not(bound: float) -> None:
+    X = coldq.Box(-bound, bound, dim=2)
+    with pytest.raises(coldq.StepFailed, match=r"no common point|may be infeasible"):
+        coldq.penalised_step([0.5, 3.0], [0.0, 0.0], 1.0, INF, discs(3.0), X)
+    # The nearest point of the lens is its upper corner.
+    step = coldq.penalised_step([0.5, 3.0], [0.0, 0.0], 1.0, INF, discs(1.0), X)
+    np.testing.assert_allclose(step.x, [0.5, np.sqrt(0.75)], atol=1e-8)
+
+
 CONSTRAINTS = {
     "quadratic": DISC,
     "max-affine": coldq.MaxAffine([[[1.0, 0.0], [0.0, 1.0]]], [[0.5, 0.5]]),

@@ -13,6 +13,7 @@ from coldq.solver.constants import TOLERANCE
 CURVED_TOLERANCE = 1e-8  # the same of curved rows
 GAP_TOLERANCE = 1e-6  # the gap, relative to the value, of rows without hessians
 ACCEPTED = 1e-6  # and that above which none passes at all
+UNPROVED = "; rows with infinite weights may be infeasible"  # of curved ones it need not be proved
 ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
 
 
@@ -54,9 +55,10 @@ def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANC
     bad = residual > most
     if bad.any():
         words, indices = name_indices(bad)
+        doubt = UNPROVED if tolerance > TOLERANCE else ""
         raise StepFailed(
             f"no solver reached a relative KKT residual of {most:g}{words}; "
-            f"the largest is {residual[bad].max():.3g}",
+            f"the largest is {residual[bad].max():.3g}{doubt}",
             indices,
             answer,
         )

@@ -28,6 +28,11 @@ grouped_step = native.grouped_step
 # Rows that are the largest of several affine pieces, and the residual of an answer.
 pieces_step = native.pieces_step
 pieces_residual = native.pieces_residual
+# Quadratic rows, with matrices and without: steps; values, slopes and the sizes of their terms at
+# a point; and the residual of an answer from anywhere, from these.
+quadratic_step, thin_step = native.quadratic_step, native.thin_step
+quadratic_values, thin_values = native.quadratic_values, native.thin_values
+curved_residual = native.curved_residual
 
 
 class Status(IntEnum):

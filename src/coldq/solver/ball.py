@@ -99,9 +99,7 @@ def run_ball(problem: BallProblem) -> Step:
 
 def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
     """The same with several balls, each of some coordinates, beside bounds of the others."""
-    x, found, residual = run_curved(
-        as_curved(plain, balls), np.zeros(len(balls) + plain.b.shape[-1])
-    )
+    x, found, residual = run_curved(as_curved(plain, balls))
     x, multipliers, residual = accepted(plain, balls, (x, found, residual))
     for where, one in members(plain, ~(residual <= TOLERANCE)):
         held = []

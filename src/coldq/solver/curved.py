@@ -1,33 +1,30 @@
-"""Quadratic rows on a box, with affine rows beside them: the compiled dual Newton method."""
+"""Quadratic rows on a box, with affine rows beside them.
+
+Newton's method in the multipliers answers nearly always. What it misses is polished, or solved by
+an interior-point method in double-double arithmetic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coldq._values import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
+from coldq.solver.api import curved_residual, quadratic_step, quadratic_values
 from coldq.solver.blas import on_one_thread
-from coldq.solver.cascade import HUGE
-from coldq.solver.constants import DOUBT, TERMS, TINY, X_FLOOR
-from coldq.solver.kernels.quadratic import curved_scratch_size, curved_step
+from coldq.solver.constants import DOUBT, TINY
 from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
-from coldq.solver.problem import (
-    Part,
-    QuadraticProblem,
-    append,
-    members,
-    reach_of,
-    zeros_of,
-)
-from coldq.solver.threads import run_batch, scratch
+from coldq.solver.problem import Part, QuadraticProblem, append, members, reach_of
+from coldq.solver.threads import run_batch
 
 SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
 NEAR = 1e-2  # the residual up to which an answer is a place to begin
 LAST_DIGIT = np.finfo(float).eps
-STIFF = 1e8  # the weight that decides whether hard rows have a common point
+
+Answer = tuple[Array, Array, float]  # x, the multipliers and the residual
+Values = tuple[Array, Array, Array, Array]  # of rows, slopes, and the sizes of the terms of both
 
 
 class Rows(NamedTuple):
@@ -67,129 +64,113 @@ def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) 
 def single_answer(problem: QuadraticProblem) -> Step | None:
     """The answer of a single decision, which costs mostly Python: there is little of it here. None
     if there is more to do, or to say."""
-    n, p = problem.b.size, problem.center.size
-    x, found = np.empty(p), np.empty(n)
     try:
-        memory = scratch(curved_scratch_size(n, p))
-        residual = curved_step()(*problem, zeros_of(n), memory, x, found, None)
+        answer = new_tuple(Step, quadratic_step(*problem, None))
     except TypeError:
         return None
-    settled = residual <= SHARP and np.maximum.reduce(found, initial=0.0) <= HUGE
-    return new_tuple(Step, (x, found, residual)) if settled else None
+    return answer if answer[0].ndim == 1 and answer[2] <= SHARP else None
 
 
 def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:
-    """The answers of a batch, their residuals, and where hard rows have no common point."""
-    x, found, residual = run_curved(problem, np.zeros(problem.b.shape[-1]))
-    if residual.size and not (residual.max() <= SHARP and np.abs(found).max(initial=0.0) <= HUGE):
-        x, found, residual = (np.array(a) for a in (x, found, residual))
-        return x, found, residual, again(problem, x, found, residual)
-    return x, found, residual, np.zeros(residual.shape, bool)
-
-
-def run_curved(problem: QuadraticProblem, start: Array) -> tuple[Array, Array, Array]:
-    """The kernel alone: answers whose residual may be large, infinite or NaN."""
-    n, p = problem.A.shape[-2:]
-    cores, shapes, size = (*problem.cores, 1), ((p,), (n,), ()), curved_scratch_size(n, p)
-    return run_batch(curved_step(), (*problem, start), cores, shapes, size)  # type: ignore[return-value]
-
-
-def again(problem: QuadraticProblem, x: Array, found: Array, residual: Array) -> np.ndarray:
-    """Polish what is not sharp, solve anew what is not solved; and say where hard rows clash."""
-    clash = np.zeros(residual.shape, bool)
-    huge, lost = np.abs(found).max(axis=-1, initial=0.0) > HUGE, np.isnan(residual)
-    for where, one in members(problem, (residual > SHARP) | huge | lost):
-        if lost[where] and not is_finite(one):
-            continue
-        worst = np.inf if lost[where] else float(residual[where])
-        if huge[where] and not lost[where]:
-            worst = residual_of(one, x[where], found[where])
-        *best, clash[where] = better(one, x[where], found[where], worst)
+    """The answers of a batch, their residuals, and where enforced rows are proved infeasible."""
+    x, found, residual = run_curved(problem)
+    infeasible = np.zeros(residual.shape, bool)
+    for where, one in members(problem, ~(residual <= SHARP)):
+        *best, infeasible[where] = better(one, x[where], found[where], residual[where])
         x[where], found[where], residual[where] = best
-    return clash
+    return x, found, residual, infeasible
 
 
-def is_finite(one: QuadraticProblem) -> bool:
-    """Whether the data has no NaN, and nothing infinite but what may be."""
-    firm = one.center, one.gradient, one.alpha, one.P, one.A, one.b
-    bounds = one.floor, one.weights, one.lower, one.upper
-    return all(np.isfinite(part).all() for part in firm) and not any(
-        np.isnan(part).any() for part in bounds
+def run_curved(problem: QuadraticProblem, start: Array | None = None) -> tuple[Array, Array, Array]:
+    """Newton's method alone, from a guess of the multipliers: answers whose residual may be large,
+    infinite (enforced rows seem infeasible) or NaN."""
+    n, p = problem.A.shape[-2:]
+    start = np.zeros(n) if start is None else start
+    work = problem.P.shape[-3] * p * p + n * p
+    return run_batch(  # type: ignore[return-value]
+        quadratic_step, (*problem, start), (*problem.cores, 1), ((p,), (n,), ()), work, native=True
     )
 
 
-def solve_one(
-    one: QuadraticProblem, start: Array, thorough: bool = True
-) -> tuple[Array, Array, float]:
+def is_finite(one: Any) -> bool:
+    """Whether the data of an instance has no NaN, and nothing infinite but what may be."""
+    bounds = "floor", "weights", "lower", "upper"
+    firm = (array for name, array in zip(one._fields, one, strict=True) if name not in bounds)
+    return all(np.isfinite(array).all() for array in firm) and not any(
+        np.isnan(getattr(one, name)).any() for name in bounds
+    )
+
+
+def finite(one: Any, x: Array, lam: Array) -> tuple[Array, Array]:
+    """The same, or where they are not finite a point of the box and the least multipliers.
+
+    Multipliers that ran away until x was lost may still prove that enforced rows are infeasible.
+    """
+    if not np.isfinite(x).all():
+        x = np.clip(one.center, one.lower, one.upper)
+    if not np.isfinite(lam).all():
+        lam = np.clip(0.0, one.floor, one.weights)
+    return x, lam
+
+
+def solve_one(one: QuadraticProblem, start: Array, thorough: bool = True) -> Answer:
     """The best answer of one instance, from a guess of its multipliers, and from others."""
     x, found, worst = run_curved(one, start)
-    worst = residual_of(one, x, found) if np.isfinite(worst) else np.inf
     if worst <= SHARP:
-        return x, found, worst
+        return x, found, float(worst)
     return better(one, x, found, worst)[:3] if thorough else newton(one, x, found)
 
 
 @on_one_thread
 def better(
-    one: QuadraticProblem, x: Array, lam: Array, worst: float
+    one: QuadraticProblem, x: Array, lam: Array, worst: Any
 ) -> tuple[Array, Array, float, bool]:
-    """The best answer of one instance, and whether its hard rows have no common point.
+    """The best answer of one instance, and whether its enforced rows are proved infeasible.
 
-    Newton's method sharpens what the kernel found; if that is not enough, the interior-point method
-    on pairs of doubles begins there and elsewhere.
+    Newton's method in x sharpens what is near; if that is not enough, the interior-point method
+    begins there and elsewhere.
     """
-    best: Any = (x, lam, worst)
-    if np.isfinite(x).all() and np.isfinite(lam).all():
-        x, lam, worst = best = without_dust(one, *best)
-        best = newton(one, x, lam) if worst <= NEAR else best
-        if is_sharp(one, *best):
-            return *best, False
-        if clash_is_proven(one, x, lam):
-            return *best, True
-    else:
-        begin = np.clip(one.center, one.lower, one.upper)
-        best = begin, np.clip(0.0, one.floor, one.weights), np.inf
-        if np.isfinite(lam).all() and clash_is_proven(one, begin, lam):  # they ran away
-            return *best, True
-    for k, (x, lam, left) in enumerate(from_inside(one, *best)):
-        rounded = residual_of(one, x, lam, rounded=left <= CERTAIN)
-        x, lam, _ = answer = without_dust(one, x, lam, rounded)
+    if np.isnan(worst) and not is_finite(one):
+        return x, lam, worst, False
+    x, lam = finite(one, x, lam)
+    x, lam, _ = best = without_dust(one, x, lam)
+    if best[2] <= NEAR:
+        best = newton(one, x, lam)
+    if is_sharp(one, *best):
+        return *best, False
+    if is_infeasible(one, x, lam):
+        return *best, True
+    for x, lam, left in from_inside(one, *best):
+        x, lam, _ = answer = without_dust(one, x, lam, rounded=left <= CERTAIN)
         if (answer[2] <= NEAR or left <= CERTAIN) and not is_sharp(one, *answer):
-            other = newton(one, x, lam)
-            answer = other if other[2] < answer[2] else answer
+            answer = min(answer, newton(one, x, lam), key=lambda each: each[2])
         best = answer if answer[2] < best[2] else best
         # Of an answer to twice the digits nothing but its rounding is left to improve.
         if is_sharp(one, *best) or (left <= CERTAIN and answer[2] <= CURVED_TOLERANCE):
             return *best, False
-        far = k == 0 and not best[2] <= NEAR
-        if clash_is_proven(one, x, lam) or (far and hard_rows_clash(one)):
+        if is_infeasible(one, x, lam):
             return *best, True
-    if NEAR >= best[2] > CURVED_TOLERANCE and hard_rows_clash(one):
-        return *best, True
-    other = newton(one, *best[:2])
-    best = other if other[2] < best[2] else best
     return *best, False
 
 
-def without_dust(
-    one: QuadraticProblem, x: Array, lam: Array, worst: float
-) -> tuple[Array, Array, float]:
+def without_dust(one: QuadraticProblem, x: Array, lam: Array, rounded: bool = False) -> Answer:
     """An answer without what rounding left of zeros, if that is better: where rows meet in zero,
     nothing else would be there to be relative to."""
+    answer = x, lam, residual_of(one, x, lam, rounded=rounded)
     dust = LAST_DIGIT * reach_of(one.lower, one.upper, x)
     clean = np.clip(np.where(np.abs(x) <= dust, 0.0, x), one.lower, one.upper)
-    off = worst if (clean == x).all() else residual_of(one, clean, lam)
-    return (clean, lam, off) if off < worst else (x, lam, worst)
+    off = answer[2] if (clean == x).all() else residual_of(one, clean, lam)
+    return (clean, lam, off) if off < answer[2] else answer
 
 
-def from_inside(
-    one: QuadraticProblem, x: Array, lam: Array, worst: float
-) -> Iterator[tuple[Array, Array, float]]:
-    """Answers of the last resort, in units of an answer that is near, or of the bounds."""
+def from_inside(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> Any:
+    """Answers of the interior-point method, in units of an answer that is near, or of the bounds:
+    each x and multipliers, and what is left of the conditions."""
     near = worst <= NEAR
-    units = unit_of(one, x), max(reach_of(one.lower, one.upper, x), TINY)
+    own, most = float(known_size(one, x).max(initial=TINY)), reach_of(one.lower, one.upper, x)
+    units = own, max(most, TINY)
     for unit in dict.fromkeys(units if near else units[::-1]):
-        yield from on_quadratic_rows(one, unit, x, lam, near and unit == units[0])
+        yield from on_quadratic_rows(one, unit, x, lam, near and unit == own)
 
 
 def is_sharp(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> bool:
@@ -202,21 +183,16 @@ def is_sharp(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> bool:
     return bool((over <= SHARP * size[firm]).all())
 
 
-def clash_is_proven(one: QuadraticProblem, x: Array, lam: Array) -> bool:
-    """Whether the hard rows, weighed by these multipliers, are above zero on all of the box."""
-    g, J, size, _ = values(one, x)
-    return tangents_clash(one, x, lam, g, J, size)
-
-
-def tangents_clash(
-    one: Any, x: Array, lam: Array, g: Array, J: Array, size: Array, bend: Array | None = None
+def is_infeasible(
+    one: Any, x: Array, lam: Array, known: Values | None = None, bend: Array | None = None
 ) -> bool:
-    """The same of any rows, from their values, slopes and the sizes of their terms at x.
+    """Whether enforced rows, weighed by these multipliers, are above zero on all of the box.
 
     A convex function lies above its tangent at x, which is least in a corner; and above a bowl,
     where it is known to `bend` by so much in each coordinate at least, which has a least value
     where there are no bounds, too.
     """
+    g, J, size, _ = values(one, x) if known is None else known
     low, high, lower, upper = one.floor, one.weights, one.lower, one.upper
     mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
     mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
@@ -236,7 +212,7 @@ def tangents_clash(
     return bool(least > CURVED_TOLERANCE * (np.abs(mu) @ size))
 
 
-def newton(one: QuadraticProblem, x: Array, lam: Array) -> tuple[Array, Array, float]:
+def newton(one: QuadraticProblem, x: Array, lam: Array) -> Answer:
     """Newton's method on what an answer leaves between bounds, with x itself for an unknown.
 
     In the dual x is a function of the multipliers; where those are huge, it cannot hold the digits.
@@ -267,11 +243,6 @@ def newton(one: QuadraticProblem, x: Array, lam: Array) -> tuple[Array, Array, f
     return best
 
 
-def unit_of(one: QuadraticProblem, x: Array) -> float:
-    """The size of the largest coordinate."""
-    return float(known_size(one, x).max(initial=TINY))
-
-
 def known_size(one: Any, x: Array) -> Array:
     """The size of each coordinate: of itself, or if more of the rounding that it may have."""
     pulled = np.abs(one.center - one.gradient * (0.5 / one.alpha))
@@ -279,87 +250,22 @@ def known_size(one: Any, x: Array) -> Array:
     return np.maximum(np.abs(x), doubt)
 
 
-def values(one: QuadraticProblem, x: Array) -> tuple[Array, Array, Array, Array]:
-    """g, its jacobian, the sizes of the terms of g, and of those of the jacobian that x moves."""
-    P, A, b = one.P, one.A, one.b
-    m, terms = len(P), np.zeros_like(A)
-    inside = A != 0.0
-    inside[:m] |= np.diagonal(P, axis1=1, axis2=2) != 0.0
-    largest = np.where(inside, known_size(one, x), 0.0).max(axis=1, initial=0.0)
-    at = np.maximum(np.abs(x), X_FLOOR * largest[:, None])
-    g, J, size = A @ x - b, A.copy(), (np.abs(A) * at).sum(axis=1) + np.abs(b)
-    bent, most = P @ x, (np.abs(P) * at[:m, None, :]).sum(axis=2)
-    g[:m] += 0.5 * (bent @ x)
-    J[:m] += bent
-    size[:m] += 0.5 * (most * at[:m]).sum(axis=1)
-    terms[:m] = most
-    return g, J, size, terms
+def values(one: QuadraticProblem, x: Array) -> Values:
+    """The values of rows, their slopes, the sizes of the terms of the values, and of those of the
+    slopes that x moves."""
+    return quadratic_values(*one, x)
 
 
 def residual_of(
-    one: Any, x: Array, lam: Array, terms_of_slopes: Array | None = None,
-    rounded: bool = False, known: tuple[Array, Array, Array, Array] | None = None,
-) -> float:  # fmt: skip
-    """The relative KKT residual, stricter than the kernel's.
+    one: Any, x: Array, lam: Array, known: Values | None = None, rounded: bool = False
+) -> float:
+    """The relative KKT residual of an answer from anywhere, infinite where that is not finite.
 
-    An answer from elsewhere need not minimise the Lagrangian. So a coordinate is off in the
-    gradient, for where alpha is tiny no step in a small box is long beside y; or in x, if less. A
-    last digit of the largest coordinate is nothing in any.
-    And hard rows do not count in what the gradient is relative to: their multipliers may be huge.
-    Only their rounding does, if they are known to be `rounded` from more digits. Rows that have no
-    matrices come with what :func:`values` gives, `known`.
+    Enforced rows do not count in what slopes are relative to: their multipliers may be huge. Only
+    their rounding does, if they are `rounded` from more digits. Rows of another kind come with what
+    :func:`values` gives, `known`.
     """
-    center, gradient, alpha, low, high = one[:5]
-    lower, upper = one.lower, one.upper
-    half = 0.5 / float(alpha)
-    g, J, size, most = values(one, x) if known is None else known
-    most = most if terms_of_slopes is None else most + terms_of_slopes
-    y, terms = center - gradient * half, J * (lam * half)[:, None]
-    slope = x - y + terms.sum(axis=0)
-    slope = np.where(x <= lower, np.minimum(slope, 0.0), slope)
-    slope = np.abs(np.where(x >= upper, np.maximum(slope, 0.0), slope))
-    firm = np.isinf(high) | np.isinf(low)
-    scale = np.abs(x) + np.abs(y) + np.abs(terms[~firm]).sum(axis=0)
-    if rounded:
-        scale = scale + TERMS * np.abs(terms[firm]).sum(axis=0)
-    scale = np.maximum(scale + TERMS * most.T @ np.abs(lam * half), TINY)
-    move = np.abs(x - np.clip(y - terms.sum(axis=0), lower, upper))
-    move = np.maximum(move - LAST_DIGIT * np.abs(x).max(initial=0.0), 0.0)
-    move = move / np.maximum(known_size(one, x), TINY)
-    wrong = ((lam > low) & (g < 0.0)) | ((lam < high) & (g > 0.0))
-    off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0)
-    return float(np.concatenate([np.minimum(slope / scale, move), off]).max(initial=0.0))
-
-
-def hard_rows_clash(one: QuadraticProblem) -> bool:
-    """Whether hard rows stay violated where they are all that matters, however great their weight.
-
-    Where they have a common point, a greater weight brings x closer to it.
-    """
-    center, gradient, _, low, high, P, A, b, lower, upper = one
-    at_most, at_least = high == np.inf, low == -np.inf
-    if not (at_most.any() or at_least.any()):
-        return False
-    begin = np.clip(center, lower, upper)
-    unit = reach_of(lower, upper, begin) or 1.0
-    size = np.abs(b) + np.abs(A).sum(axis=-1) * unit
-    size[: len(P)] += np.abs(P).sum(axis=(-1, -2)) * unit * unit
-    price = unit * unit / np.where(size > 0.0, size, 1.0)
-    last = np.inf
-    for weight in (STIFF, 1e3 * STIFF, 1e6 * STIFF):
-        high, low = np.where(at_most, weight * price, 0.0), np.where(at_least, -weight * price, 0.0)
-        soft = one._replace(
-            center=begin, gradient=0.0 * gradient, alpha=np.array(1.0), floor=low, weights=high
-        )
-        x, lam, worst = solve_one(soft, np.zeros_like(b))
-        if clash_is_proven(soft._replace(floor=one.floor, weights=one.weights), x, lam):
-            return True
-        if not worst <= CURVED_TOLERANCE:
-            return False
-        g, _, terms, _ = values(soft, x)
-        violation = np.maximum(np.where(at_most, g, 0.0), np.where(at_least, -g, 0.0))
-        off = float((violation / np.where(terms > 0.0, terms, 1.0)).max())
-        if off <= CURVED_TOLERANCE or off < 0.5 * last < np.inf:
-            return False
-        last = off
-    return True
+    of_rows = values(one, x) if known is None else known
+    given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.lower, one.upper
+    found = float(curved_residual(*given, *of_rows, x, lam, float(rounded)))
+    return np.inf if np.isnan(found) else found

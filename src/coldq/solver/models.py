@@ -17,7 +17,7 @@ from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
-from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one
+from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one, values
 from coldq.solver.max_affine import affine_rows_clash
 from coldq.solver.problem import Part, QuadraticProblem, reach_of
 
@@ -350,4 +350,5 @@ def smooth_residual(
         member.center, member.gradient, np.array(member.alpha), low, high,
         np.zeros((0, x.size, x.size)), A, b, member.lower, member.upper,
     )  # fmt: skip
-    return residual_of(one, x, lam, np.concatenate(bends), rounded)
+    known = *values(one, x)[:3], np.concatenate(bends)
+    return residual_of(one, x, lam, known, rounded)

@@ -7,17 +7,24 @@ matrices, where they are small.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from coldq._values import Array
 from coldq.solver.answer import CURVED_TOLERANCE
-from coldq.solver.cascade import HUGE
-from coldq.solver.constants import TERMS, X_FLOOR
-from coldq.solver.curved import NEAR, SHARP, known_size, residual_of, solve_curved, tangents_clash
+from coldq.solver.api import thin_step, thin_values
+from coldq.solver.curved import (
+    NEAR,
+    SHARP,
+    Values,
+    finite,
+    is_finite,
+    is_infeasible,
+    residual_of,
+    solve_curved,
+)  # fmt: skip
 from coldq.solver.kernels.one_row import one_row_scratch_size, one_row_step
-from coldq.solver.kernels.thin_rows import thin_scratch_size, thin_step
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
 from coldq.solver.threads import run_batch
 
@@ -108,28 +115,10 @@ class ThinProblem(NamedTuple):
         unmet = self.d.any(axis=1) & (least >= CERTAIN * size) & np.isfinite(self.weights)
         return self._replace(floor=np.where(unmet, self.weights, self.floor))
 
-    def values(self, x: Array) -> tuple[Array, Array, Array, Array]:
+    def values(self, x: Array) -> Values:
         """g at x, its jacobian, the sizes of the terms of g, and of those of the jacobian that x
-        moves; of one instance, as the kernel has them."""
-        away, owner = x - self.middle, self.owner.astype(int)
-        own, sums = known_size(self, x), self.F @ x
-        unit = np.where(self.d != 0.0, np.maximum(np.abs(away), own - np.abs(x)), 0.0)
-        unit = np.maximum(unit, np.where(self.q != 0.0, own, 0.0)).max(axis=1, initial=0.0)
-        np.maximum.at(unit, owner, np.where(self.F != 0.0, own, 0.0).max(axis=1, initial=0.0))
-        least = X_FLOOR * unit[:, None]
-        at, most = np.maximum(np.abs(away), least), self.d * (np.abs(x) + np.abs(self.middle))
-        g = (0.5 * self.d * away * away + self.q * x).sum(axis=1) - self.b
-        size = (0.5 * self.d * at * at + np.abs(self.q) * np.maximum(np.abs(x), least)).sum(axis=1)
-        rounding = np.where(self.middle != 0.0, TERMS * most * np.abs(away), 0.0)
-        size += rounding.sum(axis=1) + np.abs(self.b)
-        J = self.d * away + self.q
-        for f, k, total in zip(self.F, owner, sums, strict=True):
-            terms = np.abs(f) @ np.maximum(np.abs(x), least[k])
-            g[k] += 0.5 * total**2
-            size[k] += 0.5 * terms**2
-            J[k] += f * total
-            most[k] += np.abs(f) * terms
-        return g, J, size, most
+        moves; of one instance."""
+        return thin_values(*self, x)
 
 
 def joined(parts: list[Thin]) -> tuple[Array, Array, Array, Array, Array, Array]:
@@ -148,65 +137,52 @@ def joined(parts: list[Thin]) -> tuple[Array, Array, Array, Array, Array, Array]
 
 
 def run_thin(problem: ThinProblem) -> tuple[Array, Array, Array]:
-    """The kernel alone: answers whose residual may be large, infinite or NaN."""
+    """Newton's method alone: answers whose residual may be large, infinite or NaN."""
     n, p = problem.d.shape[-2:]
-    size = thin_scratch_size(n, p, problem.F.shape[-2])
-    shapes = ((p,), (n,), ())
-    return run_batch(thin_step(), problem, problem.cores, shapes, size)  # type: ignore[return-value]
+    work = (n + problem.F.shape[-2]) * p
+    return run_batch(  # type: ignore[return-value]
+        thin_step, (*problem, np.zeros(n)), (*problem.cores, 1), ((p,), (n,), ()), work, native=True
+    )
 
 
 def solve_thin_rows(problem: ThinProblem) -> tuple[Array, Array, Array, np.ndarray]:
-    """The answers of a batch, their residuals, and where hard rows have no common point."""
+    """The answers of a batch, their residuals, and where enforced rows are proved infeasible."""
     x, found, residual = run_thin(problem)
-    clash = np.zeros(residual.shape, bool)
-    doubtful = ~(residual <= SHARP) | (np.abs(found).max(axis=-1, initial=0.0) > HUGE)
-    for where, one in members(problem, doubtful):
-        *best, clash[where] = better(one, x[where], found[where], float(residual[where]))
+    infeasible = np.zeros(residual.shape, bool)
+    for where, one in members(problem, ~(residual <= SHARP)):
+        *best, infeasible[where] = better(one, x[where], found[where], residual[where])
         x[where], found[where], residual[where] = best
-    return x, found, residual, clash
+    return x, found, residual, infeasible
 
 
-def better(
-    one: ThinProblem, x: Array, lam: Array, worst: float
-) -> tuple[Array, Array, float, bool]:
-    """The best answer of one instance, and whether its hard rows have no common point.
+def better(one: ThinProblem, x: Array, lam: Array, worst: Any) -> tuple[Array, Array, float, bool]:
+    """The best answer of one instance, and whether its enforced rows are proved infeasible.
 
     Where p is small, with matrices: as functions of the way from an answer that is near, as they
-    are, from the best so far, and from the center of a row. A clash that not all see is none.
+    are, and from the best so far.
     """
-    if not np.isfinite(one.center - one.gradient / one.alpha).all():
-        return x, lam, np.nan, False
-    clip, one = np.clip(one.center, one.lower, one.upper), one.decided()
-    lam = np.maximum(lam, one.floor)
-    if not (np.isfinite(x).all() and np.isfinite(lam).all()):
-        # Multipliers that ran away until x was lost may still prove that hard rows clash.
-        x, worst = clip, np.inf
-        lam = lam if np.isfinite(lam).all() else np.clip(0.0, one.floor, one.weights)
-    g, J, size, most = one.values(x)
-    if np.isfinite(worst):
-        worst = residual_of(one, x, lam, known=(g, J, size, most))
-    if worst <= SHARP or tangents_clash(one, x, lam, g, J, size, one.d):
-        return x, lam, worst, not worst <= SHARP
-    best: tuple[Array, Array, float] = x, lam, worst
-    clashes = []
-    for attempt in range(4 if x.size <= SMALL else 0):
-        if attempt in (0, 2) and not best[2] <= NEAR:
+    if np.isnan(worst) and not is_finite(one):
+        return x, lam, worst, False
+    one = one.decided()
+    x, lam = finite(one, x, np.maximum(lam, one.floor))
+    known = one.values(x)
+    best = x, lam, residual_of(one, x, lam, known)
+    if best[2] <= SHARP or is_infeasible(one, x, lam, known, one.d):
+        return *best, not best[2] <= SHARP
+    for attempt in range(3 if x.size <= SMALL else 0):
+        if attempt != 1 and not best[2] <= NEAR:
             continue
-        if attempt == 3 and not one.middle.any():
-            break
-        middle = one.middle[np.argmax(np.abs(one.d * one.middle).max(axis=1, initial=0.0))]
-        origin = (x, 0.0 * x, best[0], middle)[attempt]
+        origin = (x, 0.0 * x, best[0])[attempt]
         dense, order = one.with_matrices(origin)
-        moved, of_rows, left, clashing = solve_curved(dense)
-        clashes.append(bool(clashing))
+        moved, of_rows, left, infeasible = solve_curved(dense)
         there, own = np.clip(origin + moved, one.lower, one.upper), np.empty_like(of_rows)
         own[order] = of_rows
         if np.isfinite(left) and np.isfinite(there).all():
-            known, rounded = one.values(there), bool(left <= CURVED_TOLERANCE)
-            left = residual_of(one, there, own, rounded=rounded, known=known)
+            known = one.values(there)
+            left = residual_of(one, there, own, known, bool(left <= CURVED_TOLERANCE))
             best = (there, own, left) if not best[2] <= left else best
-            if clashing and tangents_clash(one, there, own, *known[:3], one.d):
+            if infeasible and is_infeasible(one, there, own, known, one.d):
                 return *best, True
         if best[2] <= SHARP:
             break
-    return *best, bool(clashes) and all(clashes)
+    return *best, False

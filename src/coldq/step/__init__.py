@@ -159,9 +159,10 @@ def penalised_step(
     Raises
     ------
     Infeasible
-        If hard rows have no common point in the domain.
+        If hard rows are proved to have no common point in the domain.
     StepFailed
-        If no solver found an answer with a residual of at most 1e-6.
+        If no solver found an answer with a residual of at most 1e-6. Curved rows may be
+        infeasible without a proof; then the message says so.
 
     Warns
     -----
