@@ -9,9 +9,10 @@ extern const Entry newton[];
 extern const Entry blocks[];
 extern const Entry active_set[];
 extern const Entry queued[];
+extern const Entry roots[];
 
 extern const Level level;
 const Level level = {COLDQ_LEVEL_NAME,
-                     {contractions, dense, newton, blocks, active_set, queued, nullptr}};
+                     {contractions, dense, newton, blocks, active_set, queued, roots, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

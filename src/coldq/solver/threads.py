@@ -83,17 +83,18 @@ def run_batch(
     cores: Sequence[int],
     out_cores: Sequence[tuple[int, ...]],
     size: int,
+    native: bool = False,
 ) -> tuple[Array, ...]:
     """The outputs, of core shapes `out_cores`, of a kernel whose last input is its memory.
 
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
-    batch; the others broadcast to it. `size` is how many numbers an instance needs to work in.
-    Raises DoNotFit if the inputs do not fit together.
+    batch; the others broadcast to it. `size` is how many numbers an instance needs to work in; a
+    `native` one finds its memory itself. Raises DoNotFit if the inputs do not fit together.
     """
     batch = inputs[0].shape[:-1]
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
     try:  # scratch memory is about as large as the data of one instance
-        fill_batch(kernel, inputs, cores, outputs, batch, size, size)
+        fill_batch(kernel, inputs, cores, outputs, batch, size, None if native else size)
     except TypeError:
         raise _misfit(inputs) from None
     return outputs
