@@ -13,10 +13,11 @@ extern const Entry inside[];
 extern const Entry queued[];
 extern const Entry newton[];
 extern const Entry blocks[];
+extern const Entry roots[];
 
 extern const Level level;
 const Level level = {COLDQ_LEVEL_NAME,
                      {active_set, contractions, curved, dense, general, pieces, inside, queued,
-                      newton, blocks, nullptr}};
+                      newton, blocks, roots, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -9,7 +9,8 @@ import numpy as np
 
 from coldq import _native
 
-NAMES = ("affine_step", "working_set_step", "queue_step", "experts_step")
+ROOTS = ("capacity_step", "ball_row_step", "diagonal_row_step", "ball_step")
+NAMES = ("affine_step", "working_set_step", "queue_step", "experts_step", *ROOTS)
 
 
 def cores(name: str) -> list[list[str]]:
@@ -20,13 +21,20 @@ def cores(name: str) -> list[list[str]]:
 
 INPUTS = {name: cores(name)[0] for name in NAMES}
 OUTPUTS = {name: cores(name)[1] for name in NAMES}
-# Where a box, numbers that are positive, and a loss (a vector, a matrix, its levels) are.
+# Where a box, numbers that are positive, a loss (a vector, a matrix, its levels), and what is set.
 BOX = {"affine_step": 8, "working_set_step": 8, "queue_step": 15, "experts_step": 17}
+BOX |= dict.fromkeys(ROOTS[:3], 8)
 POSITIVE = {
     "affine_step": (2, 4), "working_set_step": (2, 4), "queue_step": (8, 9, 10, 12, 13),
-    "experts_step": (1, 2, 5, 12, 14, 15),
+    "experts_step": (1, 2, 5, 12, 14, 15), "capacity_step": (2, 4, 5, 6, 7),
+    "ball_row_step": (2, 4, 5), "diagonal_row_step": (2, 4, 5), "ball_step": (2, 4, 9),
 }  # fmt: skip
 LOSS = {"queue_step": 2, "experts_step": 7}
+SET = {
+    "affine_step": {3: 0.0, 5: 0.0, 10: np.inf}, "working_set_step": {3: 0.0, 5: 0.0, 10: np.inf},
+    "capacity_step": {3: 0.0, 8: 0.0}, "ball_row_step": {3: 0.0}, "diagonal_row_step": {3: 0.0},
+    "ball_step": {3: 0.0, 5: 0.0},
+}  # fmt: skip
 
 
 def shape(core: str, sizes: dict[str, int], batch: tuple[int, ...] = ()) -> tuple[int, ...]:
@@ -41,11 +49,12 @@ def drawn(
     given: list[Any] = [rng.normal(size=shape(core, sizes, batch)) for core in INPUTS[name]]
     for which in POSITIVE[name]:
         given[which] = np.asarray(np.abs(given[which]) + 0.1)
-    box = BOX[name]
-    given[box], given[box + 1] = np.full(sizes["p"], -1.0), np.full(sizes["p"], 1.0)
+    if name in BOX:
+        box = BOX[name]
+        given[box], given[box + 1] = np.full(sizes["p"], -1.0), np.full(sizes["p"], 1.0)
     if name in LOSS:
         given[LOSS[name]] = None
-        given[box - 1] = np.asarray(rng.integers(0, 3, batch), float)  # when the queue moves
-    else:
-        given[3], given[5], given[10] = 0.0 * given[3], 0.0 * given[5], np.array(np.inf)
+        given[BOX[name] - 1] = np.asarray(rng.integers(0, 3, batch), float)  # when the queue moves
+    for which, number in SET.get(name, {}).items():
+        given[which] = np.full_like(given[which], number)
     return given

@@ -17,6 +17,11 @@ newton_step = native.affine_step
 working_set_step = native.working_set_step
 blocks_step = native.blocks_step
 interior_point = native.interior_point
+# The root in one multiplier: of a capacity, of a quadratic row without mixed terms, of a ball.
+capacity_step = native.capacity_step
+ball_row_step = native.ball_row_step
+diagonal_row_step = native.diagonal_row_step
+ball_step = native.ball_step
 # A learner's whole update, also on blocks of coordinates with sums, and that of experts. The queue
 # moves before the step, after it, or before it with one more gain counting in the step.
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0

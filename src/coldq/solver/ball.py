@@ -20,13 +20,11 @@ from coldq._values import Array
 from coldq.contractions import affine_value, matvec
 from coldq.solver import last_resort
 from coldq.solver.answer import ROUGH, TOLERANCE, Step
-from coldq.solver.api import Solution, Status, active_set_extended, affine_residual
+from coldq.solver.api import Solution, Status, active_set_extended, affine_residual, ball_step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.cascade import HASTY
 from coldq.solver.constants import LEAST_SIZE
 from coldq.solver.curved import run_curved
 from coldq.solver.extended import hard_rows_clash
-from coldq.solver.kernels.ball import ball_scratch_size, ball_step
 from coldq.solver.problem import (
     AffineProblem,
     BallProblem,
@@ -37,6 +35,7 @@ from coldq.solver.problem import (
 )
 from coldq.solver.threads import run_batch
 
+PASSES = 8  # over the rows: the work of an instance
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
 CLOSE = 1e-9  # what is promised of it
 FIRST_GUESSES = 2  # from inside, before a search that takes longer
@@ -81,9 +80,8 @@ class InBall(NamedTuple):
 def run_ball(problem: BallProblem) -> Step:
     """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
     n, p = problem.A.shape[-2:]
-    shapes, size = ((p,), (n,), ()), ball_scratch_size(n, p)
-    cores = (*problem.cores, 0)
-    answer = Step(*run_batch(ball_step(), (*problem, HASTY), cores, shapes, size))
+    shapes, work = ((p,), (n,), ()), PASSES * (n + 2) * p + 2 * n * n
+    answer = Step(*run_batch(ball_step, problem, problem.cores, shapes, work, native=True))
     if (answer.residual <= TOLERANCE).all():
         return answer
     x, multipliers, residual = (np.array(a) for a in answer)

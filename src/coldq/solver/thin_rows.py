@@ -24,39 +24,11 @@ from coldq.solver.curved import (
     residual_of,
     solve_curved,
 )  # fmt: skip
-from coldq.solver.kernels.one_row import one_row_scratch_size, one_row_step
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
 from coldq.solver.threads import run_batch
 
 CERTAIN = 1e-12  # of the size of its terms: by how much a row's least value is surely above zero
 SMALL = 200  # coordinates up to which matrices are made of rows that have none
-
-
-class OneRow(NamedTuple):
-    """``sum_i d_i x_i^2 / 2 + <slope, x> - limit`` on a box; or if it is `round`, with one d and
-    the center in place of the slope, ``d |x - slope|^2 / 2 - limit``."""
-
-    center: Array
-    gradient: Array
-    alpha: Array
-    floor: Array
-    weight: Array
-    round: Array
-    d: Array
-    slope: Array
-    limit: Array
-    lower: Array
-    upper: Array
-
-    cores = (1, 1, 0, 0, 0, 0, 1, 1, 0, 1, 1)
-
-
-def run_one_row(problem: OneRow) -> tuple[Array, Array, Array]:
-    """x, multipliers and residuals of a batch; infinite where a hard row cannot be met."""
-    p = problem.center.shape[-1]
-    return run_batch(  # type: ignore[return-value]
-        one_row_step(), problem, problem.cores, ((p,), (), ()), one_row_scratch_size(p)
-    )
 
 
 class ThinProblem(NamedTuple):

@@ -11,14 +11,14 @@ from coldq.constraints import LogCapacity
 from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.solver.answer import Step
-from coldq.solver.kernels.capacity import capacity_step
-from coldq.solver.kernels.piece import scratch_size
+from coldq.solver.api import capacity_step
 from coldq.solver.threads import run_batch
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot
 
 NOWHERE = np.zeros((), bool)
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
+PASSES = 24  # over p numbers: the work of an instance
 
 
 def solve_log_capacity(slot: Slot) -> Step:
@@ -64,5 +64,6 @@ def run_log_capacity(
         center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
         constraint.rate, domain.lower, domain.upper,
     )  # fmt: skip
-    size = scratch_size(1, p)
-    return run_batch(capacity_step(), inputs, CORES, ((p,), (), ()), size)  # type: ignore[return-value]
+    return run_batch(  # type: ignore[return-value]
+        capacity_step, inputs, CORES, ((p,), (), ()), PASSES * p, native=True
+    )

@@ -10,13 +10,15 @@ from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.constraints.quadratic import BallRows, DiagonalQuadratic, ThinQuadratic
 from coldq.solver.answer import CURVED_TOLERANCE, Step
+from coldq.solver.api import ball_row_step, diagonal_row_step
 from coldq.solver.problem import BallRow, Thin, append
-from coldq.solver.thin_rows import OneRow, ThinProblem, joined, run_one_row, solve_thin_rows
+from coldq.solver.thin_rows import ThinProblem, joined, solve_thin_rows
+from coldq.solver.threads import run_batch
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot
 
-ROUND, FLAT = np.array(1.0), np.array(0.0)
-TWO = np.array([2.0])  # |x - c|^2 as d |x - c|^2 / 2
+TWO = np.array(2.0)  # |x - c|^2 as d |x - c|^2 / 2
+PASSES = 16  # over p numbers: the work of an instance
 
 
 def solve_thin(slot: Slot) -> Step:
@@ -32,13 +34,16 @@ def solve_thin(slot: Slot) -> Step:
 def one_row(slot: Slot) -> Step:
     """The answers of a batch with one row on a box."""
     center, gradient, alpha, weights, _, g, domain = slot
-    round_ = isinstance(g, BallRows)
-    rows = (ROUND, TWO, g.center, g.limit) if round_ else (FLAT, g.d[..., 0, :], g.q, g.r)
-    x, multiplier, residual = run_one_row(
-        OneRow(
-            center, gradient, np.asarray(alpha), slot.low[..., 0], weights[..., 0], rows[0],
-            rows[1], rows[2][..., 0, :], rows[3][..., 0], domain.box.lower, domain.box.upper,
-        )
+    p: int = center.shape[-1]
+    if isinstance(g, BallRows):
+        step, cores, rows = ball_row_step, (0, 1, 0), (TWO, g.center[..., 0, :], g.limit[..., 0])
+    else:
+        step, cores = diagonal_row_step, (1, 1, 0)
+        rows = g.d[..., 0, :], g.q[..., 0, :], g.r[..., 0]
+    prices = np.asarray(alpha), slot.low[..., 0], weights[..., 0]
+    x, multiplier, residual = run_batch(
+        step, (center, gradient, *prices, *rows, domain.box.lower, domain.box.upper),
+        (1, 1, 0, 0, 0, *cores, 1, 1), ((p,), (), ()), PASSES * p, native=True,
     )  # fmt: skip
     return accepted(Step(x, multiplier[..., None], residual[()]), CURVED_TOLERANCE)
 
