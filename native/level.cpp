@@ -8,8 +8,9 @@ extern const Entry newton[];
 extern const Entry blocks[];
 extern const Entry active_set[];
 extern const Entry queued[];
+extern const Entry self_tuning[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, blocks, active_set, queued, nullptr}};
+const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, blocks, active_set, queued, self_tuning, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

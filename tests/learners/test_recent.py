@@ -29,8 +29,9 @@ def test_it_holds_what_a_plain_array_holds(
         if step % 37 == 1:
             assert np.array_equal(np.array(before), old)  # the one before is as it was
             assert np.array_equal(np.array(recent), plain)
-            ago = t[..., None] - np.arange(min(step, slots))
-            found = recent.at(ago)
+            back = np.arange(min(step, slots))
+            ago = t[..., None] - back
+            found = recent.ago(t, back)
             for where in np.ndindex(*batch):
                 assert np.array_equal(found[where], plain[where][:, ago[where] % room])
     assert recent.ndim == len(batch) + 2 and recent.dtype == np.float64

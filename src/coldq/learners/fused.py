@@ -17,10 +17,20 @@ from numpy import int64, maximum
 from coldq._values import Array
 from coldq.constraints import Affine
 from coldq.domains import Box
-from coldq.feedback import Feedback
+from coldq.errors import InvalidInput, StepFailed
+from coldq.feedback import Feedback, Forecast
+from coldq.learners.foresight_state import KIND, SINCE
+from coldq.learners.recent import Recent
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.api import AFTER, BEFORE, experts_step, queue_blocks_step, queue_step
+from coldq.solver.api import (
+    AFTER,
+    BEFORE,
+    experts_step,
+    queue_blocks_step,
+    queue_step,
+    self_tuning_step,
+)
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.simplices import steps_for
 from coldq.solver.threads import LEAST_WORK
@@ -42,6 +52,8 @@ class QueueRule(NamedTuple):
     price: Any = 1.0
     when: float = BEFORE
 
+
+AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -167,6 +179,124 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
             t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
         )
     return None
+
+
+def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
+    """The same of SelfTuning's update. Members of a batch to whom the core has no answer, because
+    a row was violated or would be, take the plain path by themselves."""
+    if (
+        type(feedback) is not Feedback
+        or type(state) is not learner.state_type
+        or state.made_by is not learner._maker
+    ):
+        return None
+    loss: Any = feedback.loss
+    rows, own, domain, x, t = feedback.constraint, None, learner.domain, state.x, state.t
+    if type(rows) is not Affine or type(domain) is not Box:
+        return None
+    kind, g, ahead = type(loss), rows.measured, learner._ahead
+    if arrays := ARRAYS.get(kind):
+        vector, matrix, levels = arrays(loss)
+    elif kind is GradientAt and _same(loss.x, x):
+        vector, matrix, levels = loss.slope, None, None
+    else:
+        return None
+    if g is not None and not _same(rows.measured_at, x):
+        return None
+    if feedback.forecast is not None:
+        own = feedback.forecast.constraint
+        if (
+            feedback.forecast.loss is not None
+            or type(own) is not Affine
+            or own.measured is not None
+        ):
+            return None
+    forecaster, (n, p) = ahead.forecaster, rows.A.shape[-2:]
+    if not 0 < n <= FEW_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
+        return None
+    if feedback.slot is not None:
+        learner._require_slot(feedback.slot, t)
+    try:
+        limits = (
+            rows.b
+            if rows.b.shape == state.margin.shape
+            else np.broadcast_to(rows.b, state.margin.shape)
+        )
+        now, past = t.astype(np.float64), state.past
+        if past.shape[-1] != n * (p + 1):
+            past = np.zeros((*t.shape, forecaster.rows, n * (p + 1)))
+        recent, lags = forecaster.recall(state.recent, t, limits)
+        since = state.tally[..., SINCE]
+        if forecaster.own:
+            since = np.where((state.tally[..., KIND] == AFFINE) & (now > 1.0), since, now)
+        given = (
+            now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
+            state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
+            state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
+            state.hedge, state.losses, state.weights, vector, matrix, levels, rows.A, rows.b, g,
+            None if own is None else own.A, None if own is None else own.b, lags,
+            forecaster.asked(recent, t, since, limits.shape), *forecaster.parts, learner.pool,
+            domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
+        )  # fmt: skip
+        found = self_tuning_step(*given)
+    except (AttributeError, TypeError, ValueError):  # arrays that do not fit
+        return None
+    following, residual = found[0], found[-1]
+    if following.shape != x.shape:
+        return None
+    if t.ndim:
+        missed = ~(residual <= TOLERANCE)
+        if missed.any():
+            if missed.all() or not _complete(learner, state, feedback, missed, found):
+                return None
+            residual = np.where(missed, 0.0, residual)
+        worst = maximum.reduce(residual, None, initial=0.0)
+    else:
+        worst = residual
+    if not worst <= TOLERANCE:
+        return None
+    if listening:
+        tell(worst)
+    (_, predicted, slopes, points, tally, margin, ordinary, largest, record, entry, highest,
+     moments, errors, past, levels, terms, coefficients, covariance, hedge, losses, weights,
+     _) = found  # fmt: skip
+    return learner._build(
+        t + 1, following, tally, margin, ordinary, largest, record, entry, highest, predicted,
+        moments, errors, past, levels, terms, coefficients, covariance, recent, slopes, points,
+        hedge, losses, weights,
+    )  # fmt: skip
+
+
+# What self_tuning_step returns before the residual.
+TUNED = (
+    "x", "predicted", "slopes", "points", "tally", "margin", "ordinary", "largest", "record",
+    "entry", "highest", "moments", "errors", "past", "levels", "terms", "coefficients",
+    "covariance", "hedge", "losses", "weights",
+)  # fmt: skip
+
+
+def _complete(learner: Any, state: Any, feedback: Any, missed: np.ndarray, found: Any) -> bool:
+    """Fill in what the plain path finds for some members of a batch; whether it finds all."""
+    where, batch = np.nonzero(missed), missed.shape
+    arrays = {name: getattr(state, name) for name in state.names()}
+    arrays["recent"] = Recent.of(state.recent).members(where)
+    for name in arrays.keys() - {"recent"}:
+        arrays[name] = np.ascontiguousarray(arrays[name][where])
+    some = type(state)(**arrays, made_by=state.made_by)
+    gradient = learner.gradient_of(state, feedback)
+    forecast = feedback.forecast
+    if forecast is not None:
+        forecast = Forecast(constraint=forecast.constraint.member(where, batch))
+    told = Feedback(
+        Linear(gradient[where]), feedback.constraint.member(where, batch), forecast=forecast
+    )
+    try:
+        answer = learner._step_by_step(some, told)
+    except (InvalidInput, StepFailed):  # the plain path of all says which member it is
+        return False
+    for name, array in zip(TUNED, found, strict=False):
+        array[where] = getattr(answer, name)
+    return True
 
 
 def _same(known: Any, x: Array) -> bool:

@@ -22,6 +22,9 @@ BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
+# SelfTuning's whole update, and what its forecasts ask of the last slots.
+self_tuning_step = native.self_tuning_step
+limits_ago = native.limits_ago
 
 
 class Status(IntEnum):
