@@ -81,6 +81,7 @@ class Forecaster:
         place = {int(P): k for k, P in enumerate(periods)}
         slots = (int(P) + 1 for P in periods), (one.slots for one in self.own)
         self.slots = max((*slots[0], *slots[1], 2 * len(regressions)))
+        # The core asks for the limits of slots t + 1 - P and t - P of all periods, and of t - 1.
         self.back = np.concatenate([periods - 1, periods, [1]])
 
         # A line for each forecast: its kind, its weight, and where it keeps what it has.
@@ -132,20 +133,12 @@ class Forecaster:
         sizes of every forecast's surprises, 0 where that is not known; `affine` says that the data
         are rows and their limits.
         """
-        recent, lags = self.recall(kept.recent, t, limits)
+        recent, lags = Recent.of(kept.recent).recall(np.asarray(t, np.int64), self.back, limits)
         asked = self.asked(recent, t, since, limits.shape)
         *kept, data, limits = remember_slot(
             t, since, *kept[:-1], data, limits, usual, float(affine), lags, asked, *self.parts
         )
         return Kept(*kept, recent), data, limits
-
-    def recall(self, recent: Any, t: Any, limits: Array) -> tuple[Any, Array]:
-        """The last slots' limits with those of slot t; and what the core asks of them, (N, lags).
-
-        Those are the limits of slots ``t + 1 - P`` and ``t - P`` for all periods, and of t - 1.
-        """
-        recent, now = Recent.of(recent), np.asarray(t, np.int64)
-        return recent.with_slot(now, limits), recent.ago(now, self.back)
 
     def asked(self, recent: Any, t: Any, since: Any, shape: tuple[int, ...]) -> Array:
         """The limits that functions of the user's own expect, one after the other."""
@@ -177,13 +170,13 @@ class Forecaster:
 
 def _asked(own: Own, recent: Any, t: Array, since: Array, shape: tuple[int, ...]) -> Array:
     """The limits that a function of the user's own expects, asked for one member at a time."""
-    found, now, start = np.empty(shape), np.asarray(t), np.asarray(since)
+    found, now, start = np.empty(shape), np.asarray(t, np.int64), np.asarray(since)
     for where in np.ndindex(now.shape):
         last = int(now[where])
         first = max(int(start[where]), last - own.slots + 1)
         asked = np.arange(first, last + 1)
         alone = Recent(tuple(block[where] for block in recent.blocks), recent.shape[-2:])
-        limits = np.ascontiguousarray(alone.ago(last, last - asked).T)
+        limits = np.ascontiguousarray(alone.recall(now[where], now[where] - asked)[1].T)
         answer = as_array("what a forecast of your own returned", own.function(limits))
         numbers = answer.dtype.kind in "fiu" and answer.shape == shape[-1:]
         if not numbers or not np.isfinite(answer).all():

@@ -217,18 +217,16 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if feedback.slot is not None:
         learner._require_slot(feedback.slot, t)
     try:
-        limits = (
-            rows.b
-            if rows.b.shape == state.margin.shape
-            else np.broadcast_to(rows.b, state.margin.shape)
-        )
-        now, past = t.astype(np.float64), state.past
+        limits, since = rows.b, None
+        if limits.shape != state.margin.shape:
+            limits = np.ascontiguousarray(np.broadcast_to(limits, state.margin.shape))
+        now, past = t.astype(np.float64) if t.ndim else float(t), state.past
         if past.shape[-1] != n * (p + 1):
             past = np.zeros((*t.shape, forecaster.rows, n * (p + 1)))
-        recent, lags = forecaster.recall(state.recent, t, limits)
-        since = state.tally[..., SINCE]
         if forecaster.own:
-            since = np.where((state.tally[..., KIND] == AFFINE) & (now > 1.0), since, now)
+            tally = state.tally
+            since = np.where((tally[..., KIND] == AFFINE) & (t > 1), tally[..., SINCE], now)
+        recent, lags = state.recent.recall(t, forecaster.back, limits)
         given = (
             now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
             state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
-from coldq.solver.api import limits_ago
+from coldq.solver.api import recall
 
 BLOCK = 64  # slots
 
@@ -67,31 +67,20 @@ class Recent:
         """That of its numbers."""
         return np.dtype(np.float64)
 
-    def with_slot(self, t: Any, limits: Array) -> Recent:
-        """These, and the limits of slot t."""
-        slots = self.shape[-1]
-        if not slots:
-            return self
-        if np.ndim(t):
-            place = np.asarray(t) % slots
-            first = int(place.reshape(-1)[0]) if place.size else 0
-            if (place != first).any():  # members of the batch that are in slots of their own
-                whole = np.array(self)
-                np.put_along_axis(whole, place[..., None, None], limits[..., None], axis=-1)
-                return Recent.of(whole)
-        else:
-            first = int(t) % slots
-        at, inside = divmod(first, BLOCK)
-        block = self.blocks[at].copy()
-        block[..., inside] = limits
-        block.setflags(write=False)
-        return Recent((*self.blocks[:at], block, *self.blocks[at + 1 :]), self.shape)
-
-    def ago(self, t: Any, back: np.ndarray) -> Array:
-        """The limits (..., N, count) of the slots ``t - back``."""
+    def recall(
+        self, t: np.ndarray, back: np.ndarray, limits: Array | None = None
+    ) -> tuple[Recent, Array]:
+        """These with the limits of slot t, and the limits (..., N, count) of slots ``t - back``."""
         if not self.blocks:
-            return np.zeros((*self.shape[:-1], len(back)))
-        return limits_ago(self.blocks, t, back)
+            return self, np.zeros((*self.shape[:-1], len(back)))
+        blocks, found = recall(self.blocks, t, back, limits)
+        if blocks is not None:
+            return Recent(blocks, self.shape), found
+        if limits is None:
+            return self, found
+        whole = np.array(self)  # members of the batch are in slots of their own
+        np.put_along_axis(whole, (t % self.shape[-1])[..., None, None], limits[..., None], axis=-1)
+        return Recent.of(whole), found
 
     def members(self, where: tuple[np.ndarray, ...]) -> Recent:
         """Those of some members of a batch."""

@@ -24,7 +24,7 @@ queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
 # SelfTuning's whole update, and what its forecasts ask of the last slots.
 self_tuning_step = native.self_tuning_step
-limits_ago = native.limits_ago
+recall = native.recall
 
 
 class Status(IntEnum):
