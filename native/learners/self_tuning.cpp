@@ -425,14 +425,14 @@ const Entry self_tuning[] = {
      "->(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(j,n)",
      judge_slot, judge_scratch},
     {"remember",
-     "(),(),(r,d),(l,n),(n,h),(n,h),(n,h,h),(d),(n),(w,n),(),(n,a),(o,n),(f,g),(u),(v)"
+     "(),(),(r,d),(l,n),(n,h),(n,h),(n,h,h),(d),(n),(w,n),(),(n,a),(o,n)?,(f,g),(u),(v)"
      "->(r,d),(l,n),(n,h),(n,h),(n,h,h),(r,d),(f,n)",
      remember_slot, remember_scratch},
     {"weigh", "(p),(p),(k,p),(c),(k),(k),(k),()->(c),(k),(k),(k,p),(k)", weigh_pool, weigh_scratch},
     {"play", "(k),(k,p)->(p)", each<weighted_play>},
     {"self_tuning_step",
      "(),(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
-     "(n,h,h),(q),(k),(k),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n,p)?,(n)?,(n,a),(o,n),(f,g),(u),(v),"
+     "(n,h,h),(q),(k),(k),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n,p)?,(n)?,(n,a),(o,n)?,(f,g),(u),(v),"
      "(k),(p),(p),(),(),()"
      "->(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
      "(n,h,h),(q),(k),(k),()",

@@ -140,10 +140,10 @@ class Forecaster:
         )
         return Kept(*kept, recent), data, limits
 
-    def asked(self, recent: Any, t: Any, since: Any, shape: tuple[int, ...]) -> Array:
-        """The limits that functions of the user's own expect, one after the other."""
+    def asked(self, recent: Any, t: Any, since: Any, shape: tuple[int, ...]) -> Array | None:
+        """The limits that functions of the user's own expect, one after the other, if any."""
         if not self.own:
-            return np.zeros((0, shape[-1]))
+            return None
         found = [_asked(one, recent, t, since, shape) for one in self.own]
         return np.stack(found, axis=-2)
 

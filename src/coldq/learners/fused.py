@@ -217,23 +217,24 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if feedback.slot is not None:
         learner._require_slot(feedback.slot, t)
     try:
-        limits, since = rows.b, None
+        limits, asked = rows.b, None
         if limits.shape != state.margin.shape:
             limits = np.ascontiguousarray(np.broadcast_to(limits, state.margin.shape))
         now, past = t.astype(np.float64) if t.ndim else float(t), state.past
         if past.shape[-1] != n * (p + 1):
             past = np.zeros((*t.shape, forecaster.rows, n * (p + 1)))
+        recent, lags = state.recent.recall(t, forecaster.back, limits)
         if forecaster.own:
             tally = state.tally
             since = np.where((tally[..., KIND] == AFFINE) & (t > 1), tally[..., SINCE], now)
-        recent, lags = state.recent.recall(t, forecaster.back, limits)
+            asked = forecaster.asked(recent, t, since, limits.shape)
         given = (
             now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
             state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
             state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
             state.hedge, state.losses, state.weights, vector, matrix, levels, rows.A, rows.b, g,
             None if own is None else own.A, None if own is None else own.b, lags,
-            forecaster.asked(recent, t, since, limits.shape), *forecaster.parts, learner.pool,
+            asked, *forecaster.parts, learner.pool,
             domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip
         found = self_tuning_step(*given)
