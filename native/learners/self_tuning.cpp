@@ -5,22 +5,21 @@
 // The pool (pool.hpp) is weighed, and each of its members steps with rows at the price
 // 100 / |A_n|. The weighted mean is the next decision, at which every forecast is evaluated.
 //
-// Out of the ordinary are slots in which a row was violated, because they may have been infeasible,
-// steps that miss their accuracy, and decisions that break a row. For these no answer is given, and
-// the residual is infinite.
+// Out of the ordinary are steps that miss their accuracy, and decisions that break a row. For these
+// no answer is given, and the residual is infinite.
 #include "each.hpp"
 #include "learners/forecasts.hpp"
 #include "learners/foresight.hpp"
+#include "learners/least_violation.hpp"
 #include "learners/pool.hpp"
 #include "learners/slot.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 namespace {
 
-constexpr double PRICE = 100.0;    // of a row of slope 1, against a loss's step of slope 1 at most
-constexpr double FLAT = 1e-6;      // of the steepest slope so far: as flat, a row counts as that
-constexpr double ACCURATE = 1e-9;  // the residual of a step that is taken
-constexpr double AFFINE = 1.0;     // the kind of dense rows, as kind_of tells it
+constexpr double PRICE = 100.0;  // of a row of slope 1, against a loss's step of slope 1 at most
+constexpr double FLAT = 1e-6;    // of the steepest slope so far: as flat, a row counts as that
+constexpr double AFFINE = 1.0;   // the kind of dense rows, as kind_of tells it
 constexpr Size COUNTS = 4, COLUMNS = 3;  // of a hedge; of the table of forecasts
 
 struct RememberedOperands {
@@ -75,6 +74,20 @@ Pool<const double> read_only(const Pool<double>& of) { return {of.hedge, of.loss
 
 void row_slack(Vector x, Vector g, Matrix J, double R, double tolerance, OutVector out) {
     for (Size k = 0; k < g.size; ++k) out[k] = slack_of(x.at, g[k], J[k], x.size, R, tolerance);
+}
+
+// Without an answer the point is NaN.
+void least_violation(Scratch scratch, Vector x, Matrix A, Vector b, Vector lower, Vector upper,
+                     double width, double by_slope, OutVector point) {
+    auto open = [](Vector of) { return const_cast<double*>(of.at); };
+    const Violation of = {
+        {b.size, x.size, A.at, b.at, nullptr}, open(lower), open(upper), width, by_slope != 0.0};
+    if (!of.least(x.at, point.at, scratch.at))
+        for (Size i = 0; i < x.size; ++i) point[i] = __builtin_nan("");
+}
+
+Size violation_scratch(const Operand* operands) {
+    return Violation::scratch(operands[2].length[0], operands[0].length[0]);
 }
 
 struct BookOperands {
@@ -204,7 +217,7 @@ struct UpdateOperands {
 struct Update {
     const UpdateOperands& of;
     Size n, p, j, K, d;
-    double *slope, *levels, *values, *slack, *work, *data, *usual, *ahead, *limits, *A, *b;
+    double *slope, *point, *levels, *values, *slack, *work, *data, *usual, *ahead, *limits, *A, *b;
     double *tight, *weights, *zeros, *directions, *alphas, *multipliers, *residuals, *systems;
     double* rest;   // where the step works
     Size used = 0;  // numbers before that
@@ -223,6 +236,7 @@ struct Update {
             return taken;
         };
         slope = take(p);
+        point = take(p);
         levels = take(of.levels.length[0]);
         values = take(n);
         slack = take(n);
@@ -254,16 +268,29 @@ struct Update {
         return dot(row, x, p) - limit;
     }
 
-    // Whether x keeps the rows A x <= tight, up to their tolerance.
-    bool keeps(const double* x, double R, double tolerance) const {
+    // Whether x keeps rows, up to their tolerance.
+    bool keeps(Size i, const double* rows, const double* limits_of_rows, const double* x) const {
         for (Size k = 0; k < n; ++k) {
-            const double g = value(A + k * p, tight[k], x);
-            if (g > slack_of(x, g, A + k * p, p, R, tolerance)) return false;
+            const double g = value(rows + k * p, limits_of_rows[k], x);
+            if (g > slack_of(x, g, rows + k * p, p, *at(of.R, i), *at(of.tolerance, i)))
+                return false;
         }
         return true;
     }
 
-    // The slot's values and above what they are violated; whether it is an ordinary one.
+    // Whether no decision keeps the slot's rows; `known` where that can be told.
+    bool is_infeasible(Size i, bool& known) const {
+        const double R = *at(of.R, i);
+        const Violation violation = {{n, p, at(of.A, i), at(of.b, i), nullptr},
+                                     at(of.lower, i),
+                                     at(of.upper, i),
+                                     larger(R, LEAST_WIDTH),
+                                     true};
+        known = violation.least(at(of.x, i), point, rest);
+        return known && !keeps(i, at(of.A, i), at(of.b, i), point);
+    }
+
+    // The slot's values, above what they are violated, and its data; whether all are finite.
     bool observe(Size i, const double* gradient) const {
         const double *x = at(of.x, i), *rows = at(of.A, i), *its = at(of.b, i);
         const double* measured = at(of.measured, i);
@@ -272,7 +299,6 @@ struct Update {
             const double* row = rows + k * p;
             values[k] = measured ? measured[k] : value(row, its[k], x);
             slack[k] = slack_of(x, values[k], row, p, *at(of.R, i), *at(of.tolerance, i));
-            if (!(values[k] <= slack[k])) return false;
             for (Size e = 0; e < p; ++e) data[k * (p + 1) + e] = row[e];
             data[k * (p + 1) + p] = its[k];
             total += values[k] + slack[k];
@@ -370,9 +396,13 @@ struct Update {
         const double *x = at(of.x, i), *gradient = loss.gradient(x, slope, levels);
         const double rate = *at(of.rate, i), t = *at(of.t, i), R = *at(of.R, i);
         if (!observe(i, gradient)) return HUGE_VAL;
+        bool bad = false, known = true;
+        for (Size k = 0; k < n; ++k) bad = bad || values[k] > slack[k];
+        const bool infeasible = bad && is_infeasible(i, known);
+        if (!known) return HUGE_VAL;
 
         const Remembered<double> after = of.after.of(i);
-        judge({n, j, t, at(of.predicted, i), values, values, slack, false, AFFINE, -1.0},
+        judge({n, j, t, at(of.predicted, i), values, values, slack, infeasible, AFFINE, -1.0},
               read_only(of.before.of(i)), rate, after, usual, work);
         const Forecasts all = of.forecasts.of(of.kept, i);
         remember(all,
@@ -389,7 +419,7 @@ struct Update {
         if (!(residual <= ACCURATE)) return HUGE_VAL;
         double* next = at(of.next, i);
         play({at(of.next_pool.weights, i), K}, {at(of.next_points, i), K, p, p}, {next, p});
-        if (!keeps(next, R, *at(of.tolerance, i))) return HUGE_VAL;
+        if (!keeps(i, A, tight, next)) return HUGE_VAL;
         predict(i, all);
         after.tally[REDUCED] = 0.0;
         return residual;
@@ -400,8 +430,8 @@ Size update_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const UpdateOperands*>(operands);
     const Update update(of, nullptr);
     if (!update.fit()) return DO_NOT_FIT;
-    const Size step = affine_scratch(update.n, update.p, update.K);
-    return step < 0 ? step : update.used + step;
+    const Size n = update.n, p = update.p, step = affine_scratch(n, p, update.K);
+    return step < 0 ? step : update.used + step + Violation::scratch(n, p);
 }
 
 void self_tuning_step(const Run& run) {
@@ -417,6 +447,8 @@ void self_tuning_step(const Run& run) {
 extern const Entry self_tuning[];
 const Entry self_tuning[] = {
     {"row_slack", "(p),(n),(n,p),(),()->(n)", each<row_slack>},
+    {"least_violation", "(p),(n,p),(n),(p),(p),(),()->(p)", each<least_violation>,
+     violation_scratch},
     {"book", "(c),(n),(n),(n),(n),(n),(),(),(n),(n),(n),(),()->(c),(n),(n),(n),(n),(n)", book_slot,
      book_scratch},
     {"tighten", "(),(),(n),(),(),(n)->(n)", each<tightened_margin>},

@@ -8,7 +8,7 @@ it finds what is wrong with the arguments, warns, and has other solvers where th
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from coldq.solver.api import (
 )
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.simplices import steps_for
-from coldq.solver.threads import LEAST_WORK
+from coldq.solver.threads import LEAST_WORK, fill_batch
 from coldq.step.residuals import listening, tell
 
 
@@ -237,7 +237,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
             asked, *forecaster.parts, learner.pool,
             domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip
-        found = self_tuning_step(*given)
+        found = self_tuning_step(*given) if not t.ndim else _side_by_side(given, t.shape)
     except (AttributeError, TypeError, ValueError):  # arrays that do not fit
         return None
     following, residual = found[0], found[-1]
@@ -266,12 +266,24 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     )  # fmt: skip
 
 
-# What self_tuning_step returns before the residual.
+# What self_tuning_step takes first, after the slot, and returns, before the residual.
 TUNED = (
     "x", "predicted", "slopes", "points", "tally", "margin", "ordinary", "largest", "record",
     "entry", "highest", "moments", "errors", "past", "levels", "terms", "coefficients",
     "covariance", "hedge", "losses", "weights",
 )  # fmt: skip
+# The core axes of what it takes.
+TUNED_CORES = (0, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 2, 2, 2, 3, 1, 1, 1,
+               1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0)  # fmt: skip
+
+
+def _side_by_side(given: tuple[Any, ...], batch: tuple[int, ...]) -> tuple[Array, ...]:
+    """What self_tuning_step returns for a batch, by threads where that pays."""
+    state = given[1 : 1 + len(TUNED)]
+    outputs = *(np.empty(array.shape) for array in state), np.empty(batch)
+    work = sum(array.size for array in state) // max(prod(batch), 1)
+    fill_batch(self_tuning_step, given, TUNED_CORES, outputs, batch, work)
+    return outputs
 
 
 def _complete(learner: Any, state: Any, feedback: Any, missed: np.ndarray, found: Any) -> bool:
