@@ -159,7 +159,11 @@ def _split(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(*(None if a is None else a[here] for a in spread), *_memory(size), *(o[here] for o in outputs))
+        kernel(
+            *(None if a is None else a[here] for a in spread),
+            *_memory(size),
+            *(o[here] for o in outputs),
+        )
 
     left = deque(range(parts))
 
