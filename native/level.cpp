@@ -4,6 +4,7 @@
 namespace coldq::COLDQ_LEVEL {
 
 extern const Entry contractions[];
+extern const Entry dense[];
 extern const Entry newton[];
 extern const Entry blocks[];
 extern const Entry active_set[];
@@ -11,6 +12,8 @@ extern const Entry queued[];
 extern const Entry self_tuning[];
 
 extern const Level level;
-const Level level = {COLDQ_LEVEL_NAME, {contractions, newton, blocks, active_set, queued, self_tuning, nullptr}};
+const Level level = {
+    COLDQ_LEVEL_NAME,
+    {contractions, dense, newton, blocks, active_set, queued, self_tuning, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -3,7 +3,8 @@
 // For affine rows on a box or on blocks with sums, and losses whose gradient is a vector, P x + q,
 // or H'(H x - y). The queue becomes  max{(1 - eta) queue + gain [g]_+, floor},  before the step, or
 // after it with g at the new x. In the step rows weigh price times the queue that there is; a queue
-// that looks ahead counts what it just gained once more.
+// that looks ahead counts what it just gained once more. Gradient and g before the step are those
+// at x, or at the decision that was played where feedback is late; the step starts from x.
 #include "learners/slot.hpp"
 #include "newton/blocks.hpp"
 
@@ -50,7 +51,7 @@ When when_of(double number) {
 }
 
 struct QueueInputs {
-    Operand x, linear, matrix, levels, A, b, measured, queue;
+    Operand x, played, linear, matrix, levels, A, b, measured, queue;
     Operand alpha, gain, eta, floor, price, when, lower, upper;
 
     // How many numbers an update takes with those of its step; negative if it cannot be made.
@@ -81,8 +82,9 @@ void update_queues(const Run& run, const QueueInputs& of, const QueueResults& to
         const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
         const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i),
                              when_of(*at(of.when, i))};
-        weigh(rule, rows, x, queue, next_queue, weights, g);
-        const double* gradient = loss.gradient(x, slope, levels);
+        const double* place = of.played.at ? at(of.played, i) : x;
+        weigh(rule, rows, place, queue, next_queue, weights, g);
+        const double* gradient = loss.gradient(place, slope, levels);
         const Points point{x,
                            const_cast<double*>(gradient),
                            at(of.alpha, i),
@@ -239,10 +241,10 @@ void experts_step(const Run& run) {
 extern const Entry queued[];
 const Entry queued[] = {
     {"queue_step",
-     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
+     "(p),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
      queue_step, queue_scratch},
     {"queue_blocks_step",
-     "(p),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),()"
+     "(p),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),()"
      "->(p),(n),(n),()",
      queue_blocks_step, queue_blocks_scratch},
     {"experts_step",

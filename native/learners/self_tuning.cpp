@@ -204,7 +204,7 @@ struct UpdateOperands {
     RememberedOperands before;
     KeptOperands kept;
     PoolOperands pool;
-    Operand linear, matrix, levels, A, b, measured, own_A, own_b;
+    Operand played, linear, matrix, levels, A, b, measured, own_A, own_b;
     ForecastOperands forecasts;
     Operand sizes, lower, upper, rate, tolerance, R;
     Operand next, next_predicted, next_slopes, next_points;
@@ -217,7 +217,8 @@ struct UpdateOperands {
 struct Update {
     const UpdateOperands& of;
     Size n, p, j, K, d;
-    double *slope, *point, *levels, *values, *slack, *work, *data, *usual, *ahead, *limits, *A, *b;
+    double *slope, *point, *levels, *values, *own_values, *slack, *work, *data, *usual, *ahead,
+        *limits, *A, *b;
     double *tight, *weights, *zeros, *directions, *alphas, *multipliers, *residuals, *systems;
     double* rest;   // where the step works
     Size used = 0;  // numbers before that
@@ -239,6 +240,7 @@ struct Update {
         point = take(p);
         levels = take(of.levels.length[0]);
         values = take(n);
+        own_values = take(n);
         slack = take(n);
         work = take(2 * n + K);
         data = take(d);
@@ -286,22 +288,26 @@ struct Update {
                                      at(of.upper, i),
                                      larger(R, LEAST_WIDTH),
                                      true};
-        known = violation.least(at(of.x, i), point, rest);
+        known = violation.least(place(i), point, rest);
         return known && !keeps(i, at(of.A, i), at(of.b, i), point);
     }
 
+    // Where the slot was played: where its gradient and values are taken.
+    const double* place(Size i) const { return of.played.at ? at(of.played, i) : at(of.x, i); }
+
     // The slot's values, above what they are violated, and its data; whether all are finite.
     bool observe(Size i, const double* gradient) const {
-        const double *x = at(of.x, i), *rows = at(of.A, i), *its = at(of.b, i);
+        const double *x = place(i), *rows = at(of.A, i), *its = at(of.b, i);
         const double* measured = at(of.measured, i);
         double total = sum<double>(p, [&](Size e) { return gradient[e]; });
         for (Size k = 0; k < n; ++k) {
             const double* row = rows + k * p;
             values[k] = measured ? measured[k] : value(row, its[k], x);
+            own_values[k] = of.played.at ? value(row, its[k], at(of.x, i)) : values[k];
             slack[k] = slack_of(x, values[k], row, p, *at(of.R, i), *at(of.tolerance, i));
             for (Size e = 0; e < p; ++e) data[k * (p + 1) + e] = row[e];
             data[k * (p + 1) + p] = its[k];
-            total += values[k] + slack[k];
+            total += values[k] + own_values[k] + slack[k];
         }
         return absolute(total) < HUGE_VAL;
     }
@@ -393,7 +399,7 @@ struct Update {
     double update(Size i) const {
         const Loss loss{p, of.matrix.length[0], at(of.linear, i), at(of.matrix, i),
                         at(of.levels, i)};
-        const double *x = at(of.x, i), *gradient = loss.gradient(x, slope, levels);
+        const double *x = at(of.x, i), *gradient = loss.gradient(place(i), slope, levels);
         const double rate = *at(of.rate, i), t = *at(of.t, i), R = *at(of.R, i);
         if (!observe(i, gradient)) return HUGE_VAL;
         bool bad = false, known = true;
@@ -402,7 +408,7 @@ struct Update {
         if (!known) return HUGE_VAL;
 
         const Remembered<double> after = of.after.of(i);
-        judge({n, j, t, at(of.predicted, i), values, values, slack, infeasible, AFFINE, -1.0},
+        judge({n, j, t, at(of.predicted, i), values, own_values, slack, infeasible, AFFINE, -1.0},
               read_only(of.before.of(i)), rate, after, usual, work);
         const Forecasts all = of.forecasts.of(of.kept, i);
         remember(all,
@@ -464,7 +470,8 @@ const Entry self_tuning[] = {
     {"play", "(k),(k,p)->(p)", each<weighted_play>},
     {"self_tuning_step",
      "(),(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
-     "(n,h,h),(q),(k),(k),(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n,p)?,(n)?,(n,a),(o,n)?,(f,g),(u),(v),"
+     "(n,h,h),(q),(k),(k),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n,p)?,(n)?,(n,a),(o,n)?,(f,g),(u),("
+     "v),"
      "(k),(p),(p),(),(),()"
      "->(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
      "(n,h,h),(q),(k),(k),()",

@@ -42,12 +42,12 @@ def plainly() -> Iterator[None]:
         yield
 
 
-def on_both_paths(learner: Any, state: Any, revealed: Any) -> Any:
+def on_both_paths(learner: Any, state: Any, revealed: Any, **played: Any) -> Any:
     """The next state, which is the plain path's, and whose residual is told as it is there."""
     with Residuals() as told:
-        following = learner.update(state, revealed)
+        following = learner.update(state, revealed, **played)
     with plainly(), Residuals() as plain:
-        assert_same(following, learner.update(state, revealed))
+        assert_same(following, learner.update(state, revealed, **played))
     assert (len(told.heard), told.worst) == (1, plain.worst)
     return following
 
@@ -101,6 +101,38 @@ def test_an_update_at_once_has_the_bits_of_the_plain_path(name: str, lead: Any, 
         taken += at_once(learner, state, revealed) is not None
         state = on_both_paths(learner, state, revealed)
     assert taken == (23 if lead else 24)  # slot 1 of a batch is left to the plain path
+
+
+@pytest.mark.parametrize("kind", ["linear", "least squares", "quadratic", "measured"])
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_feedback_about_a_decision_played_before_has_the_bits_of_the_plain_path(
+    name: str, lead: Any, kind: str
+) -> None:
+    learner, rng, taken = LEARNERS[name], np.random.default_rng(len(name)), 0
+    state = learner.init(N, batch=lead)
+    for _ in range(12):
+        played = np.clip(rng.normal(size=state.x.shape), X.lower, X.upper)
+        g = coldq.Affine(rng.normal(size=(*lead, N, P)), 0.3 * rng.normal(size=N))
+        revealed = coldq.Feedback(drawn(rng, kind, played, lead), g)
+        taken += at_once(learner, state, revealed, played) is not None
+        state = on_both_paths(learner, state, revealed, played=played)
+    assert taken == (11 if lead else 12)
+
+
+def test_what_was_played_is_checked_by_the_plain_path() -> None:
+    learner = LEARNERS["COLDQ"]
+    g = coldq.Affine(np.ones((1, P)), [1.0])
+    state, revealed = learner.init(1), coldq.Feedback(coldq.Linear(np.ones(P)), g)
+    for played in ([0.0, 0.0, 0.0, 0.0], np.zeros(P, int)):
+        assert_same(
+            learner.update(state, revealed, played=played),
+            learner.update(state, revealed, played=np.zeros(P)),
+        )
+    with pytest.raises(coldq.InvalidInput, match="played must be finite"):
+        learner.update(state, revealed, played=np.full(P, np.nan))
+    with pytest.raises(coldq.InvalidInput, match="played"):
+        learner.update(state, revealed, played=np.zeros(P + 1))
 
 
 SUMS = {

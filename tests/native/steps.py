@@ -21,12 +21,12 @@ def cores(name: str) -> list[list[str]]:
 INPUTS = {name: cores(name)[0] for name in NAMES}
 OUTPUTS = {name: cores(name)[1] for name in NAMES}
 # Where a box, numbers that are positive, and a loss (a vector, a matrix, its levels) are.
-BOX = {"affine_step": 8, "working_set_step": 8, "queue_step": 14, "experts_step": 17}
+BOX = {"affine_step": 8, "working_set_step": 8, "queue_step": 15, "experts_step": 17}
 POSITIVE = {
-    "affine_step": (2, 4), "working_set_step": (2, 4), "queue_step": (7, 8, 9, 11, 12),
+    "affine_step": (2, 4), "working_set_step": (2, 4), "queue_step": (8, 9, 10, 12, 13),
     "experts_step": (1, 2, 5, 12, 14, 15),
 }  # fmt: skip
-LOSS = {"queue_step": 1, "experts_step": 7}
+LOSS = {"queue_step": 2, "experts_step": 7}
 
 
 def shape(core: str, sizes: dict[str, int], batch: tuple[int, ...] = ()) -> tuple[int, ...]:

@@ -316,7 +316,7 @@ class COLDQ(Learner):
         >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
         array([0.5])
         """
-        if center is None and played is None and (done := at_once(self, state, feedback)):
+        if center is None and (done := at_once(self, state, feedback, played)):
             return done
         gradient, g = self.observe(state, feedback, "queue", played)
         t, z = state.t, self._center(state, center)

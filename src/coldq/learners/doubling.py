@@ -95,7 +95,7 @@ class COLDQDoubling(Algorithm):
 
     def update(self, state: QueueState, feedback: Feedback, played: Place = None) -> QueueState:
         """The state of the next slot."""
-        if played is None and (done := at_once(self, state, feedback)):
+        if done := at_once(self, state, feedback, played):
             return done
         gradient, g = self.observe(state, feedback, "queue", played)
         t, x = state.t, state.x

@@ -15,8 +15,9 @@ would have last; 0 if one was though the decision was reduced, so that no margin
     V += e^2,  eta = max(0.1, 1 / sqrt(1 + V)),
     lambda = max(0, lambda + eta e max(1, 0.4 lambda)).
 
-In V e is without the gap. All of it is computed by native/learners/foresight.hpp. The error budget (:mod:`coldq.learners.error_budget`) widens the margin
-when more slots were violated than the rate allows.
+In V e is without the gap. The error budget (:mod:`coldq.learners.error_budget`) widens the margin
+when more slots were violated than the rate allows. All of it is computed by
+native/learners/foresight.hpp.
 
 A number that sets how cautious decisions are, moved so by what they bring, is conformal decision
 theory (Lekeufack, Angelopoulos, Bajcsy, Jordan and Malik, arXiv 2310.05921).

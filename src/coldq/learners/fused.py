@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import int64, maximum
 
-from coldq._values import Array
+from coldq._values import Array, all_finite
 from coldq.constraints import Affine
 from coldq.domains import Box
 from coldq.errors import InvalidInput, StepFailed
@@ -63,11 +63,11 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
 }
 
 
-def at_once(learner: Any, state: Any, feedback: Any) -> Any:
+def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
 
-    The state has a queue and multipliers; g_t and the gradient are taken at x_t, where the step
-    starts as well.
+    The state has a queue and multipliers; the step starts at x_t, where g_t and the gradient are
+    taken as well, unless another decision was `played`.
     """
     if (
         type(feedback) is not Feedback
@@ -79,14 +79,20 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
     if type(rows) is not Affine:
         return None
+    if played is None or played is x:
+        place, played = x, None
+    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
+        place = played
+    else:
+        return None
     kind, g = type(loss), rows.measured
     if arrays := ARRAYS.get(kind):
         vector, matrix, levels = arrays(loss)
-    elif kind is GradientAt and _same(loss.x, x):
+    elif kind is GradientAt and _same(loss.x, place):
         vector, matrix, levels = loss.slope, None, None
     else:
         return None
-    if g is not None and not _same(rows.measured_at, x):
+    if g is not None and not _same(rows.measured_at, place):
         return None
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
@@ -115,7 +121,7 @@ def at_once(learner: Any, state: Any, feedback: Any) -> Any:
         if rule.when == AFTER and g is not None:
             return None  # not known at the new x
         following, its_queue, multipliers, residual = update(
-            x, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
+            x, played, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
         )
         if following.shape != x.shape:
             return None
@@ -181,7 +187,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     return None
 
 
-def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
+def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     """The same of SelfTuning's update. Members of a batch to whom the core has no answer, because
     a row was violated or would be, take the plain path by themselves."""
     if (
@@ -194,14 +200,21 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, own, domain, x, t = feedback.constraint, None, learner.domain, state.x, state.t
     if type(rows) is not Affine or type(domain) is not Box:
         return None
+    if played is None or played is x:
+        place, played = x, None
+    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
+        place = x if (same := _same(played, x)) else played
+        played = None if same else played
+    else:
+        return None
     kind, g, ahead = type(loss), rows.measured, learner._ahead
     if arrays := ARRAYS.get(kind):
         vector, matrix, levels = arrays(loss)
-    elif kind is GradientAt and _same(loss.x, x):
+    elif kind is GradientAt and _same(loss.x, place):
         vector, matrix, levels = loss.slope, None, None
     else:
         return None
-    if g is not None and not _same(rows.measured_at, x):
+    if g is not None and not _same(rows.measured_at, place):
         return None
     if feedback.forecast is not None:
         own = feedback.forecast.constraint
@@ -232,8 +245,8 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
             now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
             state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
             state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
-            state.hedge, state.losses, state.weights, vector, matrix, levels, rows.A, rows.b, g,
-            None if own is None else own.A, None if own is None else own.b, lags,
+            state.hedge, state.losses, state.weights, played, vector, matrix, levels, rows.A, rows.b,
+            g, None if own is None else own.A, None if own is None else own.b, lags,
             asked, *forecaster.parts, learner.pool,
             domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip
@@ -246,7 +259,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if t.ndim:
         missed = ~(residual <= TOLERANCE)
         if missed.any():
-            if missed.all() or not _complete(learner, state, feedback, missed, found):
+            if missed.all() or not _complete(learner, state, feedback, played, missed, found):
                 return None
             residual = np.where(missed, 0.0, residual)
         worst = maximum.reduce(residual, None, initial=0.0)
@@ -274,7 +287,7 @@ TUNED = (
 )  # fmt: skip
 # The core axes of what it takes.
 TUNED_CORES = (0, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 2, 2, 2, 3, 1, 1, 1,
-               1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0)  # fmt: skip
+               1, 1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0)  # fmt: skip
 
 
 def _side_by_side(given: tuple[Any, ...], batch: tuple[int, ...]) -> tuple[Array, ...]:
@@ -286,7 +299,9 @@ def _side_by_side(given: tuple[Any, ...], batch: tuple[int, ...]) -> tuple[Array
     return outputs
 
 
-def _complete(learner: Any, state: Any, feedback: Any, missed: np.ndarray, found: Any) -> bool:
+def _complete(
+    learner: Any, state: Any, feedback: Any, played: Any, missed: np.ndarray, found: Any
+) -> bool:
     """Fill in what the plain path finds for some members of a batch; whether it finds all."""
     where, batch = np.nonzero(missed), missed.shape
     arrays = {name: getattr(state, name) for name in state.names()}
@@ -294,7 +309,7 @@ def _complete(learner: Any, state: Any, feedback: Any, missed: np.ndarray, found
     for name in arrays.keys() - {"recent"}:
         arrays[name] = np.ascontiguousarray(arrays[name][where])
     some = type(state)(**arrays, made_by=state.made_by)
-    gradient = learner.gradient_of(state, feedback)
+    gradient = learner.gradient_of(state, feedback, played)
     forecast = feedback.forecast
     if forecast is not None:
         forecast = Forecast(constraint=forecast.constraint.member(where, batch))
@@ -302,7 +317,7 @@ def _complete(learner: Any, state: Any, feedback: Any, missed: np.ndarray, found
         Linear(gradient[where]), feedback.constraint.member(where, batch), forecast=forecast
     )
     try:
-        answer = learner._step_by_step(some, told)
+        answer = learner._step_by_step(some, told, None if played is None else played[where])
     except (InvalidInput, StepFailed):  # the plain path of all says which member it is
         return False
     for name, array in zip(TUNED, found, strict=False):

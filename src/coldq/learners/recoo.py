@@ -169,7 +169,7 @@ class RECOO(Algorithm):
         self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> QueueState:
         """The state of the next slot; `center` takes the place of x_t in the step."""
-        if center is None and played is None and (done := at_once(self, state, feedback)):
+        if center is None and (done := at_once(self, state, feedback, played)):
             return done
         gradient = self.gradient_of(state, feedback, played)
         t, queue, following = state.t, state.queue, state.t + 1

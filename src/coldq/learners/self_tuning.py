@@ -225,11 +225,7 @@ class SelfTuning(Algorithm):
         self, state: SelfTuningState, feedback: Feedback, played: Place = None
     ) -> SelfTuningState:
         """The state of the next slot."""
-        if (
-            played is None
-            and self._units is None
-            and (done := tuned_at_once(self, state, feedback))
-        ):
+        if self._units is None and (done := tuned_at_once(self, state, feedback, played)):
             return done
         return self._step_by_step(state, feedback, played)
 

@@ -177,7 +177,7 @@ class Yi2021(Learner):
         self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
     ) -> QueueState:
         """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
-        if center is None and played is None and (done := at_once(self, state, feedback)):
+        if center is None and (done := at_once(self, state, feedback, played)):
             return done
         gradient, g = self.observe(state, feedback, "queue", played)
         t, z = state.t, self._center(state, center)

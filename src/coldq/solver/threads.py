@@ -159,11 +159,8 @@ def _split(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(
-            *(None if a is None else a[here] for a in spread),
-            *_memory(size),
-            *(o[here] for o in outputs),
-        )
+        its = (a if a is None else a[here] for a in spread)
+        kernel(*its, *_memory(size), *(o[here] for o in outputs))
 
     left = deque(range(parts))
 
