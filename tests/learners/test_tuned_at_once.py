@@ -122,13 +122,14 @@ def test_what_does_not_belong_together_is_left_to_the_plain_path() -> None:
     good, _ = slot(rng, "rate", 0, state.x)
     assert tuned_at_once(learner, state, good) is not None
     many = coldq.Affine(np.ones((17, P)), np.full(17, 99.0))
-    for rows in (coldq.Affine(np.ones((3, P)), np.ones(3)), many, coldq.LogCapacity(1.0, [1.0] * P, [1.0] * P)):  # fmt: skip
+    capacity = coldq.LogCapacity(1.0, [1.0] * P, [1.0] * P)
+    for rows in (coldq.Affine(np.ones((3, P)), np.ones(3)), many, capacity):
         assert tuned_at_once(learner, state, coldq.Feedback(good.loss, rows)) is None
     with pytest.raises(coldq.InvalidInput, match="started for 2 constraints"):
         learner.update(state, coldq.Feedback(good.loss, coldq.Affine(np.ones((3, P)), np.ones(3))))
     with pytest.raises(coldq.InvalidInput, match="about slot 2"):
         learner.update(state, coldq.Feedback(good.loss, good.constraint, slot=2))
     with pytest.raises(coldq.InvalidInput, match="kind and size"):
-        other = coldq.Forecast(constraint=coldq.LogCapacity(1.0, [1.0] * P, [1.0] * P))
+        other = coldq.Forecast(constraint=capacity)
         learner.update(state, coldq.Feedback(good.loss, good.constraint, forecast=other))
     assert state.t == 1

@@ -245,9 +245,9 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
             state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
             state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
-            state.hedge, state.losses, state.weights, played, vector, matrix, levels, rows.A, rows.b,
-            g, None if own is None else own.A, None if own is None else own.b, lags,
-            asked, *forecaster.parts, learner.pool,
+            state.hedge, state.losses, state.weights, played, vector, matrix, levels, rows.A,
+            rows.b, g, None if own is None else own.A, None if own is None else own.b, lags, asked,
+            *forecaster.parts, learner.pool,
             domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip
         found = self_tuning_step(*given) if not t.ndim else _side_by_side(given, t.shape)
