@@ -27,11 +27,13 @@ def main() -> None:
          rng.uniform(0.0, 2.0, 2))
         for _ in range(SLOTS)
     ]  # fmt: skip
+    tuned = coldq.SelfTuning(problem.domain, violation_rate=0.01)
     learners = {
-        "COLDQ": coldq.COLDQ.for_problem(problem),
-        "SelfTuning, 1%": coldq.SelfTuning(problem.domain, violation_rate=0.01),
+        "COLDQ": (coldq.COLDQ.for_problem(problem), False),
+        "SelfTuning, 1%": (tuned, False),
+        "SelfTuning, 1%, with a forecast of the user's own": (tuned, True),
     }
-    calls = [updating(learner, slots[:WARM]) for learner in learners.values()]
+    calls = [updating(learner, slots[:WARM], ahead) for learner, ahead in learners.values()]
     medians = [
         float(np.median([seconds for seconds, _ in runs])) for runs in in_turns(calls, slots[WARM:])
     ]
@@ -42,13 +44,15 @@ def main() -> None:
         )
 
 
-def updating(learner: Any, warm: list[Arrays]) -> Callable[[Arrays], Any]:
-    """An update of a state in the middle of a run, from arrays."""
+def updating(learner: Any, warm: list[Arrays], ahead: bool) -> Callable[[Arrays], Any]:
+    """An update of a state in the middle of a run, from arrays; also told what comes next."""
     state = learner.init(2)
 
     def update(slot: Arrays, at: Any = None) -> Any:
         H, y, A, b = slot
-        told = coldq.Feedback(coldq.LeastSquares(H, y), coldq.Affine(A, b))
+        rows = coldq.Affine(A, b)
+        expected = coldq.Forecast(constraint=coldq.Affine(A, 0.9 * b)) if ahead else None
+        told = coldq.Feedback(coldq.LeastSquares(H, y), rows, forecast=expected)
         return learner.update(state if at is None else at, told)
 
     for slot in warm:

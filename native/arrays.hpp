@@ -6,7 +6,7 @@
 
 namespace coldq {
 
-constexpr int MOST_SIZES = 16;
+constexpr int MOST_SIZES = 24;
 
 // An entry with its layout read.
 struct Door {

@@ -11,6 +11,7 @@ extern const Entry general[];
 extern const Entry pieces[];
 extern const Entry inside[];
 extern const Entry queued[];
+extern const Entry self_tuning[];
 extern const Entry newton[];
 extern const Entry blocks[];
 extern const Entry roots[];
@@ -18,6 +19,6 @@ extern const Entry roots[];
 extern const Level level;
 const Level level = {COLDQ_LEVEL_NAME,
                      {active_set, contractions, curved, dense, general, pieces, inside, queued,
-                      newton, blocks, roots, nullptr}};
+                      self_tuning, newton, blocks, roots, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -18,7 +18,7 @@ from coldq.errors import InvalidInput
 
 
 class Contraction:
-    """A native function with one output, of whatever is an array of real numbers."""
+    """A native function of whatever is an array of real numbers."""
 
     def __init__(self, name: str, doc: str) -> None:
         self.native = getattr(native, name)

@@ -38,9 +38,9 @@ def expected(
             kept = kept._replace(past=np.zeros((forecaster.rows, data.size)))
         now = np.array(float(t))
         sizes = np.full((2, N), usual)
-        kept, lags = forecaster.remember(kept, now, since, data, b[t - 1], sizes)
-        rows = forecaster.data(kept)[forecaster.data_row[1]].reshape(N, 4)
-        moved = b[t - 1] - forecaster.limits(kept, now, since, b[t - 1], lags)[1]
+        kept, ahead, then = forecaster.remember(kept, now, since, data, b[t - 1], sizes)
+        rows = ahead[forecaster.data_row[1]].reshape(N, 4)
+        moved = b[t - 1] - then[1]
         slopes[t - 1], limits[t - 1] = rows[:, :-1], rows[:, -1] - moved
     return slopes, limits
 

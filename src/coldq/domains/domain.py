@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coldq._values import Array, Value, joint_batch, one_real, point, real_array
 from coldq.constraints import Affine
-from coldq.contractions import matvec
+from coldq.contractions import dot, matvec
 from coldq.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import solve_affine
@@ -151,7 +151,8 @@ class Domain(Value):
         with np.errstate(invalid="ignore"):
             sides = np.stack([A * box.lower[..., None, :], A * box.upper[..., None, :]])
         sides = np.where(A == 0.0, 0.0, sides)  # 0 times an infinite bound
-        return sides.min(axis=0).sum(axis=-1), sides.max(axis=0).sum(axis=-1), box is self
+        ones = np.ones(A.shape[-1])
+        return dot(sides.min(axis=0), ones), dot(sides.max(axis=0), ones), box is self
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""

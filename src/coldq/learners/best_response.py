@@ -20,7 +20,8 @@ from coldq.constraints import (
     Stacked,
     Unconstrained,
 )
-from coldq.contractions import dot
+from coldq.contractions import Contraction, dot
+from coldq.domains import Box
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.learners.anticipated import Anticipated
@@ -29,10 +30,16 @@ from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
 from coldq.minimisers import nearest_minimiser
 from coldq.protocols import Domain, Problem
+from coldq.solver.cascade import FEW_ROWS
 from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
 ROUNDS = 40
+
+on_a_box = Contraction(
+    "least_violation",
+    "The same in one call, of (near, A, b, lower, upper, width, by_slope); NaN without an answer.",
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -159,6 +166,10 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
     `by_slope` divides every row by its slope, so that rows of unlike units count alike.
     """
     n, x = g.n_constraints, np.ascontiguousarray(near)
+    if type(g) is Affine and type(domain) is Box and 0 < n <= FEW_ROWS:
+        point = on_a_box(x, g.A, g.b, domain.lower, domain.upper, _width(domain), float(by_slope))
+        if np.isfinite(point).all() and point.shape == x.shape:
+            return point
     J = np.ascontiguousarray(np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1])))
     slopes = np.sqrt(dot(J, J))
     weights = np.ones(n)
@@ -166,7 +177,7 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
         weights = 1.0 / np.where(slopes > 0.0, slopes, 1.0)
         slopes = slopes * weights
     slope = slopes.max(axis=-1, initial=0.0)
-    width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)
+    width = _width(domain)
     alpha = NEAR * np.where(slope > 0.0, slope, 1.0) / width
     zero, moving = np.zeros(x.shape), np.ones(x.shape[:-1], bool)
     for _ in range(ROUNDS):
@@ -178,3 +189,8 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
         if not moving.any():
             break
     return x
+
+
+def _width(domain: Domain) -> Array:
+    """The diameter, or 1 where it is infinite."""
+    return np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)

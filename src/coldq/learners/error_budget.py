@@ -17,6 +17,8 @@ and a violated row whose surprise was above that same P^n, or whose M^n was at i
 surprises were chosen, the violations of slots a to b are at most
 
     q (b - a + 1) + slack_b - D_{a-1} + [b in a stretch] (1 - q) (1 + k).
+
+It is kept by native/learners/error_budget.hpp.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coldq._values import Array
+from coldq.contractions import Contraction
 
 MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
-FORGET = 0.25  # of the rate: the share of M that is forgotten in a slot outside of a stretch
-HEAD = 1.05  # a new record is kept with a twentieth to spare, so that equal spikes break it once
-GROWTH = np.e  # of a margin that a surprise beyond the record has broken
-LARGEST_EXPONENT = 700.0  # of a lift: with those before it spans all doubles
+
+book_slot = Contraction("book", "A budget's counts and rows after a slot, see :func:`book`.")
+tighten_rows = Contraction(
+    "tighten", "Margins of (overdraft, stretch, largest, rate, t, ordinary), see :func:`tighten`."
+)
 
 
 class Budget(NamedTuple):
@@ -82,48 +86,11 @@ def book(
     booked; in one whose decision was reduced, a violation says nothing of M, nor does the first of
     a row that had no surprise when the stretch began: that row's entry is then.
     """
-    bad = violated.any(axis=-1)
-    D = np.maximum(budget.overdraft + bad - rate, 0.0)
-    D = np.where(infeasible, budget.overdraft, D)
-
-    on: Any = budget.stretch > 0.0
-    M, P, P0 = budget.largest, budget.record, budget.entry_record
-    new: Any = (
-        (on & ~infeasible)[..., None] & violated & (P0 <= 0.0)
-    )  # nothing was known of the row
-    reduced = reduced | new.any(axis=-1)
-    counts = on & bad & ~infeasible & ~reduced
-    j = budget.violations + counts
-    exponent = np.minimum(2.0 ** np.minimum(j - 1.0, 10.0), LARGEST_EXPONENT)
-    with np.errstate(over="ignore"):  # infinite, and then the record
-        lifted = np.minimum(P0, np.exp(exponent)[..., None] * M)
-    broken = violated & ((surprise > P0) | (M >= P0))
-    grown = np.where(broken, np.maximum(GROWTH * np.maximum(M, P0), HEAD * surprise), lifted)
-    inside = np.where(counts[..., None], np.maximum(M, grown), M)
-    outside = (1.0 - FORGET * rate) * M
-    M = np.maximum(np.maximum(np.where(on[..., None], inside, outside), surprise), tolerance)
-    P = np.maximum(np.where(surprise > P, HEAD * surprise, P), tolerance)
-    M = np.where(new, np.maximum(M, P), M)
-
-    stretch = slack_of(rate, t) < D
-    enters = stretch & ~on
-
-    def at_entry(now: Array, old: Array) -> Array:
-        return np.where(enters[..., None] | new, now, old)
-
-    spent = on & bad & reduced & ~infeasible
-    highest = np.maximum(budget.highest, surprise)
-    return Budget(
-        overdraft=D,
-        stretch=stretch.astype(np.float64),
-        violations=np.where(enters, 0.0, j),
-        reduced=np.where(enters, 0.0, budget.reduced + spent),
-        largest=M,
-        record=P,
-        entry_largest=at_entry(M, budget.entry_largest),
-        entry_record=at_entry(P, P0),
-        highest=np.where(enters[..., None], 0.0, np.where(on[..., None], highest, 0.0)),
+    counts, rows = np.stack(budget[:4], axis=-1), budget[4:]
+    found, *rows = book_slot(
+        counts, *rows, rate, t, violated, surprise, tolerance, infeasible, reduced
     )
+    return Budget(*(found[..., k] for k in range(4)), *rows)
 
 
 def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
@@ -131,10 +98,7 @@ def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
 
     From half of the slack on margins are at least a share of M, all of it in a stretch.
     """
-    half = 0.5 * slack_of(rate, t)
-    share = np.clip((budget.overdraft - half) / half, 0.0, 1.0)
-    share = np.where(budget.stretch > 0.0, 1.0, share)
-    return np.maximum(ordinary, share[..., None] * budget.largest)
+    return tighten_rows(budget.overdraft, budget.stretch, budget.largest, rate, t, ordinary)
 
 
 def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:

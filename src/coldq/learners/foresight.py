@@ -16,7 +16,8 @@ would have last; 0 if one was though the decision was reduced, so that no margin
     lambda = max(0, lambda + eta e max(1, 0.4 lambda)).
 
 In V e is without the gap. The error budget (:mod:`coldq.learners.error_budget`) widens the margin
-when more slots were violated than the rate allows.
+when more slots were violated than the rate allows. All of it is computed by
+native/learners/foresight.hpp.
 
 A number that sets how cautious decisions are, moved so by what they bring, is conformal decision
 theory (Lekeufack, Angelopoulos, Bajcsy, Jordan and Malik, arXiv 2310.05921).
@@ -32,39 +33,26 @@ import numpy as np
 
 from coldq._values import Array, Value, one_real
 from coldq.constraints import Affine, Convex
+from coldq.contractions import Contraction
 from coldq.errors import InvalidInput
 from coldq.feedback import Feedback
 from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
-from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
+from coldq.learners.error_budget import Budget, overdraft_bound
 from coldq.learners.forecaster import Forecaster, Kept
 from coldq.learners.foresight_state import (
     CHOSEN,
-    EFFORT,
     FACTOR,
-    GAP,
     IN_STRETCH,
-    INFEASIBLE,
-    KIND,
     OVERDRAFT,
     REDUCED,
     REDUCED_IN_STRETCH,
-    REDUCED_SLOTS,
-    REDUCED_VIOLATED,
     SINCE,
-    SLOTS,
     STRETCH,
     TALLY,
-    VIOLATED,
 )
 from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
 
-SPREAD = 0.03  # the weight of a surprise in its moving average
-CLIP, CLIP_FROM = 4.0, 10  # surprises count up to 4 times their average, once there are 10
-FORGET = 0.02  # the least weight of a slot in a forecast's error
-GAIN = 0.98  # another forecast is taken if its error is below this share
-LEAST_STEP = 0.1  # of the factor
-RELATIVE_STEP = 0.4  # of the factor, where it is above 1 / 0.4
-PATIENCE = 5.0  # usual gaps between violations, after which the factor falls faster
+judge = Contraction("judge", "What is remembered of margins and forecasts after a slot.")
 
 
 def first_factor(rate: float | None) -> float:
@@ -95,7 +83,10 @@ class Outlook(NamedTuple):
     margin: Array
     ordinary: Array
     worst: Array
-    budget: Budget
+    largest: Array
+    record: Array
+    entry: Array
+    highest: Array
     moments: Array
     errors: Array
     kept: Kept
@@ -159,132 +150,42 @@ class Foresight(Value):
         if place is not state.x:
             there = with_data(constraint, data_of(constraint)).value(state.x)
             g = np.array(np.broadcast_to(there, seen.shape))
-        tally = np.array(state.tally)
-        surprise = g - _chosen(state.predicted, tally[..., CHOSEN])
-        surprise = np.where((t > 1.0)[..., None], surprise, 0.0)
-        violated = seen > slack
-
-        infeasible, bad = np.zeros(t.shape, bool), violated.any(axis=-1)
+        bad, infeasible = (seen > slack).any(axis=-1), np.zeros(t.shape)
         if bad.any():
             some = np.nonzero(bad) if bad.ndim else ()
             model = with_data(constraint, data_of(constraint))  # of what was measured, its own
             rows = members_of(model, some, t.shape)
             meets = has_common_point(rows, learner.domain, place[some], self.tolerance)
             infeasible[some] = ~meets
-        # What the row was tightened by was less than it should have been.
-        short = (violated & (state.margin < state.largest)).any(axis=-1) & state.safe
-        reduced = state.reduced | short
-        self._count(tally, bad, reduced, infeasible)
-        budget = _budget_of(state)
-        if self.violation_rate is not None:
-            cut = (state.margin < state.ordinary).any(axis=-1)
-            would = (seen + (state.margin - state.ordinary) > slack).any(axis=-1)
-            self._adapt(tally, t, would, helpless=bad & (cut | infeasible))
-            budget = book(
-                budget, self.rate, t, violated, surprise, slack, infeasible=infeasible,
-                reduced=reduced,
-            )  # fmt: skip
-            tally[..., OVERDRAFT], tally[..., STRETCH] = budget.overdraft, budget.stretch
-            tally[..., IN_STRETCH] = budget.violations
-            tally[..., REDUCED_IN_STRETCH] = budget.reduced
-        moments, errors = self._judge(state, tally, t, g, slack)
-        ordinary = tally[..., FACTOR, None] * _unbiased(t) * _chosen(moments, tally[..., CHOSEN])
-        return self._expect(
-            state, t, tally, ordinary, budget, moments, errors, constraint, given, learner.domain
-        )
 
-    @staticmethod
-    def _count(tally: Array, bad: Any, reduced: Any, infeasible: Any) -> None:
-        """The slots that were booked, violated, reduced and infeasible."""
-        booked = ~infeasible
-        tally[..., SLOTS] += booked
-        tally[..., VIOLATED] += bad & booked
-        tally[..., REDUCED_SLOTS] += reduced & booked
-        tally[..., REDUCED_VIOLATED] += bad & reduced & booked
-        tally[..., INFEASIBLE] += infeasible
-
-    def _adapt(self, tally: Array, t: Array, would: Any, helpless: Any) -> None:
-        """The factor's step after slot t, in which a row `would` have been violated or not."""
-        q, judged = self.rate, (t > 1.0) & ~helpless
-        gap = np.where(would, 0.0, tally[..., GAP] + 1.0)
-        fall = -q * np.maximum(1.0, q * gap / PATIENCE)
-        effort = tally[..., EFFORT] + np.where(would, (1.0 - q) * (1.0 - q), q * q)
-        eta = np.maximum(LEAST_STEP, 1.0 / np.sqrt(1.0 + effort))
-        factor = tally[..., FACTOR]
-        step = eta * np.where(would, 1.0 - q, fall) * np.maximum(1.0, RELATIVE_STEP * factor)
-        tally[..., FACTOR] = np.where(judged, np.maximum(0.0, factor + step), factor)
-        tally[..., EFFORT] = np.where(judged, effort, tally[..., EFFORT])
-        tally[..., GAP] = np.where(judged, gap, tally[..., GAP])
-
-    def _judge(
-        self, state: Any, tally: Array, t: Array, g: Array, slack: Array
-    ) -> tuple[Array, Array]:
-        """The moments and errors of forecasts after slot t, and the one to be used from now on."""
-        judged = t > 1.0
-        moments, errors, n = state.moments, state.errors, g.shape[-1]
-        surprise = np.abs(g[..., None, :] - state.predicted)
-        most = CLIP * _unbiased(t - 1.0)[..., None] * moments
-        # What nobody would call a violation is no measure: a row may have stood still.
-        clips = ((t - 2.0 >= CLIP_FROM)[..., None, None]) & (most > slack[..., None, :])
-        counted = np.where(clips, np.minimum(surprise, most), surprise)
-        new = moments + SPREAD * (counted - moments)
-        if n:
-            # Where the last constraint is never wrong, any surprise counts as a usual one.
-            usual = _unbiased(t)[..., None] * new[..., :1, :]
-            known = usual > slack[..., None, :]
-            units = np.where(known, surprise / np.where(known, usual, 1.0), surprise > 0.0)
-            error = np.add.accumulate(units, axis=-1)[..., -1] / n
-            forget = np.maximum(FORGET, 1.0 / np.maximum(t - 1.0, 1.0))[..., None]
-            errors = np.where(judged[..., None], errors + forget * (error - errors), errors)
-        best, chosen = errors.argmin(axis=-1), tally[..., CHOSEN]
-        least, own = (_chosen(errors[..., None], k)[..., 0] for k in (best, chosen))
-        tally[..., CHOSEN] = np.where(judged & (least < GAIN * own), best, chosen)
-        return np.where(judged[..., None, None], new, moments), np.array(errors)
-
-    def _expect(
-        self, state: Any, t: Array, tally: Array, ordinary: Array, budget: Budget, moments: Array,
-        errors: Array, constraint: Any, given: Any, domain: Any,
-    ) -> Outlook:  # fmt: skip
-        """The next constraint as it is expected, and the rows' margins."""
-        shape = ordinary.shape
-        batch = shape[:-1]
         data, limits = data_of(constraint), limits_of(constraint)
-        data, limits = _whole(data, (*batch, data.shape[-1])), _whole(limits, shape)
-        kind, d = kind_of(constraint), data.shape[-1]
-        since = np.where((tally[..., KIND] == kind) & (t > 1.0), tally[..., SINCE], t)
-        tally[..., KIND], tally[..., SINCE] = kind, since
-
-        kept = Kept(*(getattr(state, name) for name in Kept._fields))
-        if kept.past.shape[-1] != d:
-            kept = kept._replace(past=np.zeros((*batch, kept.past.shape[-2], d)))
-        usual = np.where(
-            (t - 2.0 >= CLIP_FROM)[..., None, None], _unbiased(t)[..., None] * moments, 0.0
-        )
-        fixed = _fixed(kept.past[..., 0, :], data, t, since, shape, type(constraint) is Affine)
-        kept, lags = self.forecaster.remember(kept, t, since, data, limits, usual, fixed)
-        ahead, expected_limits = (
-            self.forecaster.data(kept),
-            self.forecaster.limits(kept, t, since, limits, lags),
-        )
-        chosen = tally[..., CHOSEN]
+        data, limits = _whole(data, (*t.shape, data.shape[-1])), _whole(limits, g.shape)
+        forced = -1.0
         if given is not None:
             self._require_alike(given, constraint)
-            if d == 0:  # nothing to choose by: the user's own is all there is beside the last
-                chosen = np.full(t.shape, self.count - 1.0)
-                tally[..., CHOSEN] = chosen
-                ordinary = tally[..., FACTOR, None] * _unbiased(t) * _chosen(moments, chosen)
-        expected = self._expected(constraint, given, ahead, expected_limits, chosen, shape)
-        margin = ordinary
-        if self.violation_rate is not None:
-            margin = tighten(budget, self.rate, t, ordinary)
+            if not data.shape[-1]:  # nothing to choose by: it is all there is beside the last
+                forced = self.count - 1.0
+        tally, margin, ordinary, largest, record, entry, highest, moments, errors, usual = judge(
+            t, state.predicted, state.tally, state.margin, state.ordinary, state.largest,
+            state.record, state.entry, state.highest, state.moments, state.errors, seen, g, slack,
+            infeasible, kind_of(constraint), forced, self.rate,
+        )  # fmt: skip
+        kept = Kept(*(getattr(state, name) for name in Kept._fields))
+        if kept.past.shape[-1] != data.shape[-1]:
+            past = np.zeros((*t.shape, self.forecaster.rows, data.shape[-1]))
+            kept = kept._replace(past=past)
+        kept, data, limits = self.forecaster.remember(
+            kept, t, tally[..., SINCE], data, limits, usual, type(constraint) is Affine
+        )
+        expected = self._expected(constraint, given, data, limits, tally[..., CHOSEN], g.shape)
         standing = _standing(expected, state.x)
         # No decision makes room for more; a row that none can keep is expected as far as one can.
-        margin = np.minimum(margin, room_of(expected, domain))
+        margin = np.minimum(margin, room_of(expected, learner.domain))
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
         worst = limits_of(expected) - self.forecaster.lowest(kept)
         return Outlook(
-            tally, margin, ordinary, worst, budget, moments, errors, kept, expected, constraint,
-            given, ahead, expected_limits,
+            tally, margin, ordinary, worst, largest, record, entry, highest, moments, errors, kept,
+            expected, constraint, given, data, limits,
         )  # fmt: skip
 
     def _expected(
@@ -316,13 +217,11 @@ class Foresight(Value):
 
     def arrays(self, x: Array, outlook: Outlook, reduced: Any) -> tuple[Any, ...]:
         """The arrays of the next state, from `tally` to `recent`, with x its decision."""
-        tally, budget = outlook.tally, outlook.budget
+        tally = outlook.tally
         tally[..., REDUCED] = reduced
-        entry = np.stack([budget.entry_largest, budget.entry_record], axis=-2)
         return (
-            tally, outlook.margin, outlook.ordinary, np.array(budget.largest),
-            np.array(budget.record), entry, np.array(budget.highest),
-            self.predict(x, outlook), outlook.moments, outlook.errors,
+            tally, outlook.margin, outlook.ordinary, outlook.largest, outlook.record, outlook.entry,
+            outlook.highest, self.predict(x, outlook), outlook.moments, outlook.errors,
             *outlook.kept,
         )  # fmt: skip
 
@@ -395,13 +294,6 @@ def _budget_of(state: Any) -> Budget:
     )  # fmt: skip
 
 
-def _unbiased(t: Array) -> Array:
-    """What corrects the bias of a moving average of the surprises of slots 2 to t, (..., 1)."""
-    some = t >= 2.0
-    bias = 1.0 - np.exp(np.where(some, t - 1.0, 1.0) * np.log(1.0 - SPREAD))
-    return np.where(some, 1.0 / bias, 0.0)[..., None]
-
-
 def _whole(array: Array, shape: tuple[int, ...]) -> Array:
     """An array of this shape, its axes in order."""
     if array.shape == shape:
@@ -432,18 +324,6 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
-
-
-def _fixed(
-    last: Array, data: Array, t: Array, since: Array, shape: tuple[int, ...], affine: bool
-) -> np.ndarray:
-    """Which rows are affine with the slopes of the slot before; in slot 1 all that are affine."""
-    if not affine or not shape[-1]:
-        return np.zeros(shape, bool)
-    width = data.shape[-1] // shape[-1]  # of a row: its slopes and its limit
-    now, before = (a.reshape(*shape, width)[..., :-1] for a in (data, last))
-    same = (now == before).all(axis=-1) & (t > since)[..., None]
-    return same | (t == 1.0)[..., None]
 
 
 def _standing(g: Any, x: Array) -> Any:

@@ -8,7 +8,7 @@ it finds what is wrong with the arguments, warns, and has other solvers where th
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,23 @@ from numpy import int64, maximum
 from coldq._values import Array, all_finite
 from coldq.constraints import Affine
 from coldq.domains import Box
-from coldq.feedback import Feedback
+from coldq.errors import InvalidInput, StepFailed
+from coldq.feedback import Feedback, Forecast
+from coldq.learners.foresight_state import KIND, SINCE
+from coldq.learners.recent import Recent
 from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.api import AFTER, BEFORE, experts_step, queue_blocks_step, queue_step
+from coldq.solver.api import (
+    AFTER,
+    BEFORE,
+    experts_step,
+    queue_blocks_step,
+    queue_step,
+    self_tuning_step,
+)
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.simplices import steps_for
-from coldq.solver.threads import LEAST_WORK
+from coldq.solver.threads import LEAST_WORK, fill_batch
 from coldq.step.residuals import listening, tell
 
 
@@ -42,6 +52,8 @@ class QueueRule(NamedTuple):
     price: Any = 1.0
     when: float = BEFORE
 
+
+AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
 
 # By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
@@ -173,6 +185,144 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
             t + 1, x, logs, pool._build(experts.t + 1, points, queue, multipliers)
         )
     return None
+
+
+def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
+    """The same of SelfTuning's update. Members of a batch to whom the core has no answer, because
+    a row was violated or would be, take the plain path by themselves."""
+    if (
+        type(feedback) is not Feedback
+        or type(state) is not learner.state_type
+        or state.made_by is not learner._maker
+    ):
+        return None
+    loss: Any = feedback.loss
+    rows, own, domain, x, t = feedback.constraint, None, learner.domain, state.x, state.t
+    if type(rows) is not Affine or type(domain) is not Box:
+        return None
+    if played is None or played is x:
+        place, played = x, None
+    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
+        place = x if (same := _same(played, x)) else played
+        played = None if same else played
+    else:
+        return None
+    kind, g, ahead = type(loss), rows.measured, learner._ahead
+    if arrays := ARRAYS.get(kind):
+        vector, matrix, levels = arrays(loss)
+    elif kind is GradientAt and _same(loss.x, place):
+        vector, matrix, levels = loss.slope, None, None
+    else:
+        return None
+    if g is not None and not _same(rows.measured_at, place):
+        return None
+    if feedback.forecast is not None:
+        own = feedback.forecast.constraint
+        if (
+            feedback.forecast.loss is not None
+            or type(own) is not Affine
+            or own.measured is not None
+        ):
+            return None
+    forecaster, (n, p) = ahead.forecaster, rows.A.shape[-2:]
+    if not 0 < n <= FEW_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
+        return None
+    if feedback.slot is not None:
+        learner._require_slot(feedback.slot, t)
+    try:
+        limits, asked = rows.b, None
+        if limits.shape != state.margin.shape:
+            limits = np.ascontiguousarray(np.broadcast_to(limits, state.margin.shape))
+        now, past = t.astype(np.float64) if t.ndim else float(t), state.past
+        if past.shape[-1] != n * (p + 1):
+            past = np.zeros((*t.shape, forecaster.rows, n * (p + 1)))
+        recent, lags = state.recent.recall(t, forecaster.back, limits)
+        if forecaster.own:
+            tally = state.tally
+            since = np.where((tally[..., KIND] == AFFINE) & (t > 1), tally[..., SINCE], now)
+            asked = forecaster.asked(recent, t, since, limits.shape)
+        given = (
+            now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
+            state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
+            state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
+            state.hedge, state.losses, state.weights, played, vector, matrix, levels, rows.A,
+            rows.b, g, None if own is None else own.A, None if own is None else own.b, lags, asked,
+            *forecaster.parts, learner.pool,
+            domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
+        )  # fmt: skip
+        found = self_tuning_step(*given) if not t.ndim else _side_by_side(given, t.shape)
+    except (AttributeError, TypeError, ValueError):  # arrays that do not fit
+        return None
+    following, residual = found[0], found[-1]
+    if following.shape != x.shape:
+        return None
+    if t.ndim:
+        missed = ~(residual <= TOLERANCE)
+        if missed.any():
+            if missed.all() or not _complete(learner, state, feedback, played, missed, found):
+                return None
+            residual = np.where(missed, 0.0, residual)
+        worst = maximum.reduce(residual, None, initial=0.0)
+    else:
+        worst = residual
+    if not worst <= TOLERANCE:
+        return None
+    if listening:
+        tell(worst)
+    (_, predicted, slopes, points, tally, margin, ordinary, largest, record, entry, highest,
+     moments, errors, past, levels, terms, coefficients, covariance, hedge, losses, weights,
+     _) = found  # fmt: skip
+    return learner._build(
+        t + 1, following, tally, margin, ordinary, largest, record, entry, highest, predicted,
+        moments, errors, past, levels, terms, coefficients, covariance, recent, slopes, points,
+        hedge, losses, weights,
+    )  # fmt: skip
+
+
+# What self_tuning_step takes first, after the slot, and returns, before the residual.
+TUNED = (
+    "x", "predicted", "slopes", "points", "tally", "margin", "ordinary", "largest", "record",
+    "entry", "highest", "moments", "errors", "past", "levels", "terms", "coefficients",
+    "covariance", "hedge", "losses", "weights",
+)  # fmt: skip
+# The core axes of what it takes.
+TUNED_CORES = (0, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 2, 2, 2, 3, 1, 1, 1,
+               1, 1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0)  # fmt: skip
+
+
+def _side_by_side(given: tuple[Any, ...], batch: tuple[int, ...]) -> tuple[Array, ...]:
+    """What self_tuning_step returns for a batch, by threads where that pays."""
+    state = given[1 : 1 + len(TUNED)]
+    outputs = *(np.empty(array.shape) for array in state), np.empty(batch)
+    work = sum(array.size for array in state) // max(prod(batch), 1)
+    fill_batch(self_tuning_step, given, TUNED_CORES, outputs, batch, work)
+    return outputs
+
+
+def _complete(
+    learner: Any, state: Any, feedback: Any, played: Any, missed: np.ndarray, found: Any
+) -> bool:
+    """Fill in what the plain path finds for some members of a batch; whether it finds all."""
+    where, batch = np.nonzero(missed), missed.shape
+    arrays = {name: getattr(state, name) for name in state.names()}
+    arrays["recent"] = Recent.of(state.recent).members(where)
+    for name in arrays.keys() - {"recent"}:
+        arrays[name] = np.ascontiguousarray(arrays[name][where])
+    some = type(state)(**arrays, made_by=state.made_by)
+    gradient = learner.gradient_of(state, feedback, played)
+    forecast = feedback.forecast
+    if forecast is not None:
+        forecast = Forecast(constraint=forecast.constraint.member(where, batch))
+    told = Feedback(
+        Linear(gradient[where]), feedback.constraint.member(where, batch), forecast=forecast
+    )
+    try:
+        answer = learner._step_by_step(some, told, None if played is None else played[where])
+    except (InvalidInput, StepFailed):  # the plain path of all says which member it is
+        return False
+    for name, array in zip(TUNED, found, strict=False):
+        array[where] = getattr(answer, name)
+    return True
 
 
 def _same(known: Any, x: Array) -> bool:

@@ -17,15 +17,18 @@ import numpy as np
 from coldq._values import Array
 from coldq.constraints import Affine, LogCapacity, Stacked
 from coldq.constraints.constraint import Kind
-from coldq.contractions import dot, matvec
+from coldq.contractions import Contraction, dot
 from coldq.errors import StepFailed
 from coldq.learners.best_response import least_violation
 from coldq.protocols import Domain
 from coldq.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
-UNSEEN = 1e-6  # of R |grad g|: terms below that are lost among what a step rounds
 HALVINGS = 30  # of the share of a margin that leaves rows a common point
+
+row_slack = Contraction(
+    "row_slack", "The slack of rows, of (x, g, J, R, tolerance), see :func:`slack_at`."
+)
 
 
 def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
@@ -37,9 +40,7 @@ def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE)
     domain, R is the decision's own size.
     """
     width = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
-    widest = width[..., None] * np.sqrt(dot(J, J))
-    terms = matvec(np.abs(J), np.abs(x)) + np.abs(matvec(J, x) - g)
-    return tolerance * np.minimum(np.maximum(terms, UNSEEN * widest), widest)
+    return row_slack(x, g, J, width, tolerance)
 
 
 def keeps(g: Any, x: Array, R: Any, tolerance: float) -> np.ndarray:

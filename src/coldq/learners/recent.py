@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coldq._values import Array
+from coldq.solver.api import recall
 
 BLOCK = 64  # slots
 
@@ -66,33 +67,22 @@ class Recent:
         """That of its numbers."""
         return np.dtype(np.float64)
 
-    def with_slot(self, t: np.ndarray, limits: Array) -> Recent:
-        """These, and the limits of slot t."""
-        slots = self.shape[-1]
-        if not slots:
-            return self
-        place = np.asarray(t) % slots
-        first = int(place.reshape(-1)[0]) if place.size else 0
-        if (place != first).any():  # members of the batch that are in slots of their own
-            whole = np.array(self)
-            np.put_along_axis(whole, place[..., None, None], limits[..., None], axis=-1)
-            return Recent.of(whole)
-        at, inside = divmod(first, BLOCK)
-        block = self.blocks[at].copy()
-        block[..., inside] = limits
-        block.flags.writeable = False
-        return Recent((*self.blocks[:at], block, *self.blocks[at + 1 :]), self.shape)
+    def recall(
+        self, t: np.ndarray, back: np.ndarray, limits: Array | None = None
+    ) -> tuple[Recent, Array]:
+        """These with the limits of slot t, and the limits (..., N, count) of slots ``t - back``."""
+        if not self.blocks:
+            return self, np.zeros((*self.shape[:-1], len(back)))
+        blocks, found = recall(self.blocks, t, back, limits)
+        if blocks is not None:
+            return Recent(blocks, self.shape), found
+        if limits is None:
+            return self, found
+        whole = np.array(self)  # members of the batch are in slots of their own
+        np.put_along_axis(whole, (t % self.shape[-1])[..., None, None], limits[..., None], axis=-1)
+        return Recent.of(whole), found
 
-    def at(self, t: np.ndarray) -> Array:
-        """The limits of some slots, ``t`` being (..., slots asked for), as (..., N, slots)."""
-        slots, count = self.shape[-1], np.shape(t)[-1]
-        found = np.empty((*self.shape[:-1], count))
-        if not count or not found.size:
-            return found
-        places = (np.asarray(t) % slots).reshape(-1, count)
-        if len(places) > 1 and (places != places[0]).any():
-            at = (np.asarray(t) % slots)[..., None, :]
-            return np.take_along_axis(np.asarray(self), at, axis=-1)
-        for k, place in enumerate(places[0].tolist()):
-            found[..., k] = self.blocks[place // BLOCK][..., place % BLOCK]
-        return found
+    def members(self, where: tuple[np.ndarray, ...]) -> Recent:
+        """Those of some members of a batch."""
+        blocks = tuple(block[where] for block in self.blocks)
+        return Recent(blocks, (*where[0].shape, *self.shape[-2:]))

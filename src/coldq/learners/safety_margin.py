@@ -16,7 +16,7 @@ from coldq.forecasts import DEFAULT, Last
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
 from coldq.learners.foresight import Foresight
-from coldq.learners.foresight_state import ForesightState
+from coldq.learners.foresight_state import STRETCH, ForesightState
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
@@ -149,7 +149,7 @@ class Forecasting(Learner):
 
     def _projected(self, seen: Any, x: Array) -> tuple[Array, Array, np.ndarray]:
         """Decisions on the tightened rows, where the error budget is spent."""
-        broken = seen.budget.stretch > 0.0
+        broken = seen.tally[..., STRETCH] > 0.0
         if broken.any():
             tight = seen.expected.tightened(seen.margin)
             broken &= ~keeps(tight, x, self._R, self._ahead.tolerance)

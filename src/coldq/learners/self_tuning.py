@@ -22,6 +22,7 @@ from coldq.learners.foresight import (
     whole,
 )
 from coldq.learners.foresight_state import ForesightState
+from coldq.learners.fused import tuned_at_once
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
 from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.pool import (
@@ -224,6 +225,14 @@ class SelfTuning(Algorithm):
         self, state: SelfTuningState, feedback: Feedback, played: Place = None
     ) -> SelfTuningState:
         """The state of the next slot."""
+        if self._units is None and (done := tuned_at_once(self, state, feedback, played)):
+            return done
+        return self._step_by_step(state, feedback, played)
+
+    def _step_by_step(
+        self, state: SelfTuningState, feedback: Feedback, played: Place = None
+    ) -> SelfTuningState:
+        """The same on any rows and any domain, whatever happens."""
         gradient = self.gradient_of(state, feedback, played)
         if self._units is not None:
             return self._update_in_units(self._units, state, gradient, feedback, played)

@@ -237,7 +237,7 @@ def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
     names = [*kind.names(), "made_by"]
     slots = [getattr(kind, name, None) for name in names]
     plain = kind.__post_init__ is State.__post_init__
-    if not plain or not all(isinstance(slot, MemberDescriptorType) for slot in slots):
+    if not all(isinstance(slot, MemberDescriptorType) for slot in slots):
         return lambda maker: partial(kind, made_by=maker)
     open_to_changes = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     unfinished = type(kind.__name__, (kind,), {"__slots__": (), **open_to_changes})
@@ -248,7 +248,7 @@ def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
         "  state = new(unfinished)\n"
         f"  {sets}\n"
         "  state.__class__ = kind\n"
-        "  x.setflags(False)\n"
+        f"  {'x.setflags(False)' if plain else 'state.__post_init__()'}\n"
         "  return state\n"
         " return build\n"
     )

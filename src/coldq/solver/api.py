@@ -38,6 +38,9 @@ pieces_residual = native.pieces_residual
 quadratic_step, thin_step = native.quadratic_step, native.thin_step
 quadratic_values, thin_values = native.quadratic_values, native.thin_values
 curved_residual = native.curved_residual
+# SelfTuning's whole update, and what its forecasts ask of the last slots.
+self_tuning_step = native.self_tuning_step
+recall = native.recall
 
 
 class Status(IntEnum):

@@ -103,7 +103,7 @@ def run_batch(
 def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
     """The inputs with all axes of the batch; nothing is copied."""
     return [
-        np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
+        a if a is None else np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
         for a, c in zip(inputs, cores, strict=True)
     ]
 
@@ -160,7 +160,8 @@ def _split(
 
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
-        kernel(*(a[here] for a in spread), *_memory(size), *(o[here] for o in outputs))
+        its = (a if a is None else a[here] for a in spread)
+        kernel(*its, *_memory(size), *(o[here] for o in outputs))
 
     left = deque(range(parts))
 

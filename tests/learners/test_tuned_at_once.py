@@ -1,0 +1,135 @@
+"""SelfTuning's update in one call gives the bits of its rule step by step, alone and in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coldq
+from coldq.learners import fused
+from coldq.learners.fused import tuned_at_once
+from coldq.step import Residuals
+
+P, N = 3, 2
+KINDS = ("rate", "no margin", "forecast", "function", "late", "measured", "gradient", "tight")
+
+
+def learner_of(kind: str) -> Any:
+    forecasts: Any = coldq.forecasts.DEFAULT
+    if kind == "function":
+        forecasts = (*coldq.forecasts.SMALL, lambda limits: limits[-3:].mean(axis=0))
+    X = coldq.Box(0.0, [9.0, 8.0, 7.0])
+    return coldq.SelfTuning(X, None if kind == "no margin" else 0.1, forecasts=forecasts)
+
+
+def slot(rng: Any, kind: str, t: int, x: Any) -> tuple[coldq.Feedback, Any]:
+    """What is revealed of a slot to the decisions x, and where it was played, if not there."""
+    lead = x.shape[:-1]
+    A = -rng.uniform(0.3, 1.0, (*lead, N, P))
+    level = A.sum(axis=-1) * (2.0 + np.sin(t / 3.0))
+    b = level * (1.0 + 0.2 * rng.standard_normal((*lead, N)))
+    if kind == "tight":  # a load from both sides, with less room than the margins ask for
+        A[..., 1, :] = -A[..., 0, :]
+        b = [-2.0, 5.0] + 0.2 * rng.standard_normal((*lead, N))
+    played = 0.9 * x + 0.1 if kind == "late" else None
+    place = x if played is None else played
+    H, y = rng.normal(size=(*lead, 4, P)), rng.normal(size=(*lead, 4))
+    loss: Any = coldq.LeastSquares(H, y) if t % 2 else coldq.Linear(rng.random((*lead, P)))
+    rows = coldq.Affine(A, b)
+    if kind == "gradient":
+        loss = coldq.GradientAt(place, rng.random((*lead, P)))
+    if kind == "measured":
+        rows = coldq.Affine.from_measurement(x, rng.normal(size=(*lead, N)) - 0.5, A)
+    ahead = coldq.Forecast(constraint=coldq.Affine(A, 0.98 * b)) if kind == "forecast" else None
+    return coldq.Feedback(loss, rows, forecast=ahead), played
+
+
+def assert_same(one: Any, other: Any) -> None:
+    a, b = one.to_arrays(), other.to_arrays()
+    for name in a:
+        assert a[name].dtype == b[name].dtype and a[name].shape == b[name].shape, name
+        assert a[name].tobytes() == b[name].tobytes(), name
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 2)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_call_gives_the_bits_of_the_rule_step_by_step(kind: str, batch: Any) -> None:
+    rng, learner, slots, at_once = np.random.default_rng(7), learner_of(kind), 60, 0
+    state = learner.init(N, batch=batch)
+    for t in range(slots):
+        revealed, played = slot(rng, kind, t, state.x)
+        at_once += tuned_at_once(learner, state, revealed, played) is not None
+        plain = learner._step_by_step(state, revealed, played)
+        with Residuals() as told:
+            state = learner.update(state, revealed, played)
+        assert_same(state, plain)
+        assert told.worst <= 1e-9
+    assert at_once >= (0.5 if kind == "tight" else 0.8) * slots
+
+
+@pytest.mark.parametrize("kind", ["rate", "forecast", "late", "tight"])
+def test_a_member_of_a_batch_has_the_bits_of_one_alone(kind: str, monkeypatch: Any) -> None:
+    missed = []
+    complete = fused._complete
+
+    def counted(*given: Any) -> bool:
+        missed.append(int(given[4].sum()))
+        return complete(*given)
+
+    monkeypatch.setattr(fused, "_complete", counted)
+    rng, learner, runs = np.random.default_rng(8), learner_of(kind), 40
+    together, alone = learner.init(N, batch=(runs,)), [learner.init(N) for _ in range(runs)]
+    for t in range(40):
+        revealed, played = slot(rng, kind, t, together.x)
+        together = learner.update(together, revealed, played)
+        for i in range(runs):
+            g, ahead = revealed.constraint.member((i,), (runs,)), revealed.forecast
+            if ahead is not None:
+                ahead = coldq.Forecast(constraint=ahead.constraint.member((i,), (runs,)))
+            loss: Any = revealed.loss
+            if isinstance(loss, coldq.LeastSquares):
+                loss = coldq.LeastSquares(loss.H[i], loss.y[i])
+            else:
+                loss = coldq.Linear(loss.c[i])
+            where = None if played is None else played[i]
+            alone[i] = learner.update(alone[i], coldq.Feedback(loss, g, forecast=ahead), where)
+    for i in range(0, runs, 7):
+        assert_same(together.take(i), alone[i])
+    if kind == "tight":  # some had their rows enforced again, beside others that had not
+        assert sum(missed) > 0
+
+
+@pytest.mark.parametrize("threads", ["2", "7"])
+def test_threads_change_no_bits(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> Any:
+        rng, learner = np.random.default_rng(9), learner_of("rate")
+        state = learner.init(N, batch=(300,))
+        for t in range(6):
+            state = learner.update(state, slot(rng, "rate", t, state.x)[0])
+        return state
+
+    monkeypatch.setenv("COLDQ_THREADS", "1")
+    one = run()
+    monkeypatch.setenv("COLDQ_THREADS", threads)
+    assert_same(run(), one)
+
+
+def test_what_does_not_belong_together_is_left_to_the_plain_path() -> None:
+    learner, rng = learner_of("rate"), np.random.default_rng(10)
+    state = learner.init(N)
+    good, _ = slot(rng, "rate", 0, state.x)
+    assert tuned_at_once(learner, state, good) is not None
+    many = coldq.Affine(np.ones((17, P)), np.full(17, 99.0))
+    capacity = coldq.LogCapacity(1.0, [1.0] * P, [1.0] * P)
+    for rows in (coldq.Affine(np.ones((3, P)), np.ones(3)), many, capacity):
+        assert tuned_at_once(learner, state, coldq.Feedback(good.loss, rows)) is None
+    with pytest.raises(coldq.InvalidInput, match="started for 2 constraints"):
+        learner.update(state, coldq.Feedback(good.loss, coldq.Affine(np.ones((3, P)), np.ones(3))))
+    with pytest.raises(coldq.InvalidInput, match="about slot 2"):
+        learner.update(state, coldq.Feedback(good.loss, good.constraint, slot=2))
+    with pytest.raises(coldq.InvalidInput, match="kind and size"):
+        other = coldq.Forecast(constraint=capacity)
+        learner.update(state, coldq.Feedback(good.loss, good.constraint, forecast=other))
+    assert state.t == 1
