@@ -11,7 +11,7 @@ NATIVE := native/CMakeLists.txt $(shell find native -name '*.[ch]pp')
 # Tests start a hundred processes: where bytecode may not be written, each compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce rates test lint types unit test-cpus sanitize test-arm test-x86 cold-starts stress adversary fuzz growth \
+.PHONY: reproduce rates test lint types unit test-cpus sanitize test-arm test-x86 stress adversary fuzz growth \
 	fuzz-http kill-agent damage-logs backup-agent kill-sweep test-cluster test-container test-browser test-adapters test-no-compiler bench bench-operations docs test-site picture sizes dist clean
 
 reproduce: $(SETUP)
@@ -37,9 +37,10 @@ types: $(SETUP)
 unit: $(SETUP)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# What is compiled, for other processors than this one, as far as it executes their code.
-# `make test-cpus CPUS='generic x86-64-v3'` takes these alone.
+# The suite at every CPU level of the native core that this machine executes.
+# `make test-cpus CPUS='v2 v3'` takes these alone.
 test-cpus: $(SETUP)
+	$(BIN)/python native/compiler.py --all-levels
 	$(BIN)/python -m tests.cpus $(CPUS)
 
 # The native core with checks of addresses and of undefined behaviour: some minutes, with GCC.
@@ -56,11 +57,6 @@ test-arm: $(SETUP)
 
 test-x86: $(SETUP)
 	tests/elsewhere.sh amd64 $(TESTS)
-
-# 50 rounds of eight processes that start at once on an empty kernel cache, some of them killed, and 3
-# with the kernels of the step.
-cold-starts: $(SETUP)
-	$(BIN)/python -m tests.compiled.cold_starts
 
 # The full count of random and degenerate steps, warnings being errors; the tests run a share of it.
 # `make stress PAIRS='quadratic convex'` takes these rows alone, on every domain.

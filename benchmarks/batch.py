@@ -14,12 +14,11 @@ import numpy as np
 import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Family, Slot
-from coldq.compiled.kernel import SAFE_FAST
 from coldq.solver.threads import thread_count
 from coldq.step import solve
 
 
-@numba.njit(fastmath=set(SAFE_FAST), error_model="numpy")
+@numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
 def bare_loop(center, gradient, alpha, A, b, lower, upper, x, g):
     """For every instance a gradient step, the clip to the box and one A x - b."""
     for j in range(center.shape[0]):

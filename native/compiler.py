@@ -1,7 +1,7 @@
 """Which compiler builds the extension; run as a script, it is built into ``src/coldq``.
 
 With ``--sanitize`` it is built into a copy of the package in ``build/sanitized``, with checks of
-addresses and of undefined behaviour.
+addresses and of undefined behaviour; with ``--all-levels`` for every CPU level.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "coldq"
 ZIG = "ziglang>=0.13"  # a C++ compiler from PyPI
 
 
@@ -47,7 +48,7 @@ def _script(zig: Path, tool: str) -> Path:
     return script
 
 
-def build_in_place(folder: Path, package: Path = ROOT / "src" / "coldq", *more: str) -> None:
+def build_in_place(folder: Path, package: Path = PACKAGE, *more: str) -> None:
     """Build the extension into the package, with what is not the result in `folder`."""
     scripts = sysconfig.get_path("scripts")
     path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
@@ -74,11 +75,16 @@ def build_sanitized() -> None:
     """Build the extension with checks into a copy of the package, in ``build/sanitized``."""
     package = ROOT / "build" / "sanitized" / "coldq"
     shutil.copytree(
-        ROOT / "src" / "coldq", package, dirs_exist_ok=True,
+        PACKAGE, package, dirs_exist_ok=True,
         ignore=shutil.ignore_patterns("*.so", "__pycache__"),
     )  # fmt: skip
     build_in_place(ROOT / "build" / "sanitizing", package, "-DCOLDQ_SANITIZE=ON")
 
 
 if __name__ == "__main__":
-    build_sanitized() if "--sanitize" in sys.argv else build_in_place(ROOT / "build" / "native")
+    if "--sanitize" in sys.argv:
+        build_sanitized()
+    elif "--all-levels" in sys.argv:
+        build_in_place(ROOT / "build" / "all-levels", PACKAGE, "-DCOLDQ_ALL_LEVELS=ON")
+    else:
+        build_in_place(ROOT / "build" / "native")

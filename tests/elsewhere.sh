@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests on another kind of processor, arm64 or amd64, emulated, in a folder with a Debian of its own:
-# the kernels' share of them, or those that are named. Needs root, debootstrap, qemu-user-static and a
+# the native core's share of them, or those that are named. Needs root, debootstrap, qemu-user-static and a
 # kernel that knows binfmt_misc; half an hour the first time, and over an hour where x86 is emulated. A
 # machine of that kind runs them itself.
 set -euo pipefail
@@ -16,7 +16,7 @@ root=$PWD/build/$kind
 site=$root/coldq/site
 tests=("$@")
 if [ $# -eq 0 ]; then
-    tests=(tests/compiled/test_calls.py tests/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
+    tests=(tests/native tests/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
 fi
 if [ "$(uname -m)" = $machine ]; then
     exec .venv/bin/python -m pytest "${tests[@]}"
@@ -63,4 +63,4 @@ print(*(one for one in needed if not one.startswith(("coldq", "pyright", "ruff")
 P
 .venv/bin/python -m pip install --quiet --target "$site" --python-version 3.11 --only-binary=:all: \
     --platform manylinux2014_$machine --platform manylinux_2_28_$machine --requirement "$root/coldq/needed.txt"
-inside "cd /coldq; PYTHONPATH=src:site COLDQ_CACHE_DIR=/coldq/cache python3 -m pytest ${tests[*]}"
+inside "cd /coldq; PYTHONPATH=src:site python3 -m pytest ${tests[*]}"

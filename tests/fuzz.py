@@ -203,7 +203,7 @@ def entries() -> dict[str, Callable[..., Any]]:
     """Every public entry that is called with a user's data, by name."""
     found: dict[str, Callable[..., Any]] = {}
     learners = [*CATALOGUE, coldq.Decentralised]
-    skipped = {"citation", "warmup", "survey"}
+    skipped = {"citation", "survey"}
     for name in coldq.__all__:
         thing = getattr(coldq, name)
         if not callable(thing) or name in skipped:

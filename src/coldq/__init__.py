@@ -138,7 +138,6 @@ if TYPE_CHECKING:
     from coldq.theory.survey import survey as survey
     from coldq.trace import Trace as Trace
     from coldq.trace import plot_compare as plot_compare
-    from coldq.warmup import warmup as warmup
 
 __version__ = "0.2.0"
 
@@ -174,7 +173,6 @@ _HOME_OF = homes_of(
         "coldq.theory.certificate": "Certificate certify",
         "coldq.theory.promise": "Promise promised",
         "coldq.theory.survey": "Survey survey",
-        "coldq.warmup": "warmup",
         "coldq.trace": "Trace plot_compare",
         "coldq.experiments.comparison": "Comparison compare",
     }

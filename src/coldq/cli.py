@@ -340,23 +340,3 @@ def serve(
             folder, host, port, token, no_token=no_token, awake=awake, largest_body=largest_body,
             rate=rate,
         )  # fmt: skip
-
-
-@app.command()
-def warmup() -> None:
-    """Compile all kernels now, so that the first decision does not have to."""
-    import gc
-    import time
-
-    from coldq.report.terminal import progress
-    from coldq.warmup import build, kernels
-
-    begun, wanted = time.perf_counter(), kernels()
-    gc.disable()
-    with (
-        stoppable("the kernels compiled so far are kept, and the same command does the rest"),
-        progress(len(wanted), "compiling, or loading compiled kernels") as done,
-    ):
-        build(wanted, done)
-    gc.freeze()  # the process ends here: nobody needs the memory that the compiler leaves behind
-    typer.echo(f"kernels ready after {time.perf_counter() - begun:.1f} s")

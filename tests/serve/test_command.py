@@ -87,28 +87,17 @@ def _listens(host: str, port: int) -> bool:
         return asking.connect_ex((host, port)) == 0
 
 
-def test_a_signal_while_it_compiles_ends_it_at_once(tmp_path: Path) -> None:
-    command = ("-m", "coldq", "serve", "--port", "0", "--no-token")
-    with started(*command, COLDQ_CACHE_DIR=str(tmp_path)) as running:
-        read_line(running, "coldq compiles its kernels first")
-        status, printed, errors = end(running, signal.SIGTERM)
-    assert (status, printed) == (0, "") and errors.startswith("coldq: stopped by SIGTERM; ")
-
-
-def test_a_port_that_is_taken_is_said_before_kernels_are_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path))
+def test_a_port_that_is_taken_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     usual: dict[str, Any] = {"no_token": True, "awake": 1, "largest_body": 1000, "rate": None}
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(coldq.InvalidInput, match="cannot listen on"),
     ):
         serve(None, "127.0.0.1", other.getsockname()[1], None, **usual)
-    assert capsys.readouterr().out == ""  # no word of compiling
+    assert capsys.readouterr().out == ""
 
 
-def test_nobody_is_let_in_before_kernels_are_there() -> None:
+def test_nobody_is_let_in_before_the_server_listens() -> None:
     with bound("127.0.0.1", 0) as taken:
         assert not _listens(*taken.getsockname())
 
@@ -148,36 +137,6 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
     assert done.stdout == "1\n" * len(refused), done.stderr
     for words, said in zip(refused.values(), done.stderr.splitlines(), strict=True):
         assert said.startswith("coldq: ") and words in said
-
-
-LISTENS_WITH = """
-import sys
-from coldq.cli import run
-from coldq.warmup import kernels
-from coldq.serve.connections import Server
-Server.run = lambda server, sockets: print([k.name for k in kernels() if not k._built])
-sys.argv = ["coldq", "serve", "--port", "0", "--no-token"]
-run()
-"""
-
-
-def test_no_kernel_is_left_to_compile_or_load_once_it_listens() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LISTENS_WITH], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_compiling_first_is_said_where_no_cache_has_the_kernels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prepare()
-    capsys.readouterr()
-    prepare()
-    assert capsys.readouterr().out == ""
-    monkeypatch.setenv("COLDQ_CACHE_DIR", str(tmp_path))  # this process has them all the same
-    prepare()
-    assert capsys.readouterr().out.startswith("coldq compiles its kernels first")
 
 
 def _has_ipv6() -> bool:

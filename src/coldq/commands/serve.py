@@ -57,8 +57,7 @@ def serve(
     awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
     app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
     with bound(host, port) as listening:
-        prepare()
-        with _in_words(host, port):  # another one may have compiled meanwhile, for the same port
+        with _in_words(host, port):
             listening.listen()
         name = f"[{host}]" if ":" in host else host  # an address of IPv6
         where = f"http://{name}:{listening.getsockname()[1]}"
@@ -82,19 +81,6 @@ def serve(
         server = Server(settings)
         app.state.ending = lambda: server.should_exit
         server.run(sockets=[listening])
-
-
-def prepare() -> None:
-    """Have all kernels before anybody asks: while one is compiled, nobody is answered."""
-    from coldq.warmup import is_kept, kernels, warmup
-
-    if not all(map(is_kept, kernels())):
-        print(
-            "coldq compiles its kernels first: a minute or some, once on a machine; `coldq warmup` "
-            "does it ahead",
-            flush=True,
-        )
-    warmup()
 
 
 def is_loopback(host: str) -> bool:

@@ -39,7 +39,7 @@ OUTCOMES = {
     IN_PART: ("in-part", "◐", "some of the measured quantities keep their limits"),
     FAILS: ("fails", "✗", "no measured quantity keeps its limit"),
 }
-PACKAGES = ("numpy", "scipy", "numba", "cvxpy", "matplotlib", "plotly", "pyarrow")
+PACKAGES = ("numpy", "scipy", "cvxpy", "matplotlib", "plotly", "pyarrow")
 QUEUE_BINS = 200
 CONTENTS = {
     "queue": "The queue",

@@ -123,8 +123,6 @@ def create_app(
 ) -> FastAPI:
     """The server as an ASGI application, for uvicorn or another server.
 
-    Call :func:`coldq.warmup` before it serves: a kernel that is compiled later keeps all waiting.
-
     Parameters
     ----------
     folder
