@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import coldq
@@ -12,23 +10,12 @@ from coldq.tasks.store import Store
 WHOLE = b"PAR1 some numbers PAR1"
 
 
-def test_a_result_ends_a_failure_and_is_logged(tmp_path) -> None:
+def test_a_result_ends_a_failure(tmp_path) -> None:
     store = Store(tmp_path)
-    store.fail("ab", 0.25, error="too bad")
+    store.fail("ab", error="too bad")
     assert store.why("ab") == {"task": "ab", "error": "too bad"}
-    store.put("ab", WHOLE, 0.5)
+    store.put("ab", WHOLE)
     assert store.why("ab") is None
-    assert store.seconds() == {"ab": 0.5}
-    said = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert [one.get("failed", False) for one in said] == [True, False]
-
-
-def test_half_a_line_of_the_log_is_passed_over(tmp_path) -> None:
-    store = Store(tmp_path)
-    store.put("ab", WHOLE, 0.5)
-    with store.log.open("a") as file:
-        file.write('{"task": "cd", "sec')
-    assert store.seconds() == {"ab": 0.5}
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 half", b"other bytes PAR1"])
@@ -43,7 +30,7 @@ def test_what_is_not_whole_is_not_there(content, tmp_path) -> None:
 def test_results_are_put_aside_and_come_back_and_what_was_arriving_goes(tmp_path) -> None:
     store = Store(tmp_path)
     for key in ("ab", "cd"):
-        store.put(key, WHOLE, 0.1)
+        store.put(key, WHOLE)
     (store.arriving / ".ab.parquet.x.unfinished.parquet").write_bytes(b"PAR1 ha")
     store.settle(["cd", "ef"])
     assert (store.has("ab"), store.has("cd"), store.has("ef")) == (False, True, False)
@@ -56,4 +43,4 @@ def test_results_are_put_aside_and_come_back_and_what_was_arriving_goes(tmp_path
 def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path) -> None:
     (tmp_path / "log.jsonl").mkdir()
     with pytest.raises(coldq.NotWritten, match=r"log\.jsonl could not be written"):
-        Store(tmp_path).put("ab", WHOLE, 0.5)
+        Store(tmp_path).note(task="ab")

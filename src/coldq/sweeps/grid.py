@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from coldq.description import describe
 from coldq.errors import InvalidInput
 from coldq.problems.layout import require_keys, require_number
 
@@ -22,7 +24,7 @@ def combinations(where: str, keys: Mapping[str, Any]) -> Iterator[dict[str, Any]
 
     A list is each of its entries, ``{from = 1, to = 3, count = 5}`` five numbers at equal
     distances, with ``log = true`` at equal ratios, and ``{power = 0.5, scale = 2}`` the schedule
-    2 sqrt(t), in which both may be grids again. Values are plain: a schedule is its description.
+    2 sqrt(t), in which both may be grids again. Values are plain: an object is its description.
 
     >>> from coldq.sweeps.grid import combinations
     >>> [one["epsilon"] for one in combinations("here", {"epsilon": {"from": 1, "to": 100,
@@ -46,6 +48,8 @@ def values_of(where: str, given: Any) -> list[Any]:
         if any(found[k] in found[:k] for k in range(len(found))):
             raise InvalidInput(f"{where} names a value twice: {given!r:.120}")
         return found
+    if is_dataclass(given) and not isinstance(given, type):  # a domain, a schedule
+        return [describe(given)]
     if not isinstance(given, Mapping):
         return [_plain(where, given)]
     if "type" in given:  # a description
