@@ -124,7 +124,9 @@ def test_without_a_budget_it_is_coldqs_own() -> None:
     best = found.settings[found.recommended]
     assert (best.learner, best.parameters) == ("RECOO", {"a": 1})
     assert found.chosen_again == 1.0
-    assert "COLDQ (a = 0)'s own): RECOO (a = 1) (100% of samples)" in found.recommendation()
+    assert (
+        ", as COLDQ (a = 0) has: RECOO (a = 1), in 100% of samples of the seeds." in found.recommendation()
+    )
 
 
 @pytest.mark.parametrize("far", [(0.9, 1e9), (1e9, 0.0), (0.0, 1e9), (1e9, 1e9)])

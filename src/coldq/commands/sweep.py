@@ -29,7 +29,7 @@ NAMED = 3  # failures whose sentence is printed
 
 def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
     """Print what would be run, and about how long it would take."""
-    plan, shown = Plan(asked(config, {})), console()
+    plan = Plan(asked(config, {}))
     workers = cores() if workers is None else whole_number("workers", workers, 1)
     expected = estimate(plan)
     rows = table(
@@ -46,14 +46,13 @@ def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
                 f"{sum(map(len, batches)):,}", f"{count * len(batches):,}",
                 took if isinstance(took, str) else duration(took),
             )  # fmt: skip
-    shown.print(rows)
+    _say(rows)
     there = len(plan.tasks) - len(Store(out).missing(plan.tasks, retry_failed=True))
-    shown.print(
+    _say(
         f"\nAbout {duration(expected.on(1))} on one core, {duration(expected.on(workers))} on "
         f"{workers} workers, from a look at each pair and the start of a process "
         f"({duration(expected.start)}, for the first and for its workers). {there:,} of "
-        f"{len(plan.tasks):,} tasks lie in {out} already.",
-        highlight=False,
+        f"{len(plan.tasks):,} tasks lie in {out} already."
     )
 
 
@@ -68,7 +67,7 @@ def run_sweep(
 ) -> int:
     """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
     workers = cores() if workers is dask is ray is None else workers
-    plan, shown, store = Plan(asked(config, {})), console(), Store(out)
+    plan, store = Plan(asked(config, {})), Store(out)
     require_writable(out, MEGABYTES)
     ran, errors = 0, 0
     with progress(plan.runs, "runs") as bar:
@@ -85,21 +84,14 @@ def run_sweep(
             plan, out, workers, dask, ray, retry_failed=retry_failed, done=heard, begun=begun
         )
     failed = [why for task in plan.tasks if (why := store.why(task.key)) is not None]
-    shown.print(
+    _say(
         f"{plan.runs:,} runs in {len(plan.tasks):,} tasks: {ran:,} tasks were run now, "
-        f"{len(plan.tasks) - ran:,} were there; {len(failed):,} failed.",
-        highlight=False,
+        f"{len(plan.tasks) - ran:,} were there; {len(failed):,} failed."
     )
     for why in failed[:NAMED]:
-        shown.print(
-            f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}",
-            highlight=False,
-        )
+        _say(f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}")
     if failed:
-        shown.print(
-            f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.",
-            highlight=False,
-        )
+        _say(f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.")
     return len(failed)
 
 
@@ -112,22 +104,25 @@ def report_sweep(folder: Path | None, out: Path | None = None, budget: float | N
     require_report(page)
     from coldq.report.sweeps import write_sweep_page
 
-    said, shown = answers(found, budget), console()
+    said = answers(found, budget)
     try:
         write_sweep_page(found, said, page)
     finally:  # whether it can be written or not
         for one in said:
             for part in _parts(one):
-                shown.print(part, highlight=False)
+                _say(part)
         if found.failures:
-            shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+            _say(f"{len(found.failures):,} tasks failed; the page names them.")
         if found.missing:
-            shown.print(
+            _say(
                 f"Tasks that are not done yet: {found.missing:,}. So this is about a part of the "
-                "sweep; the same coldq sweep goes on with them.",
-                highlight=False,
+                "sweep; the same coldq sweep goes on with them."
             )
     return page
+
+
+def _say(part: Any) -> None:
+    console().print(part, highlight=False)
 
 
 def _parts(one: Answers) -> Iterator[Any]:

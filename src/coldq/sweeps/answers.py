@@ -20,7 +20,7 @@ from coldq._values import Array
 from coldq.errors import InvalidInput
 from coldq.experiments.intervals import RESAMPLES, as_low, drawn_anew, front, tuned_to
 from coldq.sweeps.config import require_budget
-from coldq.sweeps.table import Sweep, shown
+from coldq.sweeps.table import Sweep, words
 
 REFERENCE = "COLDQ"
 FEW = 200  # of the samples of seeds, in which a recommendation is made again
@@ -39,7 +39,7 @@ class Setting:
     @property
     def words(self) -> str:
         """Its parameters as they are read."""
-        return ", ".join(f"{name} = {shown(value)}" for name, value in self.parameters.items())
+        return words(self.parameters)
 
     @property
     def name(self) -> str:
@@ -149,8 +149,8 @@ class Answers:
 
     def recommendation(self) -> str:
         """What is recommended, in a sentence or two."""
-        whose = f"{self.settings[self.reference].name}'s own" if self.budget is None else "given"
-        budget = f"a violation of at most {self.allowed:,.5g} ({whose})"
+        its = f"{self.settings[self.reference].name} has" if self.budget is None else "given"
+        budget = f"a violation of at most {self.allowed:,.5g}, as {its}"
         if self.recommended is None:
             least = int(self.means[:, 1].argmin())
             return (
@@ -158,12 +158,11 @@ class Answers:
                 f"{self.settings[least].name} comes closest, with {self.means[least, 1]:,.5g}."
             )
         name = self.settings[self.recommended].name
-        sure = "" if len(self.seeds) < 2 else f" ({100 * self.chosen_again:.0f}% of samples)"
-        words = f"Recommended, the least loss with {budget}: {name}{sure}."
+        share = 100.0 * self.chosen_again
+        sure = "" if len(self.seeds) < 2 else f", in {share:.0f}% of samples of the seeds"
         ends = " and ".join(self.ends())
-        if ends:
-            words += f" That is the end of its values of {ends}: try some beyond."
-        return words
+        more = f" That is the end of its values of {ends}: try some beyond." if ends else ""
+        return f"Recommended, the least loss with {budget}: {name}{sure}.{more}"
 
     def ends(self) -> Iterator[str]:
         """The parameters of which the recommended setting has the least or the largest value."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coldq._values import flag, whole_number
 from coldq.description import describe
 from coldq.errors import InvalidInput
 from coldq.problems.layout import require_keys, require_number
@@ -74,14 +75,10 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
         if key not in given:
             raise InvalidInput(f"{where}: a range from {given['from']!r} lacks {key}")
     low, high = (require_number(where, key, given[key]) for key in ("from", "to"))
-    count, log = given["count"], given.get("log", False)
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST:
-        raise InvalidInput(
-            f"{where}: count must be a whole number, at least 2 and at most {MOST}, but is "
-            f"{count!r:.80}"
-        )
-    if not isinstance(log, bool):
-        raise InvalidInput(f"{where}: log must be true or false, but is {log!r:.80}")
+    count, log = whole_number(f"{where}: count", given["count"], 2), given.get("log", False)
+    if count > MOST:
+        raise InvalidInput(f"{where}: count must be at most {MOST}, but is {count}")
+    flag(f"{where}: log", log)
     if low == high:
         raise InvalidInput(f"{where}: from and to are both {low:g}")
     if log and not (low > 0.0 and high > 0.0):
@@ -89,11 +86,9 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
             f"{where}: a range with log = true needs ends above 0, but has {low:g} and {high:g}"
         )
     points = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
-    points = np.array([float(f"{point:.12g}") for point in points])  # 0.1, not 0.09999999999999999
+    found = [float(f"{point:.12g}") for point in points]  # 0.1, not 0.09999999999999999
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
-    if whole and np.allclose(points, np.rint(points), rtol=1e-9, atol=0.0):
-        return [round(point) for point in points]
-    return points.tolist()
+    return [int(one) for one in found] if whole and all(map(float.is_integer, found)) else found
 
 
 def _plain(where: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,25 +70,19 @@ class Sweep(Tabular):
             key=lambda row: (row[0], row[4]),
         )
         shown = [
-            (problem, learner, _words(parameters), f"{loss:,.5g}", f"{violation:,.5g}", seeds)
+            (
+                problem,
+                learner,
+                words(json.loads(parameters)),
+                f"{loss:,.5g}",
+                f"{violation:,.5g}",
+                seeds,
+            )
             for problem, learner, parameters, loss, violation, seeds in rows[:SHOWN]
         ]
         headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
         more = f" {len(rows) - SHOWN:,} more settings are not shown." if len(rows) > SHOWN else ""
         return html_table(repr(self)[6:-1], headings, shown, [f"Means over the seeds.{more}"])
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The titles of the problems, in the order in which they were asked for."""
-        return tuple(self.runs["problem"].unique().to_pylist())
-
-    @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """The learners with their parameters, in order; the latter as the files have them."""
-        pairs = zip(
-            *(self.runs[name].to_pylist() for name in ("learner", "parameters")), strict=True
-        )
-        return tuple(dict.fromkeys(pairs))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -119,9 +113,9 @@ def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _words(parameters: str) -> str:
-    """Parameters, as files have them, as they are read."""
-    return ", ".join(f"{name} = {shown(value)}" for name, value in json.loads(parameters).items())
+def words(parameters: Mapping[str, Any]) -> str:
+    """Parameters as they are read."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in parameters.items())
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:
