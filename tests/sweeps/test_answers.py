@@ -124,9 +124,8 @@ def test_without_a_budget_it_is_coldqs_own() -> None:
     best = found.settings[found.recommended]
     assert (best.learner, best.parameters) == ("RECOO", {"a": 1})
     assert found.chosen_again == 1.0
-    assert (
-        ", as COLDQ (a = 0) has: RECOO (a = 1), in 100% of samples of the seeds." in found.recommendation()
-    )
+    words = ", as COLDQ (a = 0) has: RECOO (a = 1), in 100% of samples of the seeds."
+    assert words in found.recommendation()
 
 
 @pytest.mark.parametrize("far", [(0.9, 1e9), (1e9, 0.0), (0.0, 1e9), (1e9, 1e9)])
