@@ -169,8 +169,10 @@ def rates(
 ) -> None:
     """Measure the paper's Tables 1 and 2: growth of regret and violation beside every claim."""
     from coldq.commands.rates import measure_tables
+    from coldq.experiments.rates.store import store_of
 
-    with stoppable(f"finished runs are kept in {out / 'runs'}, and the same command goes on there"):
+    runs = store_of(out).runs
+    with stoppable(f"finished runs are kept in {runs}, and the same command goes on there"):
         measure_tables(out, quick=quick)
     typer.echo(f"The report: {out / 'index.html'}")
 
@@ -200,6 +202,9 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run again what failed before.")
     ] = False,
+    budget: Annotated[
+        float | None, typer.Option(help="After report: the hard violation that a run may have.")
+    ] = None,
 ) -> None:
     """Run problems, learners, parameters and seeds that a TOML file names, each once; resumes.
 
@@ -209,7 +214,7 @@ def sweep(
         from coldq.commands.sweep import report_sweep
 
         with stoppable(AGAIN):
-            page = report_sweep(folder, out)
+            page = report_sweep(folder, out, budget)
         typer.echo(f"The report: {page}")
         return
     from coldq.commands.sweep import run_sweep, show_plan

@@ -14,9 +14,9 @@ import pytest
 import coldq
 from coldq.commands import command
 from coldq.commands.rates import QUICK_HORIZONS, QUICK_SEEDS
-from coldq.experiments.rates.settings import columns
-from coldq.experiments.rates.store import FORMAT, store, tasks
+from coldq.experiments.rates.store import store_of, tasks
 from coldq.tasks.library import library_digest
+from coldq.tasks.store import attempt
 from tests.processes import LISTENS, end, read_line, started, wait_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -66,26 +66,31 @@ def test_every_example_ends_by_a_signal_with_one_line(path, number, tmp_path) ->
 
 
 def test_rates_that_are_stopped_keep_what_is_finished_and_do_no_more(tmp_path) -> None:
-    runs, cells = tmp_path / "runs", {each.key: len(each.variation_exponents) for each in columns()}
-    left, there = set(), set()
+    kept_in, left, there = store_of(tmp_path), set(), set()
     for task in tasks(QUICK_HORIZONS, QUICK_SEEDS):
         if task.horizon in QUICK_HORIZONS[:2]:
-            left.add(task.file)
+            left.add(task.key)
         else:  # as if it had been run before
-            totals = [[1.0] * QUICK_SEEDS] * cells.get(task.column, 1)
-            said = {"format": FORMAT, "library": library_digest()}
-            store(tmp_path, task, {**said, "regret": totals, "violation": totals})
-            there.add(task.file)
+            size = task.shape[0] * task.shape[1]
+            ones = {"regret": [1.0] * size, "violation": [1.0] * size}
+            result = attempt(lambda _, ones=ones: ones, library_digest(), task).result
+            assert result is not None
+            kept_in.put(task.key, result)
+            there.add(task.key)
+
+    def done() -> set[str]:
+        return {path.stem for path in kept_in.runs.glob("*/*.parquet")}
+
     with started("-m", "coldq", "rates", "--quick", "--out", str(tmp_path)) as running:
-        wait_for(lambda: {path.name for path in runs.glob("[!.]*.json")} - there, running)
+        wait_for(lambda: done() - there, running)
         status, printed, errors = end(running, SIGINT)
     assert status == 130
     assert printed == ""
     assert errors == (
-        f"coldq: stopped by Ctrl-C; finished runs are kept in {runs}, "
+        f"coldq: stopped by Ctrl-C; finished runs are kept in {kept_in.runs}, "
         "and the same command goes on there\n"
     )
-    kept = {path.name for path in runs.iterdir()}
+    kept = done()
     assert there < kept <= there | left
     assert len(kept - there) < len(left) / 2
 
@@ -172,9 +177,11 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
 SHARING = """
 import time
 from coldq.commands import command
-from coldq.tasks.workers import share
+from coldq.tasks.processes import Processes
 with command("kept"):
-    share(time.sleep, [0.0, 9e3, 9e3], 2, lambda task, result: print("one is done", flush=True))
+    with Processes(2) as executor:
+        for _ in executor.map(time.sleep, [0.0, 9e3, 9e3]):
+            print("one is done", flush=True)
 """
 
 

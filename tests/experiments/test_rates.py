@@ -6,6 +6,8 @@ import csv
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -98,8 +100,9 @@ def test_members_of_a_row_have_the_bits_of_their_runs_alone() -> None:
         problem = Drifting(0.5, vg, horizon=64)
         learner = coldq.COLDQ.for_problem(problem, path_exponent=0.5)
         trace = coldq.simulate(learner, problem, range(3), progress=False)
-        assert result["regret"][i] == coldq.dynamic_regret(trace).tolist()
-        assert result["violation"][i] == coldq.hard_violation(trace).tolist()
+        here = slice(3 * i, 3 * i + 3)
+        assert result["regret"][here].tolist() == coldq.dynamic_regret(trace).tolist()
+        assert result["violation"][here].tolist() == coldq.hard_violation(trace).tolist()
 
 
 def test_a_frozen_queue_stays_at_gamma_and_matters_only_where_the_floor_is_low() -> None:
@@ -135,7 +138,8 @@ def test_a_run_is_stored_resumed_and_written(tmp_path, monkeypatch, capsys) -> N
     for words in ("Table 1", "Table 2", "COLDQ-Expert", "Sinha-Vaze", "queue frozen"):
         assert words in printed
     whole = store.tasks((8, 16, 32), 2)
-    assert {p.name for p in (tmp_path / "runs").iterdir()} == {task.file for task in whole}
+    kept = store.store_of(tmp_path)
+    assert {path.stem for path in kept.runs.glob("*/*")} == {task.key for task in whole}
     with (tmp_path / "rates.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(found) == len(json.loads((tmp_path / "rates.json").read_text()))
@@ -149,75 +153,74 @@ def test_a_run_is_stored_resumed_and_written(tmp_path, monkeypatch, capsys) -> N
     again, run_task = [], store.run_task
     monkeypatch.setattr(store, "run_task", lambda task: again.append(task) or run_task(task))
     first, second = whole[0], whole[1]
-    (tmp_path / "runs" / first.file).unlink()
-    (tmp_path / "runs" / second.file).write_text('{"format": 1, "regr')  # cut off
+    kept.path(first.key).unlink()
+    kept.path(second.key).write_bytes(kept.path(second.key).read_bytes()[:-9])  # cut off
     with pytest.warns(coldq.IgnoredFile) as ignored:
         store.run_missing(tmp_path, whole, 1, lambda task: None)
     assert [str(each.message).split(" is not")[0] for each in ignored] == [
-        str(tmp_path / "runs" / second.file)
+        str(kept.path(second.key))
     ]
     assert set(again) == {first, second}
     for old, new in zip(found, cells(tmp_path, (8, 16, 32), 2), strict=True):
         np.testing.assert_array_equal(old.totals, new.totals)
 
 
-def broken_runs(whole: dict) -> dict[str, str]:
-    """What may lie in the place of a stored run."""
-    few = {**whole, "regret": whole["regret"][1:]}
-    seeds = {**whole, "violation": [row[1:] for row in whole["violation"]]}
-    words = {**whole, "violation": [["much"] * 3] * 4}
-    unknown = {**whole, "regret": [[float("nan")] * 3] * 4}
-    return {
-        "empty": "",
-        "cut off": json.dumps(whole)[:50],
-        "another format": json.dumps({**whole, "format": 1}),
-        "only its format": '{"format": 2}',
-        "a list": "[1, 2]",
-        "too few V_g": json.dumps(few),
-        "too few seeds": json.dumps(seeds),
-        "words": json.dumps(words),
-        "not numbers": json.dumps(unknown),
-    }
-
-
-def test_a_stored_run_that_is_not_whole_is_named_and_run_again(tmp_path) -> None:
+def test_a_stored_run_that_is_none_is_named(tmp_path) -> None:
     task = Task("coldq-told-v-x-convex", 0.5, 16, 3)
+    path = store.store_of(tmp_path).path(task.key)
+    path.parent.mkdir(parents=True)
     whole = store.run_task(task)
-    path = tmp_path / "runs" / task.file
-    for text in broken_runs(whole).values():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        with pytest.warns(coldq.IgnoredFile, match="is not a whole run of this version"):
-            store.run_missing(tmp_path, [task], 1, lambda task: None)
-        again = store.stored(tmp_path, task)
-        assert again is not None
-        assert (again["regret"], again["violation"]) == (whole["regret"], whole["violation"])
-    assert [each.name for each in path.parent.iterdir()] == [task.file]
+    for wrong in (
+        {name: column[1:] for name, column in whole.items()},
+        {"regret": whole["regret"]},
+        {**whole, "violation": ["much"] * 12},
+    ):
+        pq.write_table(pa.table(wrong), path)
+        with pytest.raises(coldq.NotReadable, match=f"{path.name} is no run .*: remove it"):
+            store.stored(tmp_path, task)
+    path.unlink()
+    store.run_missing(tmp_path, [task], 1, lambda task: None)
+    again = store.stored(tmp_path, task)
+    for name in ("regret", "violation"):
+        assert again[name].ravel().tolist() == whole[name].tolist()
 
 
 def test_a_run_of_another_library_is_run_again(tmp_path, monkeypatch) -> None:
-    task = Task("coldq-told-v-x-convex", 0.5, 16, 3)
-    with monkeypatch.context() as before:
-        before.setattr(store, "library_digest", lambda: "another")
-        store.store(tmp_path, task, store.run_task(task))
-        assert store.stored(tmp_path, task) is not None
-    assert store.stored(tmp_path, task) is None
+    task, heard = Task("coldq-told-v-x-convex", 0.5, 16, 3), []
     store.run_missing(tmp_path, [task], 1, lambda task: None)
-    assert store.stored(tmp_path, task) is not None
+    monkeypatch.setattr(store, "library_digest", lambda: "another")
+    monkeypatch.setattr(store, "run_task", lambda task: heard.append(task) or {"regret": [0.0]})
+    store.run_missing(tmp_path, [task], 1, lambda task: None)
+    assert heard == [task]
 
 
-@pytest.mark.parametrize("how", ["removed", "another library"])
-def test_runs_that_are_not_there_when_all_are_done_are_missed(how, tmp_path, monkeypatch) -> None:
+def test_runs_that_fail_are_named_with_their_tracebacks_and_stop_no_other(
+    tmp_path, monkeypatch
+) -> None:
+    whole = [Task("coldq-told-v-x-convex", 0.5, T, 3) for T in (8, 16, 32)]
+    made = store.run_task
+
+    def failing(task: Task) -> dict:
+        return {} if task.horizon != 16 else {}["nothing"]
+
+    monkeypatch.setattr(store, "run_task", failing)
+    with pytest.raises(coldq.WorkerLost, match=r"1 of 3 runs failed, .*16.*: KeyError: 'nothing'"):
+        store.run_missing(tmp_path, whole, 1, lambda task: None)
+    (failure,) = store.store_of(tmp_path).failed.iterdir()
+    assert "in failing" in json.loads(failure.read_text())["traceback"]
+    again = []
+    monkeypatch.setattr(store, "run_task", lambda task: again.append(task) or made(task))
+    store.run_missing(tmp_path, whole, 1, lambda task: None)
+    assert again == [whole[1]]
+
+
+def test_runs_that_are_not_there_when_all_are_done_are_missed(tmp_path) -> None:
     whole = [Task("coldq-told-v-x-convex", 0.5, T, 3) for T in (8, 16)]
-    if how == "another library":  # as where a worker started after a file was edited
-        made = store.run_task
-        monkeypatch.setattr(store, "run_task", lambda task: made(task) | {"library": "another"})
 
     def done(task: Task) -> None:
-        if how == "removed":
-            (tmp_path / "runs" / task.file).unlink()
+        store.store_of(tmp_path).path(task.key).unlink()
 
-    with pytest.raises(coldq.NotWritten, match=r"2 of 2 runs are done, but .* no such run"):
+    with pytest.raises(coldq.NotWritten, match=r"2 of 2 tasks are done, but .* not in"):
         store.run_missing(tmp_path, whole, 1, done)
 
 
@@ -227,8 +230,8 @@ def test_two_processes_store_what_one_does(tmp_path) -> None:
         store.run_missing(tmp_path / str(processes), whole, processes, lambda task: None)
     for task in whole:
         one, two = (store.stored(tmp_path / name, task) for name in "12")
-        assert one is not None and two is not None
-        assert (one["regret"], one["violation"]) == (two["regret"], two["violation"])
+        for measure in ("regret", "violation"):
+            np.testing.assert_array_equal(one[measure], two[measure])
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
 from typer.testing import CliRunner
 
 import coldq
 from coldq.cli import app
-from coldq.commands.sweep import _tables
-from coldq.experiments.intervals import tuned_to
+from coldq.commands.sweep import _parts
+from coldq.experiments.intervals import front, tuned_to
 from coldq.report.sweeps import latex
-from coldq.sweeps.answers import Answers, Setting, answers, front, knee, ranked
+from coldq.sweeps.answers import Answers, Setting, answers
 
 
 def drawn(rng: np.random.Generator, settings: int, seeds: int) -> Answers:
@@ -31,16 +30,15 @@ def test_the_front_is_what_no_other_setting_beats(seed) -> None:
     means = rng.integers(0, 6, (12, 2)).astype(float)  # with ties
     beaten = [any((other <= one).all() and (other < one).any() for other in means) for one in means]
     assert sorted(front(means)) == [k for k in range(12) if not beaten[k]]
-    assert knee(means) in front(means)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_ranks_are_those_of_scipy_and_their_intervals_hold_them(seed) -> None:
+def test_ranks_count_who_is_better_and_their_intervals_hold_them(seed) -> None:
     found = drawn(np.random.default_rng(seed), 8, 30)
     for k, name in enumerate(("loss", "violation")):
         values = np.array([getattr(one, name) for one in found.settings])
-        expected = rankdata(values, axis=0)
-        assert np.array_equal(ranked(values), expected)
+        others = values[:, None] - values
+        expected = 1.0 + (others > 0).sum(axis=1) + 0.5 * ((others == 0).sum(axis=1) - 1)
         assert np.allclose(found.ranks[k, :, 0], expected.mean(axis=1))
         assert (found.ranks[k, :, 1] <= found.ranks[k, :, 0]).all()
         assert (found.ranks[k, :, 0] <= found.ranks[k, :, 2]).all()
@@ -82,7 +80,7 @@ def test_where_no_loss_is_as_low_it_is_said() -> None:
     )
     one = Answers("made up", 100, (0, 1, 2), settings)
     assert [(place, low) for place, _, _, low in one.tuned()] == [(1, True), (2, False)]
-    said = "\n".join(part for part in _tables(one) if isinstance(part, str))
+    said = "\n".join(part for part in _parts(one) if isinstance(part, str))
     assert "RECOO (a = 1), tuned to the loss of COLDQ: loss +0.1%, violation +100.0%." in said
     assert (
         "No setting of OGD has as low a loss as COLDQ; the nearest is OGD (a = 1): loss +8.2%, "
@@ -91,23 +89,74 @@ def test_where_no_loss_is_as_low_it_is_said() -> None:
     assert "OGD (a = 1), tuned" not in said
 
 
-def test_a_setting_far_ahead_is_recommended_always() -> None:
+def of_points(points: dict[str, list[tuple[float, float]]], **more) -> Answers:
+    """Settings of each learner at these losses and violations, with values 0, 1, ... of a."""
     rng = np.random.default_rng(0)
-    points = {"a": (1.0, 9.0), "b": (1.2, 1.2), "c": (9.0, 1.0)}
     settings = [
-        Setting(name, {}, loss + 0.01 * rng.random(10), violation + 0.01 * rng.random(10))
-        for name, (loss, violation) in points.items()
+        Setting(name, {"a": k}, loss + 0.01 * rng.random(10), violation + 0.01 * rng.random(10))
+        for name, several in points.items()
+        for k, (loss, violation) in enumerate(several)
     ]
-    found = Answers("p", 9, tuple(range(10)), tuple(settings))
-    assert found.settings[found.recommended].learner == "b"
+    return Answers("p", 9, tuple(range(10)), tuple(settings), **more)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_recommended_is_the_least_loss_within_the_budget(seed) -> None:
+    rng = np.random.default_rng(seed)
+    found, budget = drawn(rng, 12, 4), float(rng.uniform(1.0, 3.0))
+    given = Answers("p", 9, found.seeds, found.settings, budget=budget)
+    within = [one for one in given.settings if one.violation.mean() <= budget]
+    if not within:
+        assert given.recommended is None
+        assert "None is recommended: no setting has a viol" in given.recommendation()
+    else:
+        assert given.recommended is not None
+        best = given.settings[given.recommended]
+        assert best.violation.mean() <= budget
+        assert best.loss.mean() == min(one.loss.mean() for one in within)
+
+
+def test_without_a_budget_it_is_coldqs_own() -> None:
+    points = {"RECOO": [(1.0, 50.0), (4.0, 4.0), (9.0, 1.0)], "COLDQ": [(5.0, 5.0)]}
+    found = of_points(points)
+    assert found.settings[found.reference].learner == "COLDQ"
+    assert found.allowed == pytest.approx(5.0, abs=0.01)
+    best = found.settings[found.recommended]
+    assert (best.learner, best.parameters) == ("RECOO", {"a": 1})
     assert found.chosen_again == 1.0
+    words = ", as COLDQ (a = 0) has: RECOO (a = 1), in 100% of samples of the seeds."
+    assert words in found.recommendation()
 
 
-def test_of_two_ends_of_a_front_the_one_that_violates_less_is_recommended() -> None:
-    found = coldq.sweep(problems=["linear"], learners=["OGD", "COLDQ"], seeds=3)
-    (one,) = answers(found)
-    assert len(one.front) == 2
-    assert one.settings[one.recommended].learner == "COLDQ"
+@pytest.mark.parametrize("far", [(0.9, 1e9), (1e9, 0.0), (0.0, 1e9), (1e9, 1e9)])
+def test_the_far_end_of_a_bad_grid_is_not_recommended(far) -> None:
+    points = {"COLDQ": [(1.0, 9.0), (1.2, 1.2), (9.0, 1.0), far], "RECOO": [far, (2.0, 2.0)]}
+    found = of_points(points)
+    assert found.recommended is not None
+    best = found.settings[found.recommended]
+    assert best.learner == "COLDQ" and best.parameters["a"] in (0, 1, 2)
+
+
+def test_a_recommendation_at_the_end_of_its_grid_is_said_to_be_one() -> None:
+    points = {"COLDQ": [(3.0, 3.0), (2.0, 2.0), (1.0, 1.0)], "RECOO": [(0.5, 9.0), (2.0, 2.0)]}
+    found = of_points(points, budget=5.0)
+    assert list(found.ends()) == ["a"]
+    assert "the end of its values of a: try some beyond" in found.recommendation()
+    inside = of_points({"COLDQ": [(3.0, 3.0), (1.0, 1.0), (2.0, 2.0)]}, budget=5.0)
+    assert not list(inside.ends())
+    assert "try some beyond" not in inside.recommendation()
+
+
+def test_a_budget_is_that_of_the_sweep_or_another_and_never_negative() -> None:
+    found = coldq.sweep(problems=["linear"], learners=["OGD", "COLDQ"], seeds=3, budget=1e9)
+    (one,), (other,) = answers(found), answers(found, budget=0.5)
+    assert (one.budget, one.allowed, other.budget) == (1e9, 1e9, 0.5)
+    assert one.recommended == int(one.means[:, 0].argmin())
+    for given in (-1.0, float("nan"), "much"):
+        with pytest.raises(coldq.InvalidInput, match="budget must"):
+            answers(found, budget=given)
+        with pytest.raises(coldq.InvalidInput, match="the sweep: budget must"):
+            coldq.sweep(problems=["linear"], learners=["OGD"], budget=given)
 
 
 def test_answers_pair_the_seeds_of_a_sweep() -> None:
@@ -170,7 +219,7 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
         )  # fmt: skip
     done = CliRunner().invoke(app, ["sweep", "report", "results"])
     assert done.exit_code == 0, done.output
-    assert "Recommended, the knee of the front:" in done.output
+    assert "Recommended, the least loss with a violation of at most" in done.output
     assert "1 tasks failed" in done.output
     page = (tmp_path / "results" / "sweep.html").read_text(encoding="utf-8")
     assert "Tuned to equal loss" in page
@@ -186,7 +235,7 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
     (tmp_path / "results" / "sweep-1-linear.tex").mkdir()
     unwritten = CliRunner().invoke(app, ["sweep", "report", "results"])
     assert isinstance(unwritten.exception, coldq.NotWritten)
-    assert "Recommended, the knee of the front:" in unwritten.output
+    assert "Recommended, the least loss with a violation of at most" in unwritten.output
     missing = CliRunner().invoke(app, ["sweep", "report"])
     assert "needs the folder of a sweep's results" in str(missing.exception)
     nothing = CliRunner().invoke(app, ["sweep", "report", "nowhere"])

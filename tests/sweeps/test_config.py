@@ -12,6 +12,7 @@ import pytest
 import coldq
 from coldq.sweeps.config import KEYS, asked
 from coldq.sweeps.grid import combinations, values_of
+from tests.sweeps.counted import Counted
 from tests.sweeps.pages import PAGE, blocks
 
 GOOD = {"problems": ["linear"], "learners": ["COLDQ"], "seeds": 2}
@@ -183,7 +184,7 @@ def test_a_learner_of_ones_own_is_found_in_this_folder(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
     (found,) = asked(None, {**GOOD, "learners": ["a_learner_here:Mine"]}).learners
-    assert found.label == "Mine"
+    assert found.title == "Mine"
     with pytest.raises(coldq.InvalidInput, match="learners 1: a_learner_here has no Other"):
         asked(None, {**GOOD, "learners": ["a_learner_here:Other"]})
 
@@ -214,6 +215,89 @@ def test_a_learner_of_ones_own_is_a_function_a_class_that_makes_one_or_itself(
     ):
         with pytest.raises(coldq.InvalidInput, match=f"learners 1: .*{words}"):
             asked(None, {**GOOD, "learners": [given]})
+
+
+def shifted(problem: Any, epsilon: float = 0.1) -> coldq.COLDQ:
+    return coldq.COLDQ.for_problem(problem, epsilon=epsilon)
+
+
+class Scaled(Counted):
+    def __init__(self, horizon: int, box: coldq.Box | None = None) -> None:
+        super().__init__(horizon)
+        self.domain = box or self.domain
+
+
+def test_a_problem_of_ones_own_takes_parameters_as_learners_do() -> None:
+    box = coldq.Box(0.0, [1.0] * 10)
+    name = f"{__name__}:Scaled"
+    for given in (name, Scaled):
+        found = asked(
+            None,
+            {**GOOD, "problems": [{"problem": given, "horizon": [10, 20], "box": box}]},
+        ).problems
+        assert [one.title for one in found] == [f"{name} (horizon=10)", f"{name} (horizon=20)"]
+        assert [one.problem.horizon for one in found] == [10, 20]
+        assert all(one.problem.domain == box for one in found)
+        assert [one.described["parameters"]["horizon"] for one in found] == [10, 20]
+    table = coldq.sweep(
+        problems=[{"problem": Scaled, "horizon": [10, 20]}], learners=["COLDQ"], seeds=2
+    ).to_pandas()
+    for horizon in (10, 20):
+        problem = Scaled(horizon)
+        trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, range(2))
+        here = table[table["horizon"] == horizon]
+        assert np.array_equal(here["loss"], coldq.accumulated_loss(trace))
+    for given, words in (
+        ({"problem": name, "horizn": 3}, r"no key 'horizn' \(did you mean 'horizon'"),
+        ({"problem": name, "horizon": 0}, "horizon must be"),
+        (name, f"{name} could not be had: TypeError"),
+        ({"problem": "tests.sweeps.counted:problem", "horizon": 9}, "there is no key 'horizon'"),
+    ):
+        with pytest.raises(coldq.InvalidInput, match=f"problems 1: .*{words}"):
+            asked(None, {**GOOD, "problems": [given]})
+
+
+def test_classes_and_functions_are_taken_as_their_names_are() -> None:
+    by_name, by_object = (
+        asked(
+            None,
+            {
+                "problems": [{"problem": problem, "horizon": [9, 11]}],
+                "learners": [{"learner": learner, "epsilon": [0.1, 0.2]}, other],
+            },
+        )
+        for problem, learner, other in (
+            ("time-varying", f"{__name__}:shifted", "RECOO"),
+            (coldq.problems.TimeVarying, shifted, coldq.RECOO),
+        )
+    )
+    assert [one.described for one in by_name.problems] == [
+        one.described for one in by_object.problems
+    ]
+    assert [(one.title, one.described) for one in by_name.learners] == [
+        (one.title, one.described) for one in by_object.learners
+    ]
+    adversary = {"problem": coldq.problems.Adversary, "horizon": 9, "greed": [0.5, 1.0]}
+    titles = [one.title for one in asked(None, {**GOOD, "problems": [adversary]}).problems]
+    assert titles == ["Adversary (greed=0.5)", "Adversary (greed=1.0)"]
+
+
+@pytest.mark.parametrize("what", ["problem", "learner"])
+def test_a_function_that_no_other_process_finds_is_refused(what: str) -> None:
+    def inner(problem: Any = None) -> Any:
+        return problem
+
+    for given in (inner, lambda problem: problem):
+        with pytest.raises(coldq.InvalidInput, match=f'{what}s 1: .* as in "module:{what}"'):
+            asked(None, {**GOOD, f"{what}s": [given]})
+
+
+def test_values_of_parameters_may_be_objects() -> None:
+    power = coldq.schedules.Power(0.5, 2.0)
+    found = asked(
+        None, {**GOOD, "learners": [{"learner": "RECOO", "alpha": [power, {"power": 0.25}]}]}
+    ).learners
+    assert [one.flat["alpha.exponent"] for one in found] == [0.5, 0.25]
 
 
 def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:

@@ -11,7 +11,7 @@ from coldq.commands.needs import require_report
 from coldq.experiments.rates.store import run_missing, tasks
 from coldq.experiments.rates.tables import Cell, cells, differences, queue_matters
 from coldq.report.files import write_rates
-from coldq.report.terminal import rate_tables
+from coldq.report.terminal import progress, rate_tables
 
 HORIZONS, SEEDS = (256, 1024, 4096, 16384, 65536), 12
 QUICK_HORIZONS, QUICK_SEEDS = (64, 256, 1024, 4096), 4
@@ -36,21 +36,13 @@ def measure_tables(
     horizons, n_seeds, processes
         A geometric range of horizons, how many seeds, and how many processes share the work.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
     n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
     out, shown = Path(out), console()
     require_report(out / "index.html")
     whole = tasks(horizons, n_seeds)
-    bar = Progress(
-        TextColumn("slots"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True, disable=not shown.is_terminal,
-    )  # fmt: skip
-    with bar:
-        slots = bar.add_task("slots", total=sum(task.horizon for task in whole))
-        run_missing(out, whole, processes, lambda task: bar.advance(slots, task.horizon))
+    with progress(sum(task.horizon for task in whole), "slots") as done:
+        run_missing(out, whole, processes, lambda task: done("slots", task.horizon))
     from coldq.report.rates import write_rates_page
 
     found = cells(out, horizons, n_seeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 
 from coldq.commands.needs import require_report
@@ -14,7 +15,7 @@ from coldq.report.files import write_claims, write_traces
 from coldq.report.terminal import progress
 from coldq.simulate import seed_tuple
 from coldq.solver.threads import thread_count
-from coldq.tasks.workers import share
+from coldq.tasks.processes import Processes
 
 MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
 
@@ -40,12 +41,8 @@ def reproduce(
     with progress(count_steps(figures)) as done:
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
     try:
-        share(
-            _write_figure,
-            [(each, out) for each in result.figures],
-            thread_count(),
-            lambda task, nothing: None,
-        )
+        with Processes(thread_count()) as executor:
+            list(executor.map(_write_figure, result.figures, repeat(out)))
         write_claims(result, out / "claims.json")
         write_page(result, out / "index.html")
     finally:  # whether it can be written or not
@@ -53,9 +50,8 @@ def reproduce(
     return result
 
 
-def _write_figure(task: tuple[FigureRuns, Path]) -> None:
+def _write_figure(runs: FigureRuns, out: Path) -> None:
     from coldq.report.pictures import write_pictures
 
-    runs, out = task
     write_pictures(runs, out / "figures")
     write_traces(runs, out / "traces" / f"{runs.figure.key}.parquet")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from coldq._system import cores
 from coldq._tables import console, table
+from coldq._values import whole_number
 from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
 from coldq.experiments.comparison import MET_OTHERS
@@ -19,10 +19,9 @@ from coldq.report.terminal import progress
 from coldq.sweeps.answers import Answers, answers
 from coldq.sweeps.config import asked
 from coldq.sweeps.plan import Plan, estimate
-from coldq.sweeps.sweep import missing_of, run_missing
+from coldq.sweeps.sweep import run_missing
 from coldq.sweeps.table import read
 from coldq.sweeps.task import Task
-from coldq.tasks.engines import engine_of
 from coldq.tasks.store import Store
 
 NAMED = 3  # failures whose sentence is printed
@@ -30,31 +29,30 @@ NAMED = 3  # failures whose sentence is printed
 
 def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
     """Print what would be run, and about how long it would take."""
-    plan, shown = Plan(asked(config, {})), console()
-    engine_of(workers)
-    seconds, workers = estimate(plan), workers or cores()
+    plan = Plan(asked(config, {}))
+    workers = cores() if workers is None else whole_number("workers", workers, 1)
+    expected = estimate(plan)
     rows = table(
         f"{plan.asked.title}: {plan.runs:,} runs in {len(plan.tasks):,} tasks",
         ("problem", "learner"),
         ("T", "parameters", "seeds", "tasks", "one core"),
     )
     for played in plan.asked.problems:
-        for label in dict.fromkeys(player.label for player in plan.asked.learners):
-            count = sum(player.label == label for player in plan.asked.learners)
-            batches, took = plan.batches(played), seconds[played.title, label]
+        for label in dict.fromkeys(player.title for player in plan.asked.learners):
+            count = sum(player.title == label for player in plan.asked.learners)
+            batches, took = plan.batches(played), expected.seconds[played.title, label]
             rows.add_row(
                 played.title, label, f"{played.problem.horizon:,}", f"{count:,}",
                 f"{sum(map(len, batches)):,}", f"{count * len(batches):,}",
                 took if isinstance(took, str) else duration(took),
             )  # fmt: skip
-    shown.print(rows)
-    store = Store(out)
-    there = len(plan.tasks) - len(missing_of(plan, store, retry_failed=True))
-    whole = sum(took for took in seconds.values() if isinstance(took, float))
-    shown.print(
-        f"\nAbout {duration(whole)} on one core, {duration(whole / workers)} on {workers} workers, "
-        f"from a look at each pair. {there:,} of {len(plan.tasks):,} tasks lie in {out} already.",
-        highlight=False,
+    _say(rows)
+    there = len(plan.tasks) - len(Store(out).missing(plan.tasks, retry_failed=True))
+    _say(
+        f"\nAbout {duration(expected.on(1))} on one core, {duration(expected.on(workers))} on "
+        f"{workers} workers, from a look at each pair and the start of a process "
+        f"({duration(expected.start)}, for the first and for its workers). {there:,} of "
+        f"{len(plan.tasks):,} tasks lie in {out} already."
     )
 
 
@@ -68,37 +66,36 @@ def run_sweep(
     retry_failed: bool = False,
 ) -> int:
     """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
-    alone = workers is None and dask is None and ray is None
-    engine = engine_of(cores() if alone else workers, dask, ray)
-    plan, shown = Plan(asked(config, {})), console()
+    workers = cores() if workers is dask is ray is None else workers
+    plan, store = Plan(asked(config, {})), Store(out)
     require_writable(out, MEGABYTES)
-    store = Store(out)
-    with _bar(plan) as heard:
-        known = {task.key for task in missing_of(plan, store, retry_failed)}
-        for task in plan.tasks:
-            if task.key not in known:
-                heard(task, None)
-        run_missing(plan, out, engine, retry_failed=retry_failed, done=heard)
+    ran, errors = 0, 0
+    with progress(plan.runs, "runs") as bar:
+
+        def heard(task: Task, error: str | None) -> None:
+            nonlocal ran, errors
+            ran, errors = ran + 1, errors + (error is not None)
+            bar(f"runs, {errors} tasks failed" if errors else "runs", len(task.seeds))
+
+        def begun(missing: list[Task]) -> None:
+            bar("runs", plan.runs - sum(len(task.seeds) for task in missing))
+
+        run_missing(
+            plan, out, workers, dask, ray, retry_failed=retry_failed, done=heard, begun=begun
+        )
     failed = [why for task in plan.tasks if (why := store.why(task.key)) is not None]
-    shown.print(
-        f"{plan.runs:,} runs in {len(plan.tasks):,} tasks: {len(known):,} tasks were run now, "
-        f"{len(plan.tasks) - len(known):,} were there; {len(failed):,} failed.",
-        highlight=False,
+    _say(
+        f"{plan.runs:,} runs in {len(plan.tasks):,} tasks: {ran:,} tasks were run now, "
+        f"{len(plan.tasks) - ran:,} were there; {len(failed):,} failed."
     )
     for why in failed[:NAMED]:
-        shown.print(
-            f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}",
-            highlight=False,
-        )
+        _say(f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}")
     if failed:
-        shown.print(
-            f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.",
-            highlight=False,
-        )
+        _say(f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.")
     return len(failed)
 
 
-def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
+def report_sweep(folder: Path | None, out: Path | None = None, budget: float | None = None) -> Path:
     """Write the page of a sweep and print what it says; where that is."""
     if folder is None:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
@@ -107,26 +104,29 @@ def report_sweep(folder: Path | None, out: Path | None = None) -> Path:
     require_report(page)
     from coldq.report.sweeps import write_sweep_page
 
-    said, shown = answers(found), console()
+    said = answers(found, budget)
     try:
         write_sweep_page(found, said, page)
     finally:  # whether it can be written or not
         for one in said:
-            for part in _tables(one):
-                shown.print(part, highlight=False)
+            for part in _parts(one):
+                _say(part)
         if found.failures:
-            shown.print(f"{len(found.failures):,} tasks failed; the page names them.")
+            _say(f"{len(found.failures):,} tasks failed; the page names them.")
         if found.missing:
-            shown.print(
+            _say(
                 f"Tasks that are not done yet: {found.missing:,}. So this is about a part of the "
-                "sweep; the same coldq sweep goes on with them.",
-                highlight=False,
+                "sweep; the same coldq sweep goes on with them."
             )
     return page
 
 
-def _tables(one: Answers) -> Iterator[Any]:
-    """The front of a problem, who is tuned to equal loss, and what is recommended."""
+def _say(part: Any) -> None:
+    console().print(part, highlight=False)
+
+
+def _parts(one: Answers) -> Iterator[Any]:
+    """The front of a problem, what is recommended, and who is tuned to equal loss."""
     rows = table(
         f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds: the Pareto front of "
         f"{len(one.settings)} settings",
@@ -143,20 +143,16 @@ def _tables(one: Answers) -> Iterator[Any]:
     yield ""
     if one.adaptive:
         yield MET_OTHERS
-    sure = "" if len(one.seeds) < 2 else f" ({100 * one.chosen_again:.0f}% of samples of seeds)"
-    yield f"Recommended, the knee of the front: {one.settings[one.recommended].name}{sure}."
+    yield one.recommendation()
     target = one.settings[one.reference].name
     for k, loss, violation, as_low in one.tuned():
-        name, apart = (
-            one.settings[k].name,
-            f"loss {percentage(loss)}, violation {percentage(violation)}",
-        )
+        setting, apart = one.settings[k], f"{percentage(loss)}, violation {percentage(violation)}"
         if as_low:
-            yield f"{name}, tuned to the loss of {target}: {apart}."
+            yield f"{setting.name}, tuned to the loss of {target}: loss {apart}."
         else:
             yield (
-                f"No setting of {one.settings[k].learner} has as low a loss as {target}; the "
-                f"nearest is {name}: {apart}."
+                f"No setting of {setting.learner} has as low a loss as {target}; the nearest is "
+                f"{setting.name}: loss {apart}."
             )
     for each in one.sensitivities():
         yield (
@@ -164,17 +160,3 @@ def _tables(one: Answers) -> Iterator[Any]:
             f"variation of its loss and {100 * each.explains[1]:.0f}% of its violation's."
         )
     yield ""
-
-
-@contextmanager
-def _bar(plan: Plan) -> Iterator[Callable[[Task, str | None], None]]:
-    """One bar for all runs, with the failed tasks counted; silent where nobody watches."""
-    failed = 0
-    with progress(plan.runs, "runs") as done:
-
-        def heard(task: Task, error: str | None) -> None:
-            nonlocal failed
-            failed += error is not None
-            done(f"runs, {failed} tasks failed" if failed else "runs", len(task.seeds))
-
-        yield heard

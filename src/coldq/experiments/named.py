@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import update_wrapper
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -104,20 +105,26 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
         return problem.title, problem
     if horizon is not None:
         raise InvalidInput(f"{name} has its own horizon, so that no other is for it")
-    problem = _from_module(name)
-    require_problem(problem)
+    problem = problem_maker(name)()
     return name, problem  # all of it: other modules have a `problem` too
 
 
-def _from_module(name: str) -> Any:
-    """module:problem from a module in this folder: a problem, or what a call of it gives."""
+def problem_maker(name: str) -> Callable[..., Any]:
+    """What makes a module:problem of its parameters: a class, or a function; a problem is one."""
     found = from_module("problem", name)
-    try:
-        return found() if isinstance(found, type) or not hasattr(found, "start") else found
-    except Error:
-        raise
-    except Exception as error:
-        raise _not_had(name, error) from error
+    is_one = hasattr(found, "start") and not isinstance(found, type)
+
+    def make(**parameters: Any) -> Any:
+        try:
+            problem = found if is_one else found(**parameters)
+        except Error:
+            raise
+        except Exception as error:
+            raise _not_had(name, error) from error
+        require_problem(problem)
+        return problem
+
+    return (lambda: make()) if is_one else update_wrapper(make, found)
 
 
 def from_module(what: str, name: str) -> Any:

@@ -19,8 +19,7 @@ from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.schedules import Power
 from coldq.simulate import play
-from coldq.tasks.engines import here
-from coldq.tasks.workers import share
+from coldq.tasks.executors import do_all, executor_of
 from coldq.trace import Trace
 
 TUNED = "RECOO (tuned)"
@@ -132,16 +131,10 @@ def _all_played(
 ) -> list[tuple[Trace, float]]:
     """The traces, in the order of the tasks, and the seconds that each took."""
     found: dict[int, tuple[Trace, float]] = {}
-
-    def keep(numbered: tuple[int, Task], result: tuple[Trace, float]) -> None:
-        number, task = numbered
-        found[number] = result
-        done(f"{task.entry.label}, {task.setting.title}")
-
-    if processes > 1:
-        share(_played, list(enumerate(tasks)), processes, keep)
-    else:
-        here(_played, enumerate(tasks), keep)
+    with executor_of(processes if processes > 1 else None) as executor:
+        for (number, task), future in do_all(_played, enumerate(tasks), executor):
+            found[number] = future.result()
+            done(f"{task.entry.label}, {task.setting.title}")
     return [found[number] for number in range(len(tasks))]
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from coldq.experiments.comparison import MET_OTHERS, escaped
 from coldq.experiments.intervals import with_interval
 from coldq.report.files import plain, write_text
-from coldq.report.numbers import number, percentage
+from coldq.report.numbers import percentage
 from coldq.report.parts import Part, join, render
 from coldq.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
 from coldq.sweeps.answers import Answers
@@ -45,7 +45,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 picture=as_address(picture),
                 with_interval=with_interval, percentage=percentage,
                 tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
-                alternative=_alternative(one), met_others=MET_OTHERS,
+                met_others=MET_OTHERS,
             )
         )  # fmt: skip
     if found.failures or found.missing:
@@ -57,7 +57,8 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
 
 def latex(one: Answers) -> str:
     r"""The settings of a problem for a paper, with ``\toprule`` and the like of booktabs."""
-    several, ahead = len(one.seeds) > 1, list(dict.fromkeys([one.recommended, *one.front]))
+    several = len(one.seeds) > 1
+    ahead = [k for k in dict.fromkeys([one.recommended, *one.front]) if k is not None]
     others = [k for k in one.means[:, 1].argsort(kind="stable").tolist() if k not in ahead]
     lines = [
         r"\begin{tabular}{llrrrr}",
@@ -100,9 +101,11 @@ def _draw(one: Answers) -> Canvas:
         one.means[ahead, 0], one.means[ahead, 1], where="post", color="#666666", linewidth=0.8,
         linestyle="--", zorder=0, label="Pareto front",
     )  # fmt: skip
-    x, y = one.means[one.recommended]
-    axes.plot([x], [y], "o", markersize=10.0, markerfacecolor="none", color="#333333",
-              label="recommended")  # fmt: skip
+    axes.axhline(one.allowed, color="#333333", linewidth=0.5, linestyle=":", label="budget")
+    if one.recommended is not None:
+        x, y = one.means[one.recommended]
+        axes.plot([x], [y], "o", markersize=10.0, markerfacecolor="none", color="#333333",
+                  label="recommended")  # fmt: skip
     axes.set_xlabel("loss, mean over seeds")
     axes.set_ylabel("hard violation, mean over seeds")
     title = f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds"
@@ -111,16 +114,3 @@ def _draw(one: Answers) -> Canvas:
     for text in legend.get_texts():
         text.set_parse_math(False)
     return canvas
-
-
-def _alternative(one: Answers) -> str:
-    """What the picture shows, in words and numbers."""
-    points = (
-        f"{one.settings[k].name} at loss {number(one.means[k, 0])} and violation "
-        f"{number(one.means[k, 1])}"
-        for k in one.front
-    )
-    return (
-        f"Loss against violation of {len(one.settings)} settings. No other setting is better in "
-        f"both than: {'; '.join(points)}."
-    )

@@ -1,14 +1,15 @@
 """What a sweep says: of each problem the front, the sensitivities, the ranks, a recommendation.
 
 Every setting, a learner with its parameters, is judged by the means over seeds of its loss and of
-its hard violation. Seeds are the same for all settings, so that ranks and intervals pair them:
-seeds are drawn anew, `RESAMPLES` times, for all settings together.
+its hard violation. Recommended is the least loss within a violation budget. Seeds are the same for
+all settings, so that ranks and intervals pair them: seeds are drawn anew, `RESAMPLES` times, for
+all settings together.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,16 +18,13 @@ import numpy as np
 
 from coldq._values import Array
 from coldq.errors import InvalidInput
-from coldq.experiments.intervals import (
-    RESAMPLES,
-    as_low,
-    drawn_anew,
-    front,
-    tuned_to,
-)
-from coldq.sweeps.table import Sweep, shown
+from coldq.experiments.intervals import RESAMPLES, as_low, drawn_anew, front, tuned_to
+from coldq.sweeps.config import require_budget
+from coldq.sweeps.table import Sweep, words
 
 REFERENCE = "COLDQ"
+FEW = 200  # of the samples of seeds, in which a recommendation is made again
+ROUNDING = 1e-9  # a share of the budget by which means that are equal may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +39,12 @@ class Setting:
     @property
     def words(self) -> str:
         """Its parameters as they are read."""
-        return ", ".join(f"{name} = {shown(value)}" for name, value in self.parameters.items())
+        return words(self.parameters)
 
     @property
     def name(self) -> str:
         """The learner and its parameters."""
         return f"{self.learner} ({self.words})" if self.parameters else self.learner
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """Mean loss and mean violation."""
-        return float(self.loss.mean()), float(self.violation.mean())
 
 
 @dataclass(frozen=True)
@@ -72,18 +65,24 @@ class Sensitivity:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a sweep says of one problem."""
+    """What a sweep says of one problem. `budget` is the hard violation that a run may have."""
 
     problem: str
     horizon: int
     seeds: tuple[int, ...]
     settings: tuple[Setting, ...]
     adaptive: bool = False
+    budget: float | None = None
+
+    @cached_property
+    def samples(self) -> Array:
+        """Loss and violation of every setting and seed, (settings, 2, seeds)."""
+        return np.array([[one.loss, one.violation] for one in self.settings])
 
     @cached_property
     def means(self) -> Array:
         """Mean loss and violation of every setting, (settings, 2)."""
-        return np.array([one.means for one in self.settings])
+        return self.samples.mean(axis=-1)
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
@@ -99,45 +98,82 @@ class Answers:
         return front(self.means)
 
     @cached_property
-    def _drawn(self) -> np.ndarray:
-        """Seeds drawn anew, (RESAMPLES, seeds)."""
-        return drawn_anew(len(self.seeds))
-
-    @cached_property
     def ranks(self) -> Array:
         """Mean rank over seeds, and the ends of its 95% interval, (loss or violation, settings, 3).
 
         The least is ranked 1; those that tie share the mean of their ranks.
         """
-        found = np.empty((2, len(self.settings), 3))
-        for k, name in enumerate(("loss", "violation")):
-            each = ranked(np.array([getattr(one, name) for one in self.settings]))
+        from scipy.stats import rankdata
+
+        found, drawn = np.empty((2, len(self.settings), 3)), drawn_anew(len(self.seeds))
+        for k in range(2):
+            each = rankdata(self.samples[:, k], axis=0)
             found[k, :, 0] = each.mean(axis=1)
             for place, row in enumerate(each):
-                found[k, place, 1:] = np.quantile(row[self._drawn].mean(axis=1), (0.025, 0.975))
+                found[k, place, 1:] = np.quantile(row[drawn].mean(axis=1), (0.025, 0.975))
         return found
 
     @cached_property
-    def recommended(self) -> int:
-        """The place of the setting at the knee of the front."""
-        return knee(self.means)
+    def reference(self) -> int:
+        """COLDQ's setting in the middle of its own front, whatever grid it had; else the first's.
+
+        Of two in the middle it is the one that violates less.
+        """
+        own = self.places.get(REFERENCE) or self.places[self.settings[0].learner]
+        ahead = front(self.means[own])
+        return own[ahead[len(ahead) // 2]]
+
+    @property
+    def allowed(self) -> float:
+        """The budget; where none was given, the violation of the reference."""
+        return float(self.means[self.reference, 1]) if self.budget is None else self.budget
+
+    @cached_property
+    def recommended(self) -> int | None:
+        """The place of the least loss within the budget, if any setting keeps it."""
+        return self._within(self.means)
+
+    def _within(self, means: Array) -> int | None:
+        allowed = means[self.reference, 1] if self.budget is None else self.budget
+        (keep,) = np.nonzero(means[:, 1] <= allowed * (1.0 + ROUNDING))
+        return int(keep[np.lexsort(means[keep].T[::-1])[0]]) if keep.size else None
 
     @cached_property
     def chosen_again(self) -> float:
         """How often it is recommended when seeds are drawn anew; NaN for one seed."""
         if len(self.seeds) < 2:
             return float("nan")
-        both = np.array([[one.loss, one.violation] for one in self.settings])
-        again = [
-            knee(both[:, :, drawn].mean(axis=-1)) for drawn in self._drawn[:: RESAMPLES // 200]
-        ]
+        drawn = drawn_anew(len(self.seeds))[:: RESAMPLES // FEW]
+        again = [self._within(self.samples[:, :, each].mean(axis=-1)) for each in drawn]
         return float(np.mean([place == self.recommended for place in again]))
 
-    @cached_property
-    def reference(self) -> int:
-        """The setting whose loss others are tuned to: COLDQ's at its own knee, else the first's."""
-        own = self.places.get(REFERENCE) or self.places[self.settings[0].learner]
-        return own[knee(self.means[own])]
+    def recommendation(self) -> str:
+        """What is recommended, in a sentence or two."""
+        its = f"{self.settings[self.reference].name} has" if self.budget is None else "given"
+        budget = f"a violation of at most {self.allowed:,.5g}, as {its}"
+        if self.recommended is None:
+            least = int(self.means[:, 1].argmin())
+            return (
+                f"None is recommended: no setting has {budget}. "
+                f"{self.settings[least].name} comes closest, with {self.means[least, 1]:,.5g}."
+            )
+        name = self.settings[self.recommended].name
+        share = 100.0 * self.chosen_again
+        sure = "" if len(self.seeds) < 2 else f", in {share:.0f}% of samples of the seeds"
+        ends = " and ".join(self.ends())
+        more = f" That is the end of its values of {ends}: try some beyond." if ends else ""
+        return f"Recommended, the least loss with {budget}: {name}{sure}.{more}"
+
+    def ends(self) -> Iterator[str]:
+        """The parameters of which the recommended setting has the least or the largest value."""
+        if self.recommended is None:
+            return
+        best = self.settings[self.recommended]
+        for name, value in best.parameters.items():
+            given = {self.settings[k].parameters[name] for k in self.places[best.learner]}
+            numbers = all(type(one) in (int, float) for one in given)
+            if numbers and len(given) > 1 and value in (min(given), max(given)):
+                yield name
 
     def tuned(self) -> Iterator[tuple[int, float, float, bool]]:
         """Each other learner tuned to the reference's loss, as the paper compares.
@@ -178,8 +214,8 @@ class Answers:
         yield Sensitivity(label, name, tuple(values), loss, violation, explains)
 
 
-def answers(sweep: Sweep) -> list[Answers]:
-    """What a sweep says, problem by problem.
+def answers(sweep: Sweep, budget: float | None = None) -> list[Answers]:
+    """What a sweep says, problem by problem, within its budget or another one.
 
     >>> import coldq
     >>> from coldq.sweeps.answers import answers
@@ -187,83 +223,33 @@ def answers(sweep: Sweep) -> list[Answers]:
     >>> [one] = answers(found)
     >>> [setting.name for setting in one.settings], one.seeds
     (['COLDQ', 'OGD'], (0, 1, 2))
+    >>> one.settings[one.recommended].name
+    'COLDQ'
     """
-    frame = sweep.runs.select(
-        ["problem", "learner", "parameters", "seed", "horizon", "loss", "violation"]
-    ).to_pydict()
-    columns = {name: np.array(column) for name, column in frame.items()}
+    budget = sweep.budget if budget is None else require_budget("a sweep's answers", budget)
+    rows: dict[str, dict[tuple[str, str], dict[int, list[float]]]] = {}
+    names = ("problem", "learner", "parameters", "seed", "horizon", "loss", "violation")
+    horizons = {}
+    for problem, learner, parameters, seed, horizon, *measures in zip(
+        *(sweep.runs[name].to_pylist() for name in names), strict=True
+    ):
+        horizons[problem] = horizon
+        rows.setdefault(problem, {}).setdefault((learner, parameters), {})[seed] = measures
     found = []
-    for problem in sweep.problems:
-        here = columns["problem"] == problem
-        part = {name: column[here] for name, column in columns.items()}
-        settings = _settings(part, sweep.settings)
-        seeds = set.intersection(*(set(one) for _, _, one in settings))
+    for problem, settings in rows.items():
+        seeds = sorted(set.intersection(*map(set, settings.values())))
         if not seeds:
             continue
-        common = sorted(seeds)
         made = [
-            Setting(
-                learner, json.loads(parameters),
-                *np.array([rows[seed] for seed in common]).T.copy(),
-            )
-            for learner, parameters, rows in settings
-        ]  # fmt: skip
-        horizon = int(part["horizon"][0])
-        shared, adaptive = tuple(map(int, common)), problem in sweep.adaptive
-        found.append(Answers(str(problem), horizon, shared, tuple(made), adaptive))
+            Setting(learner, json.loads(text), *np.array([runs[seed] for seed in seeds]).T.copy())
+            for (learner, text), runs in settings.items()
+        ]
+        adaptive = problem in sweep.adaptive
+        found.append(
+            Answers(problem, horizons[problem], tuple(seeds), tuple(made), adaptive, budget)
+        )
     if not found:
         raise InvalidInput("no seed was run with all settings, so that there is nothing to compare")
-    return found
-
-
-def _settings(
-    part: Mapping[str, np.ndarray], order: Sequence[tuple[str, str]]
-) -> list[tuple[str, str, dict[int, tuple[float, float]]]]:
-    """Loss and violation by seed, of every setting that has been run."""
-    rows: dict[tuple[str, str], dict[int, tuple[float, float]]] = {}
-    for learner, parameters, seed, loss, violation in zip(
-        *(part[name].tolist() for name in ("learner", "parameters", "seed", "loss", "violation")),
-        strict=True,
-    ):
-        rows.setdefault((learner, parameters), {})[seed] = (loss, violation)
-    return [(*pair, rows[pair]) for pair in order if pair in rows]
-
-
-def knee(means: Array) -> int:
-    """The place on the front that lies nearest to its corner, both measures scaled to it.
-
-    Of two that are as near, as the two ends of a front always are, it is the one that violates
-    less.
-
-    >>> import numpy as np
-    >>> from coldq.sweeps.answers import knee
-    >>> knee(np.array([[0.0, 10.0], [1.0, 1.0], [10.0, 0.0]]))
-    1
-    >>> knee(np.array([[0.0, 10.0], [10.0, 0.0]]))
-    1
-    """
-    ahead = list(front(means))
-    points = means[ahead]
-    low, span = points.min(axis=0), np.ptp(points, axis=0)
-    scaled = np.divide(points - low, span, out=np.zeros(points.shape), where=span > 0.0)
-    far = np.square(scaled).sum(axis=1)
-    return ahead[int(np.lexsort((points[:, 1], far))[0])]
-
-
-def ranked(values: Array) -> Array:
-    """Ranks along the first axis, from 1; ties share their mean.
-
-    >>> import numpy as np
-    >>> from coldq.sweeps.answers import ranked
-    >>> ranked(np.array([[3.0], [1.0], [3.0]])).ravel()
-    array([2.5, 1. , 2.5])
-    """
-    ordered = np.sort(values, axis=0)
-    found = np.empty(values.shape)
-    for column in range(values.shape[1]):
-        low = np.searchsorted(ordered[:, column], values[:, column], "left")
-        high = np.searchsorted(ordered[:, column], values[:, column], "right")
-        found[:, column] = 0.5 * (low + high + 1.0)
     return found
 
 

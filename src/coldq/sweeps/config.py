@@ -2,60 +2,58 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coldq._values import arguments_of, is_several, whole_number
-from coldq.description import build, describe
+from coldq.description import describe
 from coldq.errors import Error, InvalidInput, NotSaveable
-from coldq.experiments.named import built_in, is_file, own_learner, own_problem
+from coldq.experiments.named import built_in, from_module, is_file, own_learner, problem_maker
 from coldq.learners import CATALOGUE
 from coldq.learners.constants import NAMES
 from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
 from coldq.problems.columns import nearest
-from coldq.problems.layout import read_toml, require_keys, require_text
+from coldq.problems.layout import read_toml, require_keys, require_number, require_text
 from coldq.protocols import require_learner, require_problem
 from coldq.simulate import seed_tuple
 from coldq.sweeps.grid import combinations, flat
 from coldq.sweeps.identity import module_digest
+from coldq.sweeps.task import built
 
-KEYS = ("title", "seeds", "seeds_a_task", "problems", "learners")
+KEYS = ("title", "seeds", "seeds_a_task", "budget", "problems", "learners")
 SEEDS_KEYS = ("from", "to")
 SEEDS = 20
-TABLE_KEYS = ("horizon",)
+NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
-    """A problem of the sweep: its title, and what a worker makes it of."""
+class Entry:
+    """A problem or a learner of the sweep, with one combination of its parameters.
+
+    `described` is what a worker makes it of, `problem` the problem itself.
+    """
 
     title: str
-    problem: Any
-    described: Mapping[str, Any]
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether it answers to decisions, so that every learner meets other functions."""
-        return bool(getattr(self.problem, "adaptive", False))
-
-
-@dataclass(frozen=True, eq=False)
-class Player:
-    """A learner of the sweep with one combination of its parameters."""
-
-    label: str
     parameters: Mapping[str, Any]
     described: Mapping[str, Any]
+    problem: Any = None
 
     @property
     def flat(self) -> dict[str, Any]:
         """Its parameters, a plain value each."""
         return flat(self.parameters)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a problem answers to decisions, so that every learner meets other functions."""
+        return bool(getattr(self.problem, "adaptive", False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,14 @@ class Asked:
     title: str
     seeds: tuple[int, ...]
     seeds_a_task: int | None
-    problems: tuple[Played, ...]
-    learners: tuple[Player, ...]
+    budget: float | None
+    problems: tuple[Entry, ...]
+    learners: tuple[Entry, ...]
+
+    @property
+    def own(self) -> bool:
+        """Whether any of it is of a module of the user's."""
+        return any("module" in one.described for one in (*self.problems, *self.learners))
 
 
 def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[str, Any]) -> Asked:
@@ -95,36 +99,27 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
     title = said.get("title", "" if where == "the sweep" else Path(where).stem)
     if not isinstance(title, str):
         raise InvalidInput(f"{where}: title must be some text, but is {title!r:.80}")
-    per = said.get("seeds_a_task")
-    problems = [
-        one
-        for k, given in enumerate(_several(where, "problems", said["problems"]), 1)
-        for one in _problems(f"{where}, problems {k}", given, folder)
-    ]
-    learners = [
-        one
-        for k, given in enumerate(_several(where, "learners", said["learners"]), 1)
-        for one in _learners(f"{where}, learners {k}", given)
-    ]
-    _require_different(where, "problems", [one.title for one in problems])
-    _require_different(where, "learners", [(one.label, *one.flat.items()) for one in learners])
-    _require_alike(where, learners)
-    return Asked(
+    per, budget = said.get("seeds_a_task"), said.get("budget")
+    found = Asked(
         title,
         _seeds(where, said.get("seeds", SEEDS)),
         None if per is None else whole_number(f"{where}: seeds_a_task", per, 1),
-        tuple(problems),
-        tuple(learners),
+        None if budget is None else require_budget(where, budget),
+        tuple(_entries(where, "problem", said["problems"], lambda one: _problem(one, folder))),
+        tuple(_entries(where, "learner", said["learners"], _learner)),
     )
+    _require_different(where, "problems", [one.title for one in found.problems])
+    _require_different(where, "learners", [(e.title, *e.flat.items()) for e in found.learners])
+    _require_alike(where, found.learners)
+    return found
 
 
-def _several(where: str, key: str, given: Any) -> list[Any]:
-    if isinstance(given, str | Mapping | type) or not is_several(given):
-        given = [given]
-    several = list(given)
-    if not several:
-        raise InvalidInput(f"{where}: {key} is empty, which leaves nothing to run")
-    return several
+def require_budget(where: str, given: Any) -> float:
+    """The violation of a run that the user allows."""
+    budget = require_number(where, "budget", given)
+    if budget < 0.0:
+        raise InvalidInput(f"{where}: budget must not be negative, but is {budget:g}")
+    return budget
 
 
 def _seeds(where: str, given: Any) -> tuple[int, ...]:
@@ -162,147 +157,166 @@ def _require_different(where: str, what: str, names: Iterable[Any]) -> None:
         seen.add(name)
 
 
-def _require_alike(where: str, learners: list[Player]) -> None:
-    """That players of one label differ in the values of parameters, not in which they have."""
+def _require_alike(where: str, learners: Iterable[Entry]) -> None:
+    """That learners of one title differ in the values of parameters, not in which they have."""
     names: dict[str, set[str]] = {}
     for one in learners:
-        if names.setdefault(one.label, set(one.flat)) != set(one.flat):
+        if names.setdefault(one.title, set(one.flat)) != set(one.flat):
             raise InvalidInput(
-                f"{where}: {one.label} stands there twice with different parameters; name = "
+                f"{where}: {one.title} stands there twice with different parameters; name = "
                 f"'another name' tells one from the other"
             )
 
 
-# Problems
+class _Source(NamedTuple):
+    """A problem or learner as it was named or given, before it has its parameters.
+
+    `takes` are the names of these; None for any. `make` makes a title, what a worker is told, and
+    the problem, of them.
+    """
+
+    takes: Iterable[str] | None
+    make: Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any], Any]]
 
 
-def _problems(where: str, given: Any, folder: Path) -> Iterator[Played]:
-    """Every problem that one entry asks for."""
-    if not isinstance(given, str | Mapping):
-        yield _made_problem(where, given, getattr(given, "title", type(given).__name__))
-        return
-    said = {"problem": given} if isinstance(given, str) else dict(given)
-    name, title = said.pop("problem", None), said.pop("name", None)
-    require_text(where, "name", title, optional=True)
-    if not isinstance(name, str) and name is not None:  # an object, with a name
-        require_keys(where, said, ("problem", "name"))
-        yield _made_problem(where, name, title or type(name).__name__)
-        return
-    name = require_text(where, "problem", name)
-    make, known = _problem_maker(where, name, folder)
-    require_keys(where, said, known)
-    # A domain is one value with lists in it, and of what is no grid there is one value.
-    grids = [key for key, value in said.items() if isinstance(value, list) or _is_range(value)]
-    for chosen in combinations(where, said):
-        told = {key: build(v) if isinstance(v, Mapping) else v for key, v in chosen.items()}
+def _entries(
+    where: str, kind: str, given: Any, source_of: Callable[[Any], _Source]
+) -> Iterator[Entry]:
+    """Every problem, or learner, that is asked for, with every combination of its parameters."""
+    if isinstance(given, str | Mapping | type) or not is_several(given):
+        given = [given]
+    several = list(given)
+    if not several:
+        raise InvalidInput(f"{where}: {kind}s is empty, which leaves nothing to run")
+    for k, one in enumerate(several, 1):
+        place = f"{where}, {kind}s {k}"
+        said = dict(one) if isinstance(one, Mapping) else {kind: one}
+        thing, name = said.pop(kind, None), said.pop("name", None)
+        require_text(place, "name", name, optional=True)
+        if thing is None:
+            require_text(place, kind, thing)
         try:
-            own, problem = make(**told)
+            source = source_of(thing)
         except Error as error:
-            raise InvalidInput(f"{where}: {error}") from None
-        apart = ", ".join(f"{key}={chosen[key]}" for key in grids)
-        yield _made_problem(where, problem, f"{title or own}{f' ({apart})' if apart else ''}", name)
+            raise InvalidInput(f"{place}: {error}") from None
+        if source.takes is not None:
+            require_keys(place, said, (kind, "name", *source.takes))
+        # A domain is one value with lists in it, and of what is no grid there is one value.
+        grids = [key for key, value in said.items() if isinstance(value, list) or _is_range(value)]
+        for parameters in combinations(place, said):
+            try:
+                title, described, problem = source.make(parameters)
+            except Error as error:
+                raise InvalidInput(f"{place}: {error}") from None
+            apart = ", ".join(f"{key}={parameters[key]}" for key in grids)
+            apart = f" ({apart})" if apart and kind == "problem" else ""
+            yield Entry(f"{name or title}{apart}", parameters, described, problem)
 
 
 def _is_range(value: Any) -> bool:
     return isinstance(value, Mapping) and "type" not in value
 
 
-def _problem_maker(
-    where: str, name: str, folder: Path
-) -> tuple[Callable[..., tuple[str, Any]], tuple[str, ...]]:
-    """What makes a problem of its arguments, and their names."""
-    if is_file(name):
+def _named(thing: Any, what: str) -> str:
+    """module:name of a class or a function of the user's."""
+    name = f"{thing.__module__}:{thing.__qualname__}"
+    if (
+        thing.__module__ != "__main__"
+        and getattr(sys.modules[thing.__module__], thing.__qualname__, None) is not thing
+    ):
+        raise _not_found(f"{name} has another name or none", what)
+    from_module(what, name)
+    return name
 
-        def from_file(**told: Any) -> tuple[str, Any]:
-            problem = from_table(folder / name, **told)
-            return problem.title, problem
 
-        return from_file, ("problem", "name", *TABLE_KEYS)
-    if ":" in name:
-        return lambda: own_problem(name), ("problem", "name")
+def _described(value: Any, what: str) -> dict[str, Any]:
     try:
-        kind = built_in(name)
-    except InvalidInput as error:
-        raise InvalidInput(f"{where}: {error}") from None
-    return lambda **told: (name, kind(**told)), ("problem", "name", *_arguments(kind))
+        return {"described": describe(value)}
+    except NotSaveable as error:
+        raise _not_found(str(error), what) from None
 
 
-def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    return tuple(name for name, one in arguments_of(function).items() if one.kind in kinds)
+def _not_found(why: str, what: str) -> InvalidInput:
+    return InvalidInput(
+        f'{why}; a {what} of your own is named, as in "module:{what}", so that other processes '
+        "find it"
+    )
 
 
-def _made_problem(where: str, problem: Any, title: str, name: str = "") -> Played:
+def _of_module(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    digest = module_digest(name.partition(":")[0])
+    return {"module": name, "digest": digest, "parameters": parameters}
+
+
+def _arguments(function: Callable[..., Any], skipped: int = 0) -> tuple[str, ...] | None:
+    """The names of what a function takes after the first ones; None if it takes any."""
+    takes = list(arguments_of(function).items())[skipped:]
+    if any(one.kind is Parameter.VAR_KEYWORD for _, one in takes):
+        return None
+    return tuple(name for name, one in takes if one.kind in NAMED)
+
+
+def _problem(thing: Any, folder: Path) -> _Source:
+    """That of a name, a class, a function or a problem."""
+    if isinstance(thing, str):
+        if is_file(thing):
+            return _Source(
+                ("horizon",), partial(_played, None, partial(from_table, folder / thing))
+            )
+        if ":" not in thing:
+            make = built_in(thing)
+            return _Source(_arguments(make), partial(_played, thing, make))
+    elif (hasattr(thing, "start") and not isinstance(thing, type)) or not callable(thing):
+        title = getattr(thing, "title", type(thing).__name__)
+        return _Source((), partial(_played, title, lambda: thing))
+    elif thing.__module__.startswith("coldq."):
+        return _Source(_arguments(thing), partial(_played, thing.__name__, thing))
+    name = thing if isinstance(thing, str) else _named(thing, "problem")
+    make = problem_maker(name)
+
+    def of_module(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Any]:
+        return name, _of_module(name, parameters), _playable(make(**built(parameters)))
+
+    return _Source(_arguments(make), of_module)
+
+
+def _played(
+    title: str | None, make: Callable[..., Any], parameters: Mapping[str, Any]
+) -> tuple[str, Mapping[str, Any], Any]:
+    """A problem that can be described."""
+    problem = _playable(make(**built(parameters)))
+    return title or problem.title, _described(problem, "problem"), problem
+
+
+def _playable(problem: Any) -> Any:
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
-        raise InvalidInput(f"{where}: a sweep plays problems without agents")
-    if ":" in name and not is_file(name):
-        return Played(title, problem, _of_module(name))
-    try:
-        return Played(title, problem, {"described": describe(problem)})
-    except NotSaveable as error:
-        raise _not_found(where, str(error), "problem") from None
+        raise InvalidInput("a sweep plays problems without agents")
+    return problem
 
 
-def _not_found(where: str, why: str, what: str) -> InvalidInput:
-    return InvalidInput(
-        f'{where}: {why}; a {what} of your own is named, as in "module:{what}", so that other '
-        "processes find it"
-    )
-
-
-def _of_module(name: str) -> dict[str, Any]:
-    return {"module": name, "digest": module_digest(name.partition(":")[0])}
-
-
-# Learners
-
-
-def _learners(where: str, given: Any) -> Iterator[Player]:
-    """Every learner that one entry asks for."""
-    said = dict(given) if isinstance(given, Mapping) else {"learner": given}
-    name, label = said.pop("learner", None), said.pop("name", None)
-    require_text(where, "name", label, optional=True)
-    if isinstance(name, type):  # whatever its name: one of a user's may bear the catalogue's
-        if name not in CATALOGUE:
-            raise _not_found(where, f"{name.__name__} is no class of the catalogue's", "learner")
-        name = name.__name__
-    if name is not None and not isinstance(name, str):  # a learner
-        require_keys(where, said, ("learner", "name"))
-        require_learner(name)
-        try:
-            yield Player(label or type(name).__name__, {}, {"described": describe(name)})
-        except NotSaveable as error:
-            raise _not_found(where, str(error), "learner") from None
-        return
-    name = require_text(where, "learner", name)
-    base, known = _learner_named(where, name)
-    if known is not None:
-        require_keys(where, said, ("learner", "name", *known))
-    for parameters in combinations(where, said):
-        yield Player(
-            label or base.get("learner", name.partition(":")[2]),
-            parameters,
-            base | {"parameters": parameters},
-        )
-
-
-def _learner_named(where: str, name: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-    """A learner as workers are told it, and the parameters that it takes, if they are known."""
+def _learner(thing: Any) -> _Source:
+    """That of a name, a class, a function of the problem, or a learner."""
+    if not isinstance(thing, str | type) and (hasattr(thing, "update") or not callable(thing)):
+        require_learner(thing)
+        title, said = type(thing).__name__, _described(thing, "learner")
+        return _Source((), lambda parameters: (title, said, None))
+    if isinstance(thing, str):
+        name = thing
+    else:  # whatever its name: one of a user's may bear the catalogue's
+        name = thing.__name__ if thing in CATALOGUE else _named(thing, "learner")
     if ":" in name:
-        try:
-            make = own_learner(name)
-        except InvalidInput as error:
-            raise InvalidInput(f"{where}: {error}") from None
-        takes = arguments_of(make)
-        whatever = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
-        return _of_module(name), None if whatever else tuple(takes)[1:]  # the first is the problem
-    for kind in CATALOGUE:
-        if kind.__name__.lower() == name.lower():
-            taken = {*keywords_of(kind, *kind._makers), *NAMES}
-            return {"learner": kind.__name__}, tuple(sorted(taken))
-    known_names = [kind.__name__ for kind in CATALOGUE]
-    raise InvalidInput(
-        f"{where}: there is no learner {name!r}{nearest(name, known_names)}; there are "
-        f"{', '.join(known_names)}, and module:learner"
-    )
+        takes = _arguments(own_learner(name), skipped=1)  # the problem
+        title = name.partition(":")[2]
+        return _Source(takes, lambda given: (title, _of_module(name, given), None))
+    known = {kind.__name__.lower(): kind for kind in CATALOGUE}
+    if name.lower() not in known:
+        names = [kind.__name__ for kind in CATALOGUE]
+        raise InvalidInput(
+            f"there is no learner {name!r}{nearest(name, names)}; there are {', '.join(names)}, "
+            "and module:learner"
+        )
+    kind = known[name.lower()]
+    taken = sorted({*keywords_of(kind, *kind._makers), *NAMES})
+    title = kind.__name__
+    return _Source(taken, lambda given: (title, {"learner": title, "parameters": given}, None))

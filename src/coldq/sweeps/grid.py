@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from coldq._values import flag, whole_number
+from coldq.description import describe
 from coldq.errors import InvalidInput
 from coldq.problems.layout import require_keys, require_number
 
@@ -22,7 +25,7 @@ def combinations(where: str, keys: Mapping[str, Any]) -> Iterator[dict[str, Any]
 
     A list is each of its entries, ``{from = 1, to = 3, count = 5}`` five numbers at equal
     distances, with ``log = true`` at equal ratios, and ``{power = 0.5, scale = 2}`` the schedule
-    2 sqrt(t), in which both may be grids again. Values are plain: a schedule is its description.
+    2 sqrt(t), in which both may be grids again. Values are plain: an object is its description.
 
     >>> from coldq.sweeps.grid import combinations
     >>> [one["epsilon"] for one in combinations("here", {"epsilon": {"from": 1, "to": 100,
@@ -46,6 +49,8 @@ def values_of(where: str, given: Any) -> list[Any]:
         if any(found[k] in found[:k] for k in range(len(found))):
             raise InvalidInput(f"{where} names a value twice: {given!r:.120}")
         return found
+    if is_dataclass(given) and not isinstance(given, type):  # a domain, a schedule
+        return [describe(given)]
     if not isinstance(given, Mapping):
         return [_plain(where, given)]
     if "type" in given:  # a description
@@ -70,14 +75,10 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
         if key not in given:
             raise InvalidInput(f"{where}: a range from {given['from']!r} lacks {key}")
     low, high = (require_number(where, key, given[key]) for key in ("from", "to"))
-    count, log = given["count"], given.get("log", False)
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST:
-        raise InvalidInput(
-            f"{where}: count must be a whole number, at least 2 and at most {MOST}, but is "
-            f"{count!r:.80}"
-        )
-    if not isinstance(log, bool):
-        raise InvalidInput(f"{where}: log must be true or false, but is {log!r:.80}")
+    count, log = whole_number(f"{where}: count", given["count"], 2), given.get("log", False)
+    if count > MOST:
+        raise InvalidInput(f"{where}: count must be at most {MOST}, but is {count}")
+    flag(f"{where}: log", log)
     if low == high:
         raise InvalidInput(f"{where}: from and to are both {low:g}")
     if log and not (low > 0.0 and high > 0.0):
@@ -85,11 +86,9 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
             f"{where}: a range with log = true needs ends above 0, but has {low:g} and {high:g}"
         )
     points = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
-    points = np.array([float(f"{point:.12g}") for point in points])  # 0.1, not 0.09999999999999999
+    found = [float(f"{point:.12g}") for point in points]  # 0.1, not 0.09999999999999999
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
-    if whole and np.allclose(points, np.rint(points), rtol=1e-9, atol=0.0):
-        return [round(point) for point in points]
-    return points.tolist()
+    return [int(one) for one in found] if whole and all(map(float.is_integer, found)) else found
 
 
 def _plain(where: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12  # settings that a notebook shows
 INDEX = "index.parquet"
-DONE, FAILED, MISSING = "done", "failed", "missing"
+ABOUT = "coldq.sweep"  # in its metadata: what holds for the whole sweep
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +34,8 @@ class Sweep(Tabular):
     for those that others have; one that is called as a column is `learner.seed` and the like), the
     seed, the horizon, and of the whole run the loss, the hard and the soft violation, and the
     largest violation of a slot. `failures` says of each task that gave nothing why, `missing` how
-    many were not done yet, and `adaptive` which problems answer to decisions.
+    many were not done yet, `adaptive` which problems answer to decisions, and `budget` what
+    violation of a run is allowed, if that was said.
 
     >>> import coldq
     >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
@@ -48,6 +49,7 @@ class Sweep(Tabular):
     failures: tuple[dict[str, Any], ...]
     missing: int = 0
     adaptive: tuple[str, ...] = ()
+    budget: float | None = None
 
     def __len__(self) -> int:
         return self.runs.num_rows
@@ -68,25 +70,19 @@ class Sweep(Tabular):
             key=lambda row: (row[0], row[4]),
         )
         shown = [
-            (problem, learner, _words(parameters), f"{loss:,.5g}", f"{violation:,.5g}", seeds)
+            (
+                problem,
+                learner,
+                words(json.loads(parameters)),
+                f"{loss:,.5g}",
+                f"{violation:,.5g}",
+                seeds,
+            )
             for problem, learner, parameters, loss, violation, seeds in rows[:SHOWN]
         ]
         headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
         more = f" {len(rows) - SHOWN:,} more settings are not shown." if len(rows) > SHOWN else ""
         return html_table(repr(self)[6:-1], headings, shown, [f"Means over the seeds.{more}"])
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The titles of the problems, in the order in which they were asked for."""
-        return tuple(self.runs["problem"].unique().to_pylist())
-
-    @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """The learners with their parameters, in order; the latter as the files have them."""
-        pairs = zip(
-            *(self.runs[name].to_pylist() for name in ("learner", "parameters")), strict=True
-        )
-        return tuple(dict.fromkeys(pairs))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -117,9 +113,9 @@ def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _words(parameters: str) -> str:
-    """Parameters, as files have them, as they are read."""
-    return ", ".join(f"{name} = {shown(value)}" for name, value in json.loads(parameters).items())
+def words(parameters: Mapping[str, Any]) -> str:
+    """Parameters as they are read."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in parameters.items())
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:
@@ -130,25 +126,20 @@ def _column(values: Sequence[Any]) -> np.ndarray:
 
 
 def write_index(store: Store, plan: Plan) -> None:
-    """A row for every task: what it is, whether it is done, how long it took, where it is."""
+    """The plan beside the results: a row for every task, with what it is and its file."""
     import pyarrow as pa
 
-    seconds, rows = store.seconds(), []
-    for task in plan.tasks:
-        path = store.path(task.key)
-        done = path.exists()
-        failed = not done and store.why(task.key) is not None
-        rows.append(
-            {
-                "task": task.key, "problem": task.title, "learner": task.label,
-                "parameters": task.parameters, "first_seed": task.seeds[0],
-                "seeds": len(task.seeds), "status": DONE if done else FAILED if failed else MISSING,
-                "seconds": seconds.get(task.key), "file": str(path.relative_to(store.folder)),
-            }
-        )  # fmt: skip
+    rows = [
+        {
+            "task": task.key, "problem": task.title, "learner": task.label,
+            "parameters": task.parameters, "first_seed": task.seeds[0], "seeds": len(task.seeds),
+            "file": str(store.path(task.key).relative_to(store.folder)),
+        }
+        for task in plan.tasks
+    ]  # fmt: skip
     adaptive = [one.title for one in plan.asked.problems if one.adaptive]
-    about = {"title": plan.asked.title, "adaptive": json.dumps(adaptive)}
-    table = pa.Table.from_pylist(rows).replace_schema_metadata(about)
+    about = {"title": plan.asked.title, "adaptive": adaptive, "budget": plan.asked.budget}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({ABOUT: json.dumps(about)})
     write_parquet(table, store.folder / INDEX, through=store.arriving)
 
 
@@ -157,27 +148,17 @@ def read(folder: Path | str) -> Sweep:
     store, pa = Store(Path(folder)), library("pyarrow")
     try:
         index = read_parquet(store.folder / INDEX)
-    except (OSError, ValueError) as error:
+        about = json.loads(index.schema.metadata[ABOUT.encode()])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
-    about = index.schema.metadata or {}
-    title, adaptive = about.get(b"title", b"").decode(), json.loads(about.get(b"adaptive", b"[]"))
     keys = index["task"].to_pylist()
-    done = {key: store.path(key) for key in keys if store.path(key).exists()}
-    others = [store.why(key) for key in keys if key not in done]
+    done = [key for key in keys if store.path(key).exists()]
+    others = [store.why(key) for key in keys if not store.path(key).exists()]
     failures = tuple(why for why in others if why is not None)
     if not done:
         words = f": {failures[0]['error']}" if failures else ""
         raise NotReadable(f"{folder}: no task of this sweep is done{words}")
-    tables = [_result(path) for path in done.values()]
-    missing = len(others) - len(failures)
-    return Sweep(title, pa.concat_tables(tables), failures, missing, tuple(adaptive))
-
-
-def _result(path: Path) -> Any:
-    """The table of a task that is done."""
-    try:
-        return read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise NotReadable(
-            f"{path} is damaged: remove it, and the same sweep runs that task again ({error})"
-        ) from None
+    return Sweep(
+        about["title"], pa.concat_tables(map(store.table, done)), failures,
+        len(others) - len(failures), tuple(about["adaptive"]), about["budget"],
+    )  # fmt: skip

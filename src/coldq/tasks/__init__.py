@@ -1,5 +1,5 @@
-"""Tasks: each done once, its result whole or not there, by whatever processes there are.
+"""Tasks: each done once, its result whole or not there, by any executor of concurrent.futures.
 
-`workers` shares tasks among processes of this machine, `engines` has them and those of clusters,
-`store` keeps results, `library` says which coldq computed them. What a task is, is not known here.
+`executors` has this process, processes of this machine and clusters, `store` keeps results and runs
+what is missing, `library` says which coldq computed them. What a task is, is not known here.
 """

@@ -1,10 +1,12 @@
-"""Which coldq computed a result: a version would not tell of a line that was changed."""
+"""Digests: of plain data, and of the coldq that computes, which a version would not tell apart."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 LETTERS = 32  # of a digest: 128 bits, so that no two ever share one
 # What lies above sweeps in the layers of pyproject.toml: no result depends on it.
@@ -23,3 +25,18 @@ def library_digest() -> str:
         seen.update(f"{inner.as_posix()}\0{path.stat().st_size}\0".encode())
         seen.update(path.read_bytes())
     return seen.hexdigest()[:LETTERS]
+
+
+def canonical(value: Any) -> str:
+    """Plain data as text, the same for equal data.
+
+    >>> from coldq.tasks.library import canonical
+    >>> canonical({"b": 1.0, "a": [True]})
+    '{"a":[true],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """A short name of plain data."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:LETTERS]

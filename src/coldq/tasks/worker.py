@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import threading
 import traceback
@@ -16,7 +15,6 @@ from queue import SimpleQueue
 
 def serve() -> None:
     """Answer tasks from the standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path[:] = pickle.load(sys.stdin.buffer)
     # What a task prints must not stand among the answers.
     outward = os.fdopen(os.dup(1), "wb")
@@ -44,8 +42,8 @@ def _listen(given: SimpleQueue[bytes]) -> None:
 def _answer(task: bytes) -> bytes:
     """A result and no error, or no result and an error, in words if it cannot be sent."""
     try:
-        work, argument = pickle.loads(task)
-        return pickle.dumps((work(argument), None))
+        work, args, kwargs = pickle.loads(task)
+        return pickle.dumps((work(*args, **kwargs), None))
     except Exception as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         try:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coldq._values import Array
-from coldq.errors import IgnoredFile, NotWritten, warn
+from coldq.errors import NotReadable, WorkerLost
 from coldq.experiments.rates.settings import QUEUE_LEARNERS, Column, Interrupted, Row, columns
-from coldq.files import whole_file
 from coldq.metrics import accumulated_loss, hard_violation
 from coldq.problems import Drifting
 from coldq.simulate import simulate
-from coldq.tasks.engines import here
-from coldq.tasks.library import library_digest
-from coldq.tasks.workers import share
+from coldq.tasks.executors import executor_of
+from coldq.tasks.library import digest, library_digest
+from coldq.tasks.store import Store, complete
 
-FORMAT = 2  # of the stored files; another number is run again
+FORMAT = 3  # of the stored files
 QUEUE = "queue "  # what a task of QUEUE_LEARNERS begins with
 
 
@@ -36,9 +33,19 @@ class Task:
     n_seeds: int
 
     @property
-    def file(self) -> str:
-        """The name of its file."""
-        return f"{self.column}_vx{self.path_exponent:g}_T{self.horizon}_seeds{self.n_seeds}.json"
+    def key(self) -> str:
+        """A digest of all that determines its result."""
+        return digest([FORMAT, library_digest(), self.about()])
+
+    def about(self) -> dict[str, Any]:
+        """What it is, in plain data."""
+        return asdict(self)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many V_g it has, and how many seeds."""
+        queue = self.column.startswith(QUEUE)
+        return 1 if queue else len(_column(self).variation_exponents), self.n_seeds
 
 
 def tasks(horizons: Sequence[int], n_seeds: int) -> list[Task]:
@@ -53,17 +60,10 @@ def tasks(horizons: Sequence[int], n_seeds: int) -> list[Task]:
     return sorted(whole, key=lambda task: -task.horizon)
 
 
-def run_task(task: Task) -> dict[str, Any]:
-    """Totals of regret and violation, one list of seeds for each V_g."""
-    begun = time.perf_counter()
+def run_task(task: Task) -> dict[str, Array]:
+    """Totals of regret and violation, a row for each V_g and seed."""
     regret, violation = (_run_queue if task.column.startswith(QUEUE) else _run_row)(task)
-    return {
-        "format": FORMAT,
-        "library": library_digest(),
-        "regret": regret.tolist(),
-        "violation": violation.tolist(),
-        "seconds": round(time.perf_counter() - begun, 3),
-    }
+    return {"regret": regret.ravel(), "violation": violation.ravel()}
 
 
 def _column(task: Task) -> Column:
@@ -71,13 +71,11 @@ def _column(task: Task) -> Column:
 
 
 def _run_row(task: Task) -> tuple[Array, Array]:
-    column = _column(task)
-    row = column.row(task.path_exponent, task.horizon, task.n_seeds)
+    row = _column(task).row(task.path_exponent, task.horizon, task.n_seeds)
     members = range(len(row.cells) * task.n_seeds)
-    trace = simulate(column.build(row), row, members, progress=False)
-    shape = len(row.cells), task.n_seeds
+    trace = simulate(_column(task).build(row), row, members, progress=False)
     # f_t(x*_t) = 0 in every slot, so that the loss is the dynamic regret.
-    return accumulated_loss(trace).reshape(shape), hard_violation(trace).reshape(shape)
+    return accumulated_loss(trace), hard_violation(trace)
 
 
 def _run_queue(task: Task) -> tuple[Array, Array]:
@@ -87,67 +85,49 @@ def _run_queue(task: Task) -> tuple[Array, Array]:
     learner = QUEUE_LEARNERS[task.column.removeprefix(QUEUE)](row)
     trace = simulate(learner, problem, range(task.n_seeds), progress=False)
     kept = np.where(problem.interruptions(), 0.0, trace.violation[..., 0])
-    return np.full((1, task.n_seeds), np.nan), kept.sum(axis=1)[None]
+    return np.full(task.n_seeds, np.nan), kept.sum(axis=1)
 
 
-def stored(out: Path, task: Task) -> dict[str, Any] | None:
-    """What was stored of a task by this library, if it is whole; a file that is not is named."""
-    path = out / "runs" / task.file
+def store_of(out: Path) -> Store:
+    """Where the runs of a report's folder are kept."""
+    return Store(out / "rates")
+
+
+def stored(out: Path, task: Task) -> dict[str, Array]:
+    """Totals of regret and violation of a task that is done, of shape (V_g, seeds)."""
+    store = store_of(out)
+    table = store.table(task.key)
     try:
-        found: Any = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        found = None
-    if _is_whole(found, task):
-        return found if found["library"] == library_digest() else None
-    warn(f"{path} is not a whole run of this version, so it is run again", IgnoredFile)
-    return None
+        return {
+            name: table[name].to_numpy().astype(float).reshape(task.shape)
+            for name in ("regret", "violation")
+        }
+    except (KeyError, ValueError) as error:
+        raise NotReadable(
+            f"{store.path(task.key)} is no run of coldq rates: remove it, and the same command "
+            f"runs it again ({error})"
+        ) from None
 
 
-def _is_whole(found: Any, task: Task) -> bool:
-    """Whether this is what `run_task` gives for the task: finite totals for each V_g and seed."""
-    queue = task.column.startswith(QUEUE)
-    shape = 1 if queue else len(_column(task).variation_exponents), task.n_seeds
-    try:
-        totals = {name: np.array(found[name], float) for name in ("regret", "violation")}
-        known = totals["violation"] if queue else np.stack(list(totals.values()))
-        right = all(each.shape == shape for each in totals.values())
-        ours = found["format"] == FORMAT and isinstance(found["library"], str)
-        return right and ours and bool(np.isfinite(known).all())
-    except (KeyError, TypeError, ValueError):
-        return False
+def run_missing(
+    out: Path, whole: Sequence[Task], processes: int, done: Callable[[Task], None]
+) -> None:
+    """Run what is not stored yet; `done` is called with each task that is there."""
+    store = store_of(out)
 
+    def begun(missing: list[Task]) -> None:
+        for task in set(whole).difference(missing):
+            done(task)
 
-def store(out: Path, task: Task, result: dict[str, Any]) -> None:
-    """Write a result in one go: a file is whole or not there."""
-    with whole_file(out / "runs" / task.file) as temporary:
-        temporary.write_text(json.dumps(result))
-
-
-def run_missing(out: Path, whole: list[Task], processes: int, progress: Any) -> None:
-    """Run what is not stored yet; `progress` is called with each task that is done."""
-    missing = []
-    for task in whole:
-        if stored(out, task) is None:
-            missing.append(task)
-        else:
-            progress(task)
-    if not missing:
-        return
-
-    def keep(task: Task, result: dict[str, Any]) -> None:
-        store(out, task, result)
-        progress(task)
-
-    if processes < 2:
-        here(run_task, missing, keep)
-    else:
-        share(run_task, missing, processes, keep)
-    lost = [task for task in missing if stored(out, task) is None]
-    if lost:
-        raise NotWritten(
-            f"{len(lost):,} of {len(missing):,} runs are done, but {out / 'runs'} has no such run "
-            f"of this coldq, the first of them {lost[0].file}: something removed them meanwhile, "
-            "or changed coldq's own files. The same command runs them again"
+    complete(
+        store, whole, run_task, executor_of(processes if processes > 1 else None),
+        retry_failed=True, done=lambda task, error: done(task), begun=begun,
+    )  # fmt: skip
+    failed = [(task, why) for task in whole if (why := store.why(task.key)) is not None]
+    if failed:
+        task, why = failed[0]
+        raise WorkerLost(
+            f"{len(failed):,} of {len(whole):,} runs failed, the first of them {task.about()}: "
+            f"{why['error']}. Their tracebacks lie in {store.failed}, and the same command runs "
+            "them again"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def cells(out: Path, horizons: Sequence[int], n_seeds: int) -> list[Cell]:
     found = []
     for column in columns():
         for vx in column.path_exponents:
-            runs: list[Any] = [stored(out, Task(column.key, vx, T, n_seeds)) for T in horizons]
+            runs = [stored(out, Task(column.key, vx, T, n_seeds)) for T in horizons]
             for i, vg in enumerate(column.variation_exponents):
                 constraints = "time-varying" if vg > 0.0 else "fixed"
                 for measure, rate in _claims(column, constraints, vx):
@@ -151,7 +150,7 @@ def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> Iterator[
     """The setting with a low floor and interrupted slots, in words."""
     grown = {}
     for name in QUEUE_LEARNERS:
-        runs: list[Any] = [stored(out, Task(f"{QUEUE}{name}", 0.0, T, n_seeds)) for T in horizons]
+        runs = [stored(out, Task(f"{QUEUE}{name}", 0.0, T, n_seeds)) for T in horizons]
         totals = np.array([run["violation"][0] for run in runs])
         last = f"{totals[-1].mean():,.1f} at T = {horizons[-1]:,}"
         grown[name] = f"{growth(horizons, totals)}, {last}"
