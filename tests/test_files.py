@@ -139,7 +139,9 @@ for limit in limits:
             if what == "rates":
                 measure_tables(f"{out}/{limit}", horizons=(8, 16, 32), n_seeds=2, processes=1)
             else:
-                run_compare("linear", ["COLDQ", "OGD"], range(2), f"{out}/{limit}", horizon=40)
+                run_compare(
+                    ["linear"], ["COLDQ", "OGD"], (None,), range(2), f"{out}/{limit}", horizon=40
+                )
     except SystemExit as ended:
         assert ended.code == 1
 """

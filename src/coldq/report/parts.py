@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Canvas
 
 import coldq
 from coldq.errors import IgnoredFile, warn
+from coldq.experiments.intervals import duration
 from coldq.files import is_unfinished
 from coldq.report import numbers
 from coldq.report.files import require_own_page, write_text
@@ -136,7 +137,7 @@ def render(template: str, **context: Any) -> str:
         typeset=numbers.typeset,
         number=numbers.number,
         amount=numbers.amount,
-        duration=numbers.duration,
+        duration=duration,
         percentage=numbers.percentage,
         percentage_of=lambda part: numbers.amount(part, "%"),
     )
