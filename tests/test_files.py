@@ -156,7 +156,7 @@ for limit in limits:
             {
                 200: "compare-linear.parquet",
                 9_000: "compare-linear.png",
-                1_000_000: "compare-linear.html",
+                52_000: "compare-linear.html",
             },
         ),
     ],

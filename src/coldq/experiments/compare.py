@@ -201,12 +201,12 @@ def _maker(problem: Any, one: Any, *, named: bool) -> tuple[Maker, bool]:
     if not hasattr(one, "for_problem"):
         raise InvalidInput(f"{one.__name__} is a class without for_problem: pass a learner of it")
     if one is SelfTuning:
-        return lambda rate: make(one, problem, named=named, violation_rate=rate), True
+        return lambda rate: make(SelfTuning, problem, named=named, violation_rate=rate), True
     return lambda rate: make(one, problem, named=named), False
 
 
 def _with_margin(plain: Maker) -> Maker:
-    def made(rate: float | None) -> Any:
+    def made(rate: Any) -> Any:
         inner = plain(rate)
         return inner if isinstance(inner, str) else SafetyMargin(inner, rate)
 
@@ -397,10 +397,11 @@ def _results(scores: Mapping[str, Score]) -> list[Result]:
         regrets = (float(one.regret(kind).mean()) for kind in COMPARATORS)
         start, slot = one.seconds
         rows.append(
-            Result(
-                name, one.tuned, *loss, *violation.tolist(), *share.tolist(), float(one.soft.mean()), *regrets,
-                *apart, one.reduced, slot, start, k in ahead and bool(np.isfinite(means[k, 0])),
-            )
+            Result._make((
+                name, one.tuned, *loss, *violation.tolist(), *share.tolist(),
+                float(one.soft.mean()), *regrets, *apart, one.reduced, slot, start,
+                k in ahead and bool(np.isfinite(means[k, 0])),
+            ))
         )  # fmt: skip
     return rows
 

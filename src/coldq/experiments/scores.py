@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,26 +100,39 @@ class Setting:
 
     def score(self, name: str, learner: Any, tuned: str = "", count: int | None = None) -> Score:
         """One learner's run, scored; on the first `count` seeds, if that is given."""
-        problem, seeds, begin = self.problem, self.seeds[:count], self.begin
-        seconds = timed(learner, problem, seeds[0])
-        trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
-        bad = np.zeros(trace.loss.shape, bool)
-        for t, revealed in replay(problem, seeds, trace.decisions):
-            g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
-            bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
-        loss, g = trace.loss[:, begin:], trace.constraint[:, begin:]
-        return Score(
-            name,
-            loss,
-            bad[:, begin:],
-            trace.violation[:, begin:].sum(axis=2),
-            np.maximum(g.mean(axis=1), 0.0).sum(axis=1),
-            self.excess(loss, trace.decisions),
-            tuned,
-            learner,
-            np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean()),
-            seconds,
-        )
+        seeds = self.seeds[:count]
+        return score(name, learner, self.problem, seeds, self.begin, tuned, self.excess)
+
+
+def score(
+    name: str,
+    learner: Any,
+    problem: Any,
+    seeds: tuple[int, ...],
+    begin: int,
+    tuned: str = "",
+    excess: Callable[[Array, Array | None], dict[str, Array]] = lambda loss, decisions: {},
+) -> Score:
+    """One learner's run, scored from slot `begin` + 1 on; `excess` compares its losses."""
+    seconds = timed(learner, problem, seeds[0])
+    trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
+    bad = np.zeros(trace.loss.shape, bool)
+    for t, revealed in replay(problem, seeds, trace.decisions):
+        g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
+        bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
+    loss, g = trace.loss[:, begin:], trace.constraint[:, begin:]
+    return Score(
+        name,
+        loss,
+        bad[:, begin:],
+        trace.violation[:, begin:].sum(axis=2),
+        np.maximum(g.mean(axis=1), 0.0).sum(axis=1),
+        excess(loss, trace.decisions),
+        tuned,
+        learner,
+        np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean()),
+        seconds,
+    )
 
 
 class _Enough(Exception):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from coldq.experiments.comparison import Comparison
     from coldq.experiments.disturbed import Outcome
 
+NARROW = 100  # columns: where there are fewer, times are left to the page and the files
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
 
@@ -104,10 +105,11 @@ def print_comparison(found: Comparison) -> None:
     rate = "" if found.rate is None else f", at most {100 * found.rate:g}% of slots"
     titles = (found.title + rate, f"{found.title}{rate}: tuned in hindsight")
     headings = [heading.replace(" ", "\n", 1) for heading in found.headings[1:]]
+    count = len(found.headings) - (2 if shown.width < NARROW else 0)
     for title, cells in zip(titles, (found.cells(False), found.cells(True)), strict=True):
-        rows = table(title, ("learner",), headings)
+        rows = table(title, ("learner",), headings[: count - 1])
         for row in cells:
-            rows.add_row(*row)
+            rows.add_row(*row[:count])
         if cells:
             shown.print(rows)
             shown.print()
