@@ -84,7 +84,6 @@ def join_picture(
     path: Path,
     template: str,
     picture: Canvas,
-    data: Any = None,
     **context: Any,
 ) -> None:
     """Join a part to the page that is one section, about the picture of this name beside it.
@@ -95,7 +94,7 @@ def join_picture(
     html = render(
         template, name=name, title=own, suffixes=SUFFIXES, picture=as_address(picture), **context
     )
-    join(Part(name, title, lead, [(name, own)], html, data or {}), path)
+    join(Part(name, title, lead, [(name, own)], html, {}), path)
 
 
 def _plotly() -> Markup:
