@@ -75,6 +75,13 @@ struct DoubleDouble {
     return fast_two_sum(quotient, rest.high / b.high);
 }
 
+// By a step of Newton's method from the root in double.
+inline DoubleDouble root(DoubleDouble a) {
+    const double near = __builtin_sqrt(a.high);
+    if (!(near > 0.0)) return near;
+    return fast_two_sum(near, (a - two_product(near, near)).high / (2.0 * near));
+}
+
 inline DoubleDouble& operator+=(DoubleDouble& a, DoubleDouble b) { return a = a + b; }
 inline DoubleDouble& operator-=(DoubleDouble& a, DoubleDouble b) { return a = a - b; }
 

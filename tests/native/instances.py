@@ -27,13 +27,18 @@ SHAPES = {
     "into_ball": ("p", "p", ""),
     "implied": ("p", "", "np", "n", "p", "p"),
 }
+SYSTEMS = {
+    f"{kind}_system{digits}": ("np", *axes)
+    for kind, axes in {"column": "npp", "row": "pnn"}.items()
+    for digits in ("", "_extended")
+}
 
 
 def drawn(name: str, n: int, p: int, batch: int, seed: int = 0) -> list[np.ndarray]:
-    """Arguments of one contraction: a batch of positive numbers of all sizes."""
+    """Arguments of one contraction or dense system: a batch of positive numbers of all sizes."""
     rng = np.random.default_rng([seed, n, p])
     sizes = {"n": n, "p": p}
-    shapes = [(batch, *(sizes[axis] for axis in axes)) for axes in SHAPES[name]]
+    shapes = [(batch, *(sizes[axis] for axis in axes)) for axes in (SHAPES | SYSTEMS)[name]]
     return [np.exp(rng.normal(size=shape)) for shape in shapes]
 
 
@@ -57,11 +62,13 @@ def blocks_drawn(n: int, p: int, batch: int, seed: int = 0) -> list[np.ndarray]:
 
 def main() -> None:
     print(_native.level)
-    for name in SHAPES:
+    for name in SHAPES | SYSTEMS:
         bits = hashlib.sha256()
         for n in (1, 2, 3, 9, 20):
             for p in (*range(1, 20), 100):
-                bits.update(getattr(_native, name)(*drawn(name, n, p, 5)).tobytes())
+                out = getattr(_native, name)(*drawn(name, n, p, 5))
+                for part in out if isinstance(out, tuple) else (out,):
+                    bits.update(part.tobytes())
         print(name, bits.hexdigest())
     bits = hashlib.sha256()
     for n, p in ((1, 3), (2, 9), (5, 30), (20, 60), (3, 200)):
