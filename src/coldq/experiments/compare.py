@@ -35,7 +35,6 @@ LEAST_SHARE = 1e-9  # a share of no slots at all: a rate is above zero
 Maker = Callable[[float | None], Any]
 
 
-@quiet
 def compare(
     problem: Any,
     learners: Any = None,
@@ -80,6 +79,7 @@ def compare(
     return comparisons(problem, learners, (rate,), seeds, last=last, title=title, done=done)[0]
 
 
+@quiet
 def comparisons(
     problem: Any,
     learners: Any = None,
