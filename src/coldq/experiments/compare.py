@@ -92,8 +92,10 @@ def comparisons(
 ) -> list[Comparison]:
     """Compare at several rates, for each of which only those play anew that are told it.
 
+    >>> import coldq
     >>> from coldq.experiments.compare import comparisons
-    >>> [one.rate for one in comparisons("autoscale", ["SelfTuning"], [0.1, 0.2])]
+    >>> problem = coldq.problems.Autoscale(60)
+    >>> [one.rate for one in comparisons(problem, ["SelfTuning"], [0.1, 0.2])]
     [0.1, 0.2]
     """
     if isinstance(problem, str | Path):
