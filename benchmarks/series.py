@@ -30,13 +30,14 @@ import numpy as np
 import coldq
 from coldq._tables import console
 from coldq._values import Array
+from coldq.commands.compare import rates_of
 from coldq.constraints import Affine
-from coldq.experiments.targets import measure_problem, rates_of
+from coldq.experiments.compare import comparisons
 from coldq.losses import Linear
 from coldq.problems.autoscale import CAPACITY
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.slots import WholeStream
-from coldq.report.terminal import print_overall, print_target
+from coldq.report.terminal import print_comparison, print_overall
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -97,23 +98,24 @@ def main() -> None:
     parser.add_argument("layout", type=Path, nargs="+", help="TOML files that name series")
     parser.add_argument("--rate", default="0.05,0.01", help="violation rates, commas between")
     arguments = parser.parse_args()
-    shown, targets = console(), []
+    shown, tables = console(), []
     rates = rates_of(arguments.rate)
     for series in (one for layout in arguments.layout for one in all_series(layout)):
-        found = measure_problem(series.title, series, rates, [0], curves=False)
-        for target in found:
-            print_target(target)
-        targets += found
-    for target in targets:
-        ours, best = target.met, target.best
+        found = comparisons(series, None, rates, [0])
+        for table in found:
+            print_comparison(table)
+        tables += found
+    for table in tables:
+        held = table.rivalry
+        saved, low, high = held.saved
         shown.print(
-            f"{target.title}, {100 * target.rate:g}%: SelfTuning {ours.cost[0]:.5g} at "
-            f"{100 * ours.share[0]:.2f}%, best rival {best.cost[0]:.5g} at "
-            f"{100 * best.share[0]:.2f}% ({best.name}), ratio {1.0 - target.saved[0]:.4f} "
-            f"[{1.0 - target.saved[2]:.4f}, {1.0 - target.saved[1]:.4f}]",
+            f"{table.title}, {100 * table.rate:g}%: SelfTuning {held.loss.mean():.5g} at "
+            f"{100 * held.share:.2f}%, best rival {held.rival_loss.mean():.5g} at "
+            f"{100 * held.rival_share:.2f}% ({held.rival}), ratio {1.0 - saved:.4f} "
+            f"[{1.0 - high:.4f}, {1.0 - low:.4f}]",
             soft_wrap=True,
         )
-    print_overall(targets)
+    print_overall(tables)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,9 @@ for limit in limits:
             if what == "rates":
                 measure_tables(f"{out}/{limit}", horizons=(8, 16, 32), n_seeds=2, processes=1)
             else:
-                run_compare("linear", ["COLDQ", "OGD"], range(2), f"{out}/{limit}", horizon=40)
+                run_compare(
+                    ["linear"], ["COLDQ", "OGD"], (None,), range(2), f"{out}/{limit}", horizon=40
+                )
     except SystemExit as ended:
         assert ended.code == 1
 """
@@ -154,7 +156,7 @@ for limit in limits:
             {
                 200: "compare-linear.parquet",
                 9_000: "compare-linear.png",
-                1_000_000: "compare-linear.html",
+                52_000: "compare-linear.html",
             },
         ),
     ],

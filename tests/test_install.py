@@ -173,7 +173,7 @@ def test_every_command_of_the_first_page_works_after_a_plain_install(tmp_path: P
             assert "RECOO" in done.stdout
             assert "pip install 'coldq[report]'" in " ".join(done.stdout.split())
     assert plainly(tmp_path, "new", "my-load").returncode == 0
-    own = ["my-load/my-load.toml", "--learners", "COLDQ", "--horizon", "40"]
+    own = ["my-load/my-load.toml", "--learners", "COLDQ", "--rate", "0.1", "--horizon", "40"]
     done = plainly(tmp_path, "compare", *own)
     assert done.returncode == 0, done.stderr
     assert "headroom" in done.stdout

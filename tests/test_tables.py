@@ -9,9 +9,7 @@ import pytest
 
 import coldq
 from coldq.catalogue import print_catalogue, print_json, rows
-from coldq.experiments.compare import compare
-from coldq.experiments.intervals import with_interval
-from coldq.report.terminal import print_comparison, print_league
+from coldq.report.terminal import print_comparison
 
 COLUMNS = [None, "80", "100", "60"]
 
@@ -25,6 +23,7 @@ def width(request, monkeypatch):
         monkeypatch.setenv("COLUMNS", request.param)
         monkeypatch.setenv("FORCE_COLOR", "1")  # Rich then takes it for a terminal
         monkeypatch.setenv("TERM", "xterm")
+    return request.param
 
 
 def printed(capsys) -> str:
@@ -56,18 +55,19 @@ def test_brackets_in_names_are_printed(width, capsys) -> None:
         "mine [kW] [/x]": coldq.COLDQ.for_problem(problem),
         "no [b]": coldq.COLDQ(problem.domain, 9),
     }
-    print_comparison(coldq.compare(problem, mine, title="load [MW]"))
+    print_comparison(coldq.compare(problem, mine, 0.05, title="load [MW]"))
     out = " ".join(printed(capsys).split())
     for words in ("load [MW], at most", "mine [kW] [/x]", "no [b] did not play"):
         assert words in out
 
 
-def test_a_league_is_never_cut(width, capsys) -> None:
-    league = compare("jobs", ["COLDQ", "RECOO"], seeds=range(2), horizon=40)
-    print_league(league)
+def test_a_comparison_is_never_cut(width, capsys) -> None:
+    found = coldq.compare(coldq.problems.JobScheduling(40), ["COLDQ", "RECOO"], seeds=range(2))
+    print_comparison(found)
     out = printed(capsys)
     assert "…" not in out
-    for one in league.standings:
-        shown = (one.loss, one.violation, one.soft_violation)
-        for word in " ".join([one.name, *map(with_interval, shown), "µs"]).split():
+    narrow = width in ("80", "60")
+    assert ("start-up" in out.split("Means")[0]) != narrow
+    for row in found.cells():
+        for word in " ".join(row[:6] if narrow else row).split():
             assert word in out.split()

@@ -30,7 +30,7 @@ def test_every_layout_of_the_page_plays_and_is_at_most_ten_lines(text) -> None:
     if "time" in keys:
         table[keys["time"]] = np.arange(30.0)
     problem = coldq.problems.from_table(table, keys)
-    found = coldq.compare(problem, ["SelfTuning"])
+    found = coldq.compare(problem, ["SelfTuning"], rate=0.05)
     assert len(found) == 2
 
 

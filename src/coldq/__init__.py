@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from coldq.errors import WeakPrice as WeakPrice
     from coldq.errors import WorkerLost as WorkerLost
     from coldq.errors import WrongState as WrongState
+    from coldq.experiments.compare import compare as compare
     from coldq.experiments.comparison import Comparison as Comparison
-    from coldq.experiments.comparison import compare as compare
     from coldq.feedback import Feedback as Feedback
     from coldq.feedback import Forecast as Forecast
     from coldq.headroom import tune_headroom as tune_headroom
@@ -174,7 +174,8 @@ _HOME_OF = homes_of(
         "coldq.theory.promise": "Promise promised",
         "coldq.theory.survey": "Survey survey",
         "coldq.trace": "Trace plot_compare",
-        "coldq.experiments.comparison": "Comparison compare",
+        "coldq.experiments.compare": "compare",
+        "coldq.experiments.comparison": "Comparison",
     }
 )
 _MODULES = homes_of(

@@ -54,8 +54,24 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
+_hidden = False
+
+
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """No bars of single runs, while another one counts these."""
+    global _hidden
+    before, _hidden = _hidden, True
+    try:
+        yield
+    finally:
+        _hidden = before
+
+
 def watched() -> bool:
     """Whether somebody watches: a terminal or a notebook, and this is no worker of another."""
+    if _hidden:
+        return False
     alone = threading.current_thread() is threading.main_thread()
     if multiprocessing.parent_process() is not None or not alone:
         return False

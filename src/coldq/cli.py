@@ -76,20 +76,21 @@ def compare(
     problem: Annotated[
         str,
         typer.Argument(
-            help="time-varying, quadratic, linear, jobs, drifting, autoscale or dispatch; with "
-            "--rate one of the last two, jobs, time-varying, or all of these four. Or your own: a "
-            "table's TOML file, as `coldq new` writes one, or module:problem."
+            help="time-varying, quadratic, linear, jobs, drifting, autoscale or dispatch, several "
+            "with commas between, or all. Or your own: a table's TOML file, as `coldq new` writes "
+            "one, or module:problem."
         ),
     ],
     learners: Annotated[
-        str, typer.Option(help="Only these, with commas between; by default the whole catalogue.")
+        str,
+        typer.Option(
+            help="Only these, with commas between, a module:learner among them; by default the "
+            "whole catalogue."
+        ),
     ] = "",
     seeds: Annotated[
         int | None,
-        typer.Option(
-            help="How many seeds to run, by default 20, or 5 of your own problem; one where all "
-            "are the same."
-        ),
+        typer.Option(help="How many seeds to run, by default 5; one where all are the same."),
     ] = None,
     horizon: Annotated[
         int | None, typer.Option(help="How many slots; by default the paper's, or all.")
@@ -99,54 +100,34 @@ def compare(
     ] = "",
     last: Annotated[
         int | None,
-        typer.Option(
-            help="With --rate, or on your own problem: score the last so many slots, not the last "
-            "two thirds."
-        ),
+        typer.Option(help="With --rate: score the last so many slots, not the last two thirds."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("results"),
 ) -> None:
-    """Compare learners on a problem: loss against violation, as a table, a page and parquet.
+    """Compare learners on a problem: loss, violation and regret as a table, a page and parquet.
 
-    With --rate: what it costs to keep a share of violated slots, beside what engineers build:
-    headroom, and forecasts with margins, tuned. On a problem of your own all learners stand beside
-    headroom, at 5% if no rate is given.
+    With --rate: at a share of violated slots, beside headroom tuned by hand; the whole catalogue
+    also beside forecasts with margins, tuned.
     """
-    from coldq.commands.compare import no_page, page_of, run_compare, run_own, run_targets
-    from coldq.experiments.named import is_own
-    from coldq.experiments.targets import keys_of, rates_of
-    from coldq.report.terminal import (
-        print_comparison,
-        print_league,
-        print_overall,
-        print_target,
-    )
+    from coldq.commands.compare import keys_of, no_page, page_of, rates_of, run_compare
+    from coldq.report.terminal import print_comparison, print_overall
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
-    own = is_own(problem)
-    if rate and names and not own:
-        raise coldq.InvalidInput("--learners chooses from the catalogue; --rate has its own")
-    if last is not None and not rate and not own:
-        raise coldq.InvalidInput("--last says which slots are scored at a --rate, and needs one")
-    chosen, titles = _first_seeds(20 if seeds is None else seeds), (problem,)
+    rates = rates_of(rate)
+    if last is not None and not rate:
+        raise coldq.InvalidInput("--last says which slots are scored, and requires --rate")
+    chosen = None if seeds is None else _first_seeds(seeds)
     with stoppable(AGAIN):
-        if own:
-            found = run_own(
-                problem, names, rates_of(rate or "0.05"), None if seeds is None else chosen, out,
-                horizon=horizon, last=last, show=print_comparison,
-            )  # fmt: skip
-            titles = [one.title for one in found]
-        elif rate:
-            titles = keys_of(problem)
-            found = run_targets(titles, rates_of(rate), chosen, out, horizon, last, print_target)
-            print_overall(found)
-        else:
-            run_compare(problem, names, chosen, out, horizon, print_league)
+        found = run_compare(
+            keys_of(problem), names, rates, chosen, out,
+            horizon=horizon, last=last, show=print_comparison,
+        )  # fmt: skip
+        print_overall(found)
     lacks = no_page()
     if lacks:
         typer.echo(f"No report was written: {lacks}")
         return
-    for title in dict.fromkeys(titles):
+    for title in dict.fromkeys(one.title for one in found):
         typer.echo(f"The report: {page_of(title, out)}")
 
 
@@ -159,7 +140,7 @@ def new(
 
     layout = write_example(name)
     typer.echo(f"{layout} says what the columns of {layout.with_suffix('.csv')} mean. Now try:")
-    typer.echo(f"  coldq compare {shlex.quote(str(layout))}")
+    typer.echo(f"  coldq compare {shlex.quote(str(layout))} --rate 0.05")
 
 
 @app.command()

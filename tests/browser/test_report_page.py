@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import coldq
-from coldq.experiments.compare import League, compare
 from coldq.report.comparison import write_comparison_page
-from coldq.report.league import write_league_page
 from coldq.report.page import write_page
 from coldq.report.sweeps import write_sweep_page
 from coldq.sweeps.answers import answers
@@ -30,13 +27,7 @@ PANELS = [
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "index.html"
     write_page(small_reproduction(), path)
-    write_league_page(small_league(), path)
     return path.as_uri()
-
-
-@cache
-def small_league() -> League:
-    return compare("linear", ["COLDQ", "RECOO", "Yi2021", "OGD", "Ader"], range(3), horizon=60)
 
 
 class Opened:
@@ -201,68 +192,6 @@ def test_all_learners_can_be_fitted_and_published_curves_hidden(desk: Opened) ->
     assert desk.axis(panel, "loss", "yaxis")["range"] == pytest.approx(narrow)
 
 
-def league_traces(desk: Opened) -> dict[str, dict[str, Any]]:
-    found = desk.page.locator("[data-league]").evaluate(
-        """plot => plot.data.map(trace => ({
-            group: trace.meta, visible: trace.visible, x: trace.x, y: trace.y, text: trace.text,
-            told: trace.customdata, bars: trace.error_x.visible,
-        }))"""
-    )
-    return {trace["group"]: trace for trace in found}
-
-
-def test_the_league_draws_every_learner_with_its_number_and_name(desk: Opened) -> None:
-    league, traces = small_league(), league_traces(desk)
-    for group, ahead in (("front", True), ("others", False)):
-        own = [one for one in league.standings if (one.name in league.front) is ahead]
-        losses = [one.loss.mean() / 60.0 for one in own]
-        assert traces[group]["x"] == pytest.approx(losses, rel=1e-5, abs=1e-9)
-        for one, told in zip(own, traces[group]["told"], strict=True):
-            place = 1 + [each.name for each in league.standings].index(one.name)
-            assert f"{place} {one.name}" in told[0].split("<br>")
-            assert told[1].startswith("loss <b>") and "±" in told[1]
-    numbers = ", ".join(text for t in traces.values() for text in t["text"] if text).split(", ")
-    assert sorted(map(int, numbers)) == list(range(1, 1 + len(league.standings)))
-
-
-def test_the_leagues_switches_work(desk: Opened) -> None:
-    block, plot = desk.page.locator(".league"), desk.page.locator("[data-league]")
-    switch = block.get_by_label("log violation")
-    kind = "plot => plot._fullLayout.yaxis.type"
-    before = plot.evaluate(kind)
-    assert before == ("log" if switch.is_checked() else "linear")
-    switch.click()
-    assert {before, plot.evaluate(kind)} == {"linear", "log"}
-    switch.click()
-    for label, group, key, then in (
-        ("only the front", "others", "visible", False),
-        ("95% intervals", "front", "bars", True),
-    ):
-        assert league_traces(desk)[group][key] is not then
-        block.get_by_label(label).click()
-        assert league_traces(desk)[group][key] is then
-        block.get_by_label(label).click()
-    assert desk.complaints == []
-
-
-def test_a_learner_of_the_league_is_named_where_one_points_at_it(desk: Opened) -> None:
-    plot = desk.page.locator("[data-league]")
-    plot.scroll_into_view_if_needed()
-    x, y = plot.evaluate(
-        """plot => {
-          const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
-          const {x, y} = plot.data[0];
-          return [box.x + xaxis._offset + xaxis.d2p(x[0]), box.y + yaxis._offset + yaxis.d2p(y[0])];
-        }"""
-    )
-    desk.page.mouse.move(x - 30.0, y)
-    desk.page.mouse.move(x, y)
-    desk.page.wait_for_selector("[data-league] .hovertext")
-    shown = desk.page.locator("[data-league] .hovertext").text_content()
-    assert small_league().front[0] in shown
-    desk.page.mouse.move(0.0, 0.0)
-
-
 def test_tables_have_a_row_for_everything(desk: Opened) -> None:
     result = small_reproduction()
     assert desk.page.locator("tr.verdict").count() == len(result.verdicts)
@@ -294,8 +223,10 @@ def still_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A comparison and a sweep, with names as long as users give them."""
     folder = tmp_path_factory.mktemp("still")
     long = "a-load-of-many-counties-that-was-measured-by-somebody-else.toml"
-    found = coldq.compare(coldq.problems.Autoscale(90), ["COLDQ", "RECOO", "OGD"], title=long)
-    write_comparison_page(found, folder / "compare.html")
+    names, problem = ["SelfTuning", "COLDQ", "RECOO", "OGD"], coldq.problems.Autoscale(90)
+    for rate in (None, 0.1):
+        found = coldq.compare(problem, names, rate, title=long)
+        write_comparison_page(found, folder / "compare.html")
     asked = [{"learner": "COLDQ", "epsilon": [0.1, 0.5, 2.5]}, "RECOO"]
     swept = coldq.sweep(problems=["linear"], learners=asked, seeds=2)
     write_sweep_page(swept, answers(swept), folder / "sweep.html")

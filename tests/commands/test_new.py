@@ -33,7 +33,7 @@ def test_the_example_runs_and_is_short(tmp_path, monkeypatch) -> None:
 def test_the_command_to_try_next_can_be_pasted(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["new", "last month/load"])
-    assert done.output.splitlines()[-1] == "  coldq compare 'last month/load/load.toml'"
+    assert done.output.splitlines()[-1] == "  coldq compare 'last month/load/load.toml' --rate 0.05"
 
 
 def test_nothing_is_overwritten_and_odd_names_are_refused(tmp_path) -> None:

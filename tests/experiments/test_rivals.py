@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.experiments.compare import comparisons, held
+from coldq.experiments.comparison import HINDSIGHT, overall
 from coldq.experiments.rivals import Choice, play, rivals_of, tune
-from coldq.experiments.targets import cheapest_at, measure_target, overall
+from coldq.experiments.scores import Score
 
 PROBLEM = coldq.problems.Autoscale(150)
 
@@ -64,38 +66,48 @@ def test_the_words_of_a_rival_have_its_parameters() -> None:
 
 
 def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:
-    targets = measure_target("autoscale", [0.1, 0.2], [0], horizon=120, curves=False)
-    for target in targets:
-        ours = target.scores[0]
-        rivals = [one.at_share for one in target.rivals]
-        rivals += [one for one in target.scores if "at SelfTuning's share" in one.name]
+    tables = comparisons(coldq.problems.Autoscale(120), None, [0.1, 0.2])
+    for table in tables:
+        ours, rivalry = table["SelfTuning"], table.rivalry
+        rivals = [one for one in table if one.tuned == HINDSIGHT]
         assert len(rivals) == 16  # the day is longer than the run: no seasons
-        kept = [one.cost[0] for one in rivals if one.share[0] <= ours.share[0]]
-        assert target.best.cost[0] == min(kept)
-        assert target.saved[0] == pytest.approx(1.0 - ours.cost[0] / min(kept))
-        assert target.saved[1] <= target.saved[0] <= target.saved[2]
-        assert f"{100 * target.saved[0]:.2f}%" in target.verdict
-    ratio, low, high = overall(targets)
-    mean = np.mean([np.log(one.scores[0].cost[0] / one.best.cost[0]) for one in targets])
-    assert ratio == pytest.approx(np.exp(mean))
+        kept = [one.loss for one in rivals if one.share <= ours.share]
+        assert rivalry.rival_loss.mean() == pytest.approx(min(kept))
+        saved, low, high = rivalry.saved
+        assert saved == pytest.approx(1.0 - ours.loss / min(kept))
+        assert low <= saved <= high
+        assert f"saves {100 * saved:.2f}%" in table.sentences[1]
+        assert [one.tuned for one in table][-17:].count("") == 0  # hindsight comes last
+        assert all(not table[name].tuned.startswith(HINDSIGHT) for name in table.front)
+    ratio, low, high = overall(tables)
+    logs = [np.log(1.0 - table.rivalry.saved[0]) for table in tables]
+    assert ratio == pytest.approx(np.exp(np.mean(logs)))
     assert low < ratio < high
 
 
 def test_rivals_meet_selftuning_on_the_first_seed() -> None:
-    (target,) = measure_target("jobs", [0.2], [3, 4], horizon=60, curves=False)
     problem = coldq.problems.JobScheduling(60)
+    table = coldq.compare(problem, rate=0.2, seeds=[3, 4])
     trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.2), problem, [3, 4])
-    assert target.met.cost[0] == pytest.approx(trace.loss[0, 20:].mean())
-    assert target.scores[0].cost[0] == pytest.approx(trace.loss[:, 20:].mean())
-    assert target.saved[0] == pytest.approx(1.0 - target.met.cost[0] / target.best.cost[0])
-    assert "with seed 3" in target.verdict
+    assert table["SelfTuning"].loss == pytest.approx(trace.loss[:, 20:].mean())
+    np.testing.assert_array_equal(table.rivalry.loss, trace.loss[0, 20:])
+    assert "have the first seed, 3." in table.notes[0]
+    rows = zip(table.by_seed["learner"], table.by_seed["seed"], strict=True)
+    alone = [seed for name, seed in rows if name.endswith(", in hindsight")]
+    assert len(alone) == 16
+    assert set(alone) == {3}
+
+
+def scored(name: str, loss: float, share: float) -> Score:
+    bad = np.arange(10)[None] < 10 * share
+    return Score(name, np.full((1, 10), loss), bad, np.zeros((1, 1)), np.zeros(1), {})
 
 
 def test_where_no_rival_keeps_the_share_the_nearest_is_named() -> None:
-    (target,) = measure_target("autoscale", [0.1], [0], horizon=60, curves=False)
-    ours = target.scores[0]
-    rivals = [one.at_share for one in target.rivals]
-    never = type(ours)("never", ours.cost, (-1.0, -1.0, -1.0), 0.0, 0.0, ours.cost_series,
-                       ours.share_series)  # fmt: skip
-    worse = [one for one in rivals if one.share[0] > 0.0]
-    assert cheapest_at(worse, never) in worse
+    ours = scored("ours", 3.0, 0.1)
+    cheap, near = scored("cheap", 1.0, 0.5), scored("near", 2.0, 0.2)
+    assert held(ours, [cheap, near]).rival == "near"
+    assert "the rival nearest to its own share" in held(ours, [cheap, near]).words
+    kept = scored("kept", 9.0, 0.1)
+    assert held(ours, [cheap, near, kept]).rival == "kept"
+    assert held(ours, [kept]).saved[0] == pytest.approx(1.0 - 3.0 / 9.0)

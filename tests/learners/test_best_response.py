@@ -105,7 +105,7 @@ def test_demand_that_leaps_gets_the_least_headroom_that_keeps_the_rate(leap, kep
     if kept:
         assert leap <= found.headroom < 1.02 * leap
     assert coldq.tune_headroom(problem, 0.1, headrooms=[0.0, 0.5]).share > 0.1  # one's own stay
-    about = coldq.compare(problem, ["OGD"], rate=0.1).about
+    about = coldq.compare(problem, ["OGD"], rate=0.1).sentences[0]
     assert ("the least of all headrooms tried" in about) == (not kept)
 
 

@@ -186,15 +186,18 @@ def test_of_a_run_everything_is_as_if_it_had_said_so() -> None:
 def test_a_comparison_judges_each_learner_by_the_functions_that_it_met() -> None:
     learners = {"COLDQ": coldq.COLDQ(Silent.domain, 60), "OGD": coldq.OGD(Silent.domain, eta=0.1)}
     for problem in (Silent(), Said()):
-        table = coldq.compare(problem, learners, seeds=[0])
+        table = coldq.compare(problem, learners, 0.05, seeds=[0])
         for name, learner in learners.items():
             trace = play(learner, problem)
             scored = trace.violation[0, table.begin :, 0] > 1e-6
             assert table[name].share == pytest.approx(scored.mean())
-            assert table[name].cost == pytest.approx(trace.loss[0, table.begin :].mean())
+            assert table[name].loss == pytest.approx(trace.loss[0, table.begin :].mean())
+            regret = coldq.dynamic_regret(trace, cumulative=True)[0]
+            scored = (regret[-1] - regret[table.begin - 1]) / (60 - table.begin)
+            assert table[name].dynamic_regret == pytest.approx(scored)
         assert list(table.left_out) == ["headroom, tuned"]
-        assert "Nothing was tuned" in table.about
-    assert "The problem answers to decisions" in table.about
+        assert "Nothing was tuned" in table.sentences[0]
+    assert "The problem answers to decisions" in table.sentences[0]
 
 
 def test_a_problem_that_looks_at_nothing_is_replayed_without_decisions() -> None:

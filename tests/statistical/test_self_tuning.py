@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.experiments.compare import first_scored
 from coldq.experiments.rates.growth import growth
 from coldq.experiments.rates.settings import GRID, SQUARE, Row
-from coldq.experiments.targets import first_scored, score
+from coldq.experiments.scores import score
 from coldq.learners import foresight
 from coldq.problems import (
     Autoscale,
@@ -97,10 +98,10 @@ def test_the_rate_is_kept_on_real_traces(problem: Any, q: float) -> None:
     begin = first_scored(problem.horizon, None)
     found = score("SelfTuning", coldq.SelfTuning(problem.domain, q), problem, (0,), begin)
     print(
-        f"{type(problem).__name__}, q = {q}: {found.share[0] / q:.2f} times q, "
+        f"{type(problem).__name__}, q = {q}: {found.share / q:.2f} times q, "
         f"{found.reduced:.1%} reduced"
     )
-    assert found.reduced > 0.05 or found.share[0] <= 1.2 * q
+    assert found.reduced > 0.05 or found.share <= 1.2 * q
 
 
 @pytest.mark.parametrize("q", [0.05, 0.01])
@@ -112,7 +113,7 @@ def test_the_error_budget_costs_next_to_nothing_on_real_traces(
 
     def cost() -> float:
         found = score("SelfTuning", coldq.SelfTuning(problem.domain, q), problem, (0,), begin)
-        return float(found.cost[0])
+        return float(found.loss.mean())
 
     ours = cost()
     monkeypatch.setattr(foresight, "tighten", lambda budget, rate, t, ordinary: ordinary)
@@ -126,14 +127,15 @@ def test_the_error_budget_costs_next_to_nothing_on_real_traces(
 def test_told_coldqs_own_share_it_costs_and_violates_no_more(problem: Any, factor: float) -> None:
     paper = score("COLDQ", coldq.COLDQ.for_problem(problem), problem, SEEDS, 0)
     copy = Rescaled(problem, factor, (factor,) * problem.n_constraints)
-    ours = score("SelfTuning", coldq.SelfTuning(problem.domain, paper.share[0]), copy, SEEDS, 0)
-    loss, violation = ours.cost[0] / factor, ours.violation / factor
+    ours = score("SelfTuning", coldq.SelfTuning(problem.domain, paper.share), copy, SEEDS, 0)
+    loss, violation = ours.loss.mean() / factor, ours.violation.mean() / factor
     print(
-        f"{type(problem).__name__} times {factor:g}, COLDQ's share {paper.share[0]:.1%}: loss "
-        f"{loss / paper.cost[0]:.3f} times COLDQ's, violation {violation / paper.violation:.3f}"
+        f"{type(problem).__name__} times {factor:g}, COLDQ's share {paper.share:.1%}: loss "
+        f"{loss / paper.loss.mean():.3f} times COLDQ's, violation "
+        f"{violation / paper.violation.mean():.3f}"
     )
-    assert loss <= 1.1 * paper.cost[0]
-    assert violation <= 1.1 * paper.violation
+    assert loss <= 1.1 * paper.loss.mean()
+    assert violation <= 1.1 * paper.violation.mean()
 
 
 @pytest.mark.parametrize("factor", FACTORS)

@@ -12,9 +12,9 @@ from coldq._values import whole_number
 from coldq.commands.needs import MEGABYTES, require_report
 from coldq.errors import InvalidInput
 from coldq.experiments.comparison import MET_OTHERS
-from coldq.experiments.intervals import with_interval
+from coldq.experiments.intervals import duration, with_interval
 from coldq.files import require_writable
-from coldq.report.numbers import duration, percentage
+from coldq.report.numbers import percentage
 from coldq.report.terminal import progress
 from coldq.sweeps.answers import Answers, answers
 from coldq.sweeps.config import asked

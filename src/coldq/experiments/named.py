@@ -78,6 +78,17 @@ def built_in(key: str) -> Callable[..., Any]:
     return PROBLEMS[key]
 
 
+def named_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
+    """A title and the problem of a name: a built-in one, a table's file, or module:problem.
+
+    >>> from coldq.experiments.named import named_problem
+    >>> title, problem = named_problem("linear", horizon=100)
+    >>> title, problem.horizon
+    ('linear', 100)
+    """
+    return own_problem(name, horizon) if is_own(name) else (name, problem_of(name, horizon))
+
+
 def is_file(name: str) -> bool:
     """Whether a problem's name is that of a table's file.
 

@@ -32,7 +32,8 @@ SCALE_WEIGHT = 0.05  # of the average size of errors
 STEPS = (0.005, 0.02)  # of adaptive conformal inference
 TRACKER_STEPS = (0.05, 0.2)  # of conformal PID
 SHORT_LAGS = (1, 2, 3)
-BETWEEN, ROUNDS = 4, 2  # levels tried between two, and how often
+BETWEEN = 4  # levels tried between two
+TURNS = 3  # all parameters, then twice the levels between
 
 
 class Choice(NamedTuple):
@@ -164,7 +165,7 @@ def tune(
     before, after = slice(min(1, begin - 1), begin), slice(begin, T)
     found: list[dict[Choice, Played]] = [{} for _ in rivals]
     wanted = [rival.grid for rival in rivals]
-    for turn in range(1 + ROUNDS):
+    for turn in range(TURNS):
         for known, new in zip(found, play(problem, seeds, begin, rivals, wanted), strict=True):
             known.update(new)
         done("rivals with all parameters" if turn == 0 else "rivals, finer")

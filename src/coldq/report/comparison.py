@@ -1,4 +1,4 @@
-"""Learners beside what is done today: a picture and a table, as a part of the page."""
+"""Learners side by side: a picture and tables, as a part of the page."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from coldq.experiments.comparison import Comparison
-from coldq.experiments.named import absences
 from coldq.report.files import comparison_name
 from coldq.report.parts import join_picture
 from coldq.report.pictures import write_picture
 
 
 def write_comparison_page(found: Comparison, path: Path) -> None:
-    """Write the picture beside the page, as PNG and PDF, and join the table to the page.
+    """Write the picture beside the page, as PNG and PDF, and join the tables to the page.
 
     >>> import pathlib, tempfile, coldq
     >>> from coldq.report.comparison import write_comparison_page
@@ -26,12 +25,13 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
     """
     name = comparison_name(found)
     picture = write_picture(path.parent / "figures" / name, _draw, found)
-    title = f"{found.title}: learners beside headroom"
-    titles = (title, f"At most {100 * found.rate:g}% of slots violated")
-    lead = "What each learner would have done, beside headroom as it is tuned by hand."
+    own = "Loss and violation"
+    if found.rate is not None:
+        own = f"At most {100 * found.rate:g}% of slots violated"
+    lead = "What each learner would have done."
     shown = {"found": found, "alternative": _alternative(found)}
-    shown["notes"] = (*found.coinciding, *absences(found.left_out))
     shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
+    titles = (f"{found.title}: learners side by side", own)
     join_picture(name, titles, lead, path, "comparison.html.jinja", picture, **shown)
 
 
@@ -48,5 +48,5 @@ def _draw(found: Comparison) -> Canvas:
 
 def _alternative(found: Comparison) -> str:
     """What the picture shows, in words and numbers."""
-    points = (f"{row[0]} at {row[1]} and {row[2]}" for row in found.cells())
-    return f"Cost a slot and share of violated slots: {'; '.join(points)}."
+    points = (f"{row[0]}: {row[1]}, {row[2]}, {row[3]}" for row in found.cells(hindsight=False))
+    return f"Loss, violation and share of violated slots: {'; '.join(points)}."

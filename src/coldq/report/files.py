@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,10 @@ from coldq.errors import InvalidInput
 from coldq.files import whole_file, write_parquet
 
 if TYPE_CHECKING:
-    from coldq.experiments.compare import League
     from coldq.experiments.comparison import Comparison
     from coldq.experiments.rates.tables import Cell
     from coldq.experiments.reproduce import Reproduction
     from coldq.experiments.runs import FigureRuns
-    from coldq.experiments.targets import Target
 
 MADE = b"Made by <code>coldq</code>"  # in the foot of every page
 
@@ -99,26 +96,6 @@ def write_traces(runs: FigureRuns, path: Path) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def write_standings(league: League, path: Path) -> None:
-    """One row a learner and seed."""
-    import pyarrow as pa
-
-    each = [(one, k) for one in league.standings for k in range(len(league.seeds))]
-    front = league.front
-    table = pa.table(
-        {
-            "learner": [one.name for one, _ in each],
-            "seed": [league.seeds[k] for _, k in each],
-            "loss": [float(one.loss[k]) for one, k in each],
-            "violation": [float(one.violation[k]) for one, k in each],
-            "soft_violation": [float(one.soft_violation[k]) for one, k in each],
-            "seconds_per_slot": [one.seconds_per_slot for one, _ in each],
-            "on_front": [one.name in front for one, _ in each],
-        }
-    )
-    write_parquet(table, path)
-
-
 def write_rates(found: list[Cell], out: Path) -> None:
     """rates.csv and rates.json with every cell."""
     rows = [
@@ -150,34 +127,17 @@ def write_rates(found: list[Cell], out: Path) -> None:
     write_text(out / "rates.json", json.dumps(rows, indent=1))
 
 
-def write_scores(targets: Iterable[Target], path: Path) -> None:
-    """One row a problem, violation rate and learner, rivals with how their level was chosen."""
-    import pyarrow as pa
-
-    rows = [
-        {
-            "problem": target.key, "rate": target.rate, "learner": one.name, "chosen": chosen,
-            "cost": one.cost[0], "cost_low": one.cost[1], "cost_high": one.cost[2],
-            "share": one.share[0], "share_low": one.share[1], "share_high": one.share[2],
-            "violation": one.violation, "reduced": one.reduced,
-        }
-        for target in targets
-        for chosen, one in (
-            *(("", one) for one in target.scores),
-            *(("on the slots before", one.before) for one in target.rivals),
-            *(("at SelfTuning's share", one.at_share) for one in target.rivals),
-        )
-    ]  # fmt: skip
-    write_parquet(pa.Table.from_pylist(rows), path)
-
-
 def comparison_name(found: Comparison) -> str:
     """The name of a comparison's files."""
-    return f"compare-{plain(found.title, 'own')}-{found.rate:g}"
+    rate = "" if found.rate is None else f"-{found.rate:g}"
+    return f"compare-{plain(found.title, 'own')}{rate}"
 
 
 def write_comparison(found: Comparison, folder: Path) -> None:
-    """One row a learner, as parquet and as LaTeX."""
+    """One row a learner, as parquet and as LaTeX, and one a learner and seed, as parquet."""
+    import pyarrow as pa
+
     name = comparison_name(found)
     write_parquet(found.to_arrow(), folder / f"{name}.parquet")
+    write_parquet(pa.table(dict(found.by_seed)), folder / f"{name}-seeds.parquet")
     write_text(folder / f"{name}.tex", found.to_latex() + "\n")

@@ -53,24 +53,6 @@ def amount(value: float, unit: str) -> str:
     return f"{number(value, digits=3)} {unit}".rstrip()
 
 
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> from coldq.report.numbers import duration
-    >>> duration(30438.6), duration(124.3), duration(1.69e-4), duration(0.0306), duration(4.2)
-    ('8.5 hours', '2.07 minutes', '169 µs', '30.6 ms', '4.2 s')
-    """
-    for limit, size, unit in (
-        (1e-3, 1e-6, "µs"),
-        (1.0, 1e-3, "ms"),
-        (90.0, 1.0, "s"),
-        (5400.0, 60.0, "minutes"),
-    ):
-        if seconds < limit:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 3600.0:.1f} hours"
-
-
 def percentage(fraction: float) -> str:
     """A signed distance as percent.
 

@@ -151,67 +151,8 @@ function drawQueue(plot) {
   Plotly.react(plot, steps, layout(x, axis("", {rangemode: "tozero"}), size), CONFIG);
 }
 
-const rounded = value => value.toLocaleString("en", {maximumSignificantDigits: 4});
-
-// Loss against violation: a point for every learner, with its number in the table.
-function drawLeague(block) {
-  const plot = block.querySelector("[data-league]"), view = block.view;
-  const {learners, looks, floor} = data[plot.dataset.league], log = view.log.violation;
-  const x = learners.map(({loss}) => loss[0]);
-  const y = raised(learners.map(({violation}) => violation[0]), log ? floor : null);
-  const place = log ? y.map(Math.log10) : y;
-  const numbers = together(x, place, learners.map(({front}) => front));
-  const bars = intervals => ({
-    array: intervals.map(([, half]) => half ?? 0), visible: view.intervals, thickness: 1, width: 3,
-  });
-  const said = (what, [mean, half]) =>
-    `${what} <b>${rounded(mean)}</b>${half === null ? "" : ` ± ${rounded(half)}`}`;
-  const told = learners.map(({loss, violation}, k) => [
-    learners.flatMap(({label}, other) =>
-      x[other] === x[k] && y[other] === y[k] ? [`${other + 1} ${plain(label)}`] : []).join("<br>"),
-    said("loss", loss), said("violation", violation),
-  ]);
-  const points = ["front", "others"].map(group => {
-    const own = learners.map((_, k) => k).filter(k => learners[k].front === (group === "front"));
-    const of = values => own.map(k => values[k]), {color} = looks[group];
-    return {
-      type: "scatter", meta: group, showlegend: false, visible: group === "front" || !view.front,
-      x: of(x), y: of(y), error_x: bars(of(learners).map(({loss}) => loss)),
-      error_y: bars(of(learners).map(({violation}) => violation)),
-      mode: group === "front" ? "lines+markers+text" : "markers+text",
-      line: {dash: "5px,3px", width: 1, color},
-      marker: {...looks[group], size: 9, opacity: 1, line: {color: "#fff", width: 0.7}},
-      text: of(numbers), textposition: group === "front" ? "bottom left" : "top right",
-      textfont: {color, size: printing ? 9 : 11}, customdata: of(told),
-      hovertemplate: "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
-    };
-  });
-  let upright = {rangemode: "tozero"};
-  if (log) {
-    const low = Math.log10(floor), high = Math.max(low + 1, ...place), margin = 0.08 * (high - low);
-    upright = logarithmic([low - margin, high + margin], floor);
-  }
-  const size = printing ? {width: 680, height: 380} : {height: narrow.matches ? 340 : 460};
-  const more = {...size, hovermode: "closest", uirevision: JSON.stringify([view, printing])};
-  const axes = [axis("loss a slot"), axis("hard violation a slot", upright)];
-  Plotly.react(plot, points, layout(...axes, more), CONFIG);
-}
-
-// The numbers of points, those of one kind that nearly touch in the text of the first of them.
-function together(x, y, kind) {
-  const wide = Math.max(...x) - Math.min(...x), tall = Math.max(...y) - Math.min(...y);
-  const texts = x.map(() => []);
-  x.forEach((_, k) => {
-    const first = x.findIndex((_, other) => kind[other] === kind[k]
-      && Math.abs(x[other] - x[k]) <= 0.02 * wide && Math.abs(y[other] - y[k]) <= 0.03 * tall
-      && (other === k || texts[other].length > 0));
-    texts[first].push(k + 1);
-  });
-  return texts.map(numbers => numbers.join(", "));
-}
-
 // Everything that is drawn, with what draws it.
-const found = [[".panel", draw], [".league", drawLeague], ["[data-queue]", drawQueue]]
+const found = [[".panel", draw], ["[data-queue]", drawQueue]]
   .flatMap(([kind, how]) => [...document.querySelectorAll(kind)].map(block => [block, how]));
 
 function listen(block, redraw) {

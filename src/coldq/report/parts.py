@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Canvas
 
 import coldq
 from coldq.errors import IgnoredFile, warn
+from coldq.experiments.intervals import duration
 from coldq.files import is_unfinished
 from coldq.report import numbers
 from coldq.report.files import require_own_page, write_text
@@ -83,7 +84,6 @@ def join_picture(
     path: Path,
     template: str,
     picture: Canvas,
-    data: Any = None,
     **context: Any,
 ) -> None:
     """Join a part to the page that is one section, about the picture of this name beside it.
@@ -94,7 +94,7 @@ def join_picture(
     html = render(
         template, name=name, title=own, suffixes=SUFFIXES, picture=as_address(picture), **context
     )
-    join(Part(name, title, lead, [(name, own)], html, data or {}), path)
+    join(Part(name, title, lead, [(name, own)], html, {}), path)
 
 
 def _plotly() -> Markup:
@@ -136,7 +136,7 @@ def render(template: str, **context: Any) -> str:
         typeset=numbers.typeset,
         number=numbers.number,
         amount=numbers.amount,
-        duration=numbers.duration,
+        duration=duration,
         percentage=numbers.percentage,
         percentage_of=lambda part: numbers.amount(part, "%"),
     )

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coldq._notebook import no_bars
 from coldq._tables import console, table
 from coldq.experiments.claims import FAILS, HOLDS, IN_PART
-from coldq.experiments.compare import League
 from coldq.experiments.figures import Setting
-from coldq.experiments.intervals import brief, with_interval
-from coldq.experiments.named import absences
+from coldq.experiments.intervals import with_interval
 from coldq.experiments.rates.settings import CONVEX, DYNAMIC, GRID, VIOLATION
 from coldq.experiments.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
 from coldq.experiments.reproduce import Reproduction
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from coldq.experiments.comparison import Comparison
     from coldq.experiments.disturbed import Outcome
-    from coldq.experiments.targets import Target
 
+NARROW = 100  # columns: where there are fewer, times are left to the page and the files
 STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
 
@@ -43,7 +42,7 @@ def progress(total: int, begun: str = "the first of them") -> Iterator[Callable[
     said = TextColumn("{task.description}", markup=False)  # it may have a name that a user gave
     columns = (MofNCompleteColumn(), BarColumn(), Remaining(), said)
     shown = Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal)
-    with shown as bar:
+    with shown as bar, no_bars():
         task = bar.add_task(begun, total=total)
         yield lambda what, count=1: bar.update(task, advance=count, description=what)
 
@@ -100,106 +99,34 @@ def _claims_table(result: Reproduction) -> Table:
     return rows
 
 
-def print_league(league: League) -> None:
-    """The table of a league, and who did not play."""
-    shown, seeds = console(), len(league.seeds)
-    rows = table(
-        f"{type(league.problem).__name__}, T = {league.problem.horizon}, "
-        f"{seeds} seed{'s' if seeds != 1 else ''}",
-        ("", "learner"),
-        ("loss", "hard\nviolation", "soft\nviolation", "a slot"),
-    )
-    front = league.front
-    for one in league.standings:
-        rows.add_row(
-            "*" if one.name in front else "",
-            one.name,
-            with_interval(one.loss),
-            with_interval(one.violation),
-            with_interval(one.soft_violation),
-            f"{1e6 * one.seconds_per_slot:.0f} µs",
-        )
-    shown.print(rows)
-    shown.print()
-    shown.print(
-        "Means ± 95% over seeds. *: no other learner is better in both loss and hard violation. "
-        "A slot: one seed alone, problem included. `coldq list` has what each assumes."
-    )
-    for sentence in (*league.coinciding, *absences(league.left_out)):
-        shown.print(sentence, highlight=False)
-
-
 def print_comparison(found: Comparison) -> None:
-    """Learners beside headroom, and who did not play."""
+    """Learners side by side, those tuned in hindsight in a table of their own, and what to know."""
     shown = console()
-    names = (heading.replace(" ", "\n", 1) for heading in found.headings[1:])
-    rows = table(f"{found.title}, at most {100 * found.rate:g}% of slots", ("learner",), names)
-    for row in found.cells():
-        rows.add_row(*row)
-    shown.print(rows)
-    shown.print()
-    for sentence in (found.about, *found.coinciding, *absences(found.left_out)):
+    rate = "" if found.rate is None else f", at most {100 * found.rate:g}% of slots"
+    titles = (found.title + rate, f"{found.title}{rate}: tuned in hindsight")
+    headings = [heading.replace(" ", "\n", 1) for heading in found.headings[1:]]
+    count = len(found.headings) - (2 if shown.width < NARROW else 0)
+    for title, cells in zip(titles, (found.cells(False), found.cells(True)), strict=True):
+        rows = table(title, ("learner",), headings[: count - 1])
+        for row in cells:
+            rows.add_row(*row[:count])
+        if cells:
+            shown.print(rows)
+            shown.print()
+    for sentence in found.sentences:
         shown.print(sentence, highlight=False)
 
 
-def print_target(target: Target) -> None:
-    """The scores of one problem at one rate."""
-    shown, seeds = console(), len(target.seeds)
-    rows = table(
-        f"{target.title}, T = {target.problem.horizon}, at most "
-        f"{100 * target.rate:g}% of slots, {seeds} seed{'s' if seeds != 1 else ''}",
-        ("learner",),
-        ("cost a slot", "slots\nviolated", "violation\nin all", "slots\nreduced"),
-    )
-    for one in target.scores:
-        (cost, low, high), (share, least, most) = one.cost, one.share
-        rows.add_row(
-            one.name,
-            f"{brief(cost)} [{brief(low)}, {brief(high)}]",
-            f"{100 * share:.2f}% [{100 * least:.2f}, {100 * most:.2f}]",
-            brief(one.violation),
-            "-" if one.reduced != one.reduced else f"{100 * one.reduced:.1f}%",
-        )
-    shown.print(rows)
-    shown.print(_rivals_table(target))
-    shown.print(
-        f"Scored on slots {target.begin + 1} to {target.problem.horizon}; brackets: 95% of a block "
-        f"bootstrap. {target.verdict} Told other rates, it had {target.others}."
-    )
-    shown.print()
-
-
-def _rivals_table(target: Target) -> Any:
-    rows = table(
-        "Forecasts with margins",
-        ("rival", "parameters\nat its share"),
-        (
-            "tuned before:\ncost a slot", "slots\nviolated",
-            "at SelfTuning's\nshare: cost", "slots\nviolated",
-        ),
-    )  # fmt: skip
-    for one in target.rivals:
-        before, at_share = one.before, one.at_share
-        rows.add_row(
-            one.name,
-            at_share.name.removeprefix(one.name).strip(" ()"),
-            brief(before.cost[0]),
-            f"{100 * before.share[0]:.2f}%",
-            brief(at_share.cost[0]),
-            f"{100 * at_share.share[0]:.2f}%",
-        )
-    return rows
-
-
-def print_overall(targets: Sequence[Target]) -> None:
-    """The geometric mean over problems and rates, if there are several."""
-    if len(targets) < 2:
+def print_overall(found: Sequence[Comparison]) -> None:
+    """The geometric mean over problems and rates, if there are several with rivals."""
+    held = [one for one in found if one.rivalry is not None]
+    if len(held) < 2:
         return
-    from coldq.experiments.targets import overall
+    from coldq.experiments.comparison import overall
 
-    ratio, low, high = overall(targets)
+    ratio, low, high = overall(held)
     console().print(
-        f"Over {len(targets)} problems and rates SelfTuning's cost is {ratio:.4f} "
+        f"Over {len(held)} problems and rates SelfTuning's loss is {ratio:.4f} "
         f"[{low:.4f}, {high:.4f}] times the best rival's at its own share, in geometric mean."
     )
 
