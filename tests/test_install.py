@@ -17,6 +17,8 @@ import coldq.learners
 from coldq.cli import app
 
 ROOT = Path(__file__).parents[1]
+
+
 def run(*command: str, **environment: str) -> str:
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import coldq
-from coldq.commands.serve import bound, prepare, serve
+from coldq.commands.serve import bound, serve
 from tests.agent.feeds import LEARNER, measured
 from tests.processes import HANGING, end, read_line, started, wait_for
 

@@ -300,13 +300,13 @@ def test_an_empty_thread_count_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_in_a_worker_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLDQ_THREADS", "4")
 
-    def kernel(x: np.ndarray, scratch: np.ndarray, out: np.ndarray) -> None:
+    def entry(x: np.ndarray, out: np.ndarray) -> None:
         if x[0, 0] > 0.0:
             raise ValueError("worker")
 
     with pytest.raises(ValueError, match="worker"):
         data = np.arange(4000.0).reshape(400, 10)
-        run_batch(kernel, [data], [1], [(10,)], 1000)
+        run_batch(entry, [data], [1], [(10,)], 1000)
 
 
 @pytest.mark.parametrize("left", [1e-20, 2.4e-26, 1e-30, 1e-300])

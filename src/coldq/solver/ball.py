@@ -81,7 +81,7 @@ def run_ball(problem: BallProblem) -> Step:
     """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
     n, p = problem.A.shape[-2:]
     shapes, work = ((p,), (n,), ()), PASSES * (n + 2) * p + 2 * n * n
-    answer = Step(*run_batch(ball_step, problem, problem.cores, shapes, work, native=True))
+    answer = Step(*run_batch(ball_step, problem, problem.cores, shapes, work))
     if (answer.residual <= TOLERANCE).all():
         return answer
     x, multipliers, residual = (np.array(a) for a in answer)

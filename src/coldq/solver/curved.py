@@ -88,7 +88,7 @@ def run_curved(problem: QuadraticProblem, start: Array | None = None) -> tuple[A
     start = np.zeros(n) if start is None else start
     work = problem.P.shape[-3] * p * p + n * p
     return run_batch(  # type: ignore[return-value]
-        quadratic_step, (*problem, start), (*problem.cores, 1), ((p,), (n,), ()), work, native=True
+        quadratic_step, (*problem, start), (*problem.cores, 1), ((p,), (n,), ()), work
     )
 
 

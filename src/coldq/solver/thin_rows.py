@@ -113,7 +113,7 @@ def run_thin(problem: ThinProblem) -> tuple[Array, Array, Array]:
     n, p = problem.d.shape[-2:]
     work = (n + problem.F.shape[-2]) * p
     return run_batch(  # type: ignore[return-value]
-        thin_step, (*problem, np.zeros(n)), (*problem.cores, 1), ((p,), (n,), ()), work, native=True
+        thin_step, (*problem, np.zeros(n)), (*problem.cores, 1), ((p,), (n,), ()), work
     )
 
 

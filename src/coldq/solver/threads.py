@@ -1,7 +1,7 @@
-"""Run a kernel over a batch, split over threads where that pays.
+"""Run an entry of the native core over a batch, split over threads where that pays.
 
-Kernels are serial and let other threads run while they are at a large batch, so every thread runs
-the same compiled code on its part and the answers have the same bits however they were split.
+Entries are serial and release the GIL in a large batch, so every thread runs the same code on its
+part and the answers have the same bits however they were split.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ import numpy as np
 
 from coldq._system import cores, in_every_fork
 from coldq._values import Array
-from coldq.compiled.calls import STACK
 from coldq.errors import InvalidInput
 from coldq.solver.problem import DoNotFit
 
-LEAST_WORK = 40_000  # scratch numbers filled by one thread before a second one pays
+LEAST_WORK = 40_000  # numbers that one thread goes through before a second one pays
 PARTS = 8  # for each thread
 
-SMALL_BLOCK = 1_000_000  # bytes of scratch memory that are kept for the next call
-
-_local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
@@ -49,26 +45,6 @@ def thread_count() -> int:
     return cores()
 
 
-NONE = np.empty(0)  # of scratch memory: so little is needed that the kernel takes it from its stack
-
-
-def scratch(size: int) -> Array:
-    """Memory of this thread's own for a kernel to work in, at least so many numbers.
-
-    It is the same for all kernels: what one leaves there is lost when the next one is called.
-    """
-    if size <= STACK:
-        return NONE
-    block = getattr(_local, "block", NONE)
-    if block.size >= size:
-        return block
-    if 8 * size > SMALL_BLOCK:
-        return np.empty(size)
-    _local.block = block = NONE  # lest there are two
-    _local.block = np.empty(size)
-    return _local.block
-
-
 def _workers() -> ThreadPoolExecutor:
     global _pool
     with _pool_lock:
@@ -78,23 +54,22 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def run_batch(
-    kernel: Any,
+    entry: Any,
     inputs: Sequence[Array],
     cores: Sequence[int],
     out_cores: Sequence[tuple[int, ...]],
-    size: int,
-    native: bool = False,
+    work: int,
 ) -> tuple[Array, ...]:
-    """The outputs, of core shapes `out_cores`, of a kernel whose last input is its memory.
+    """The outputs, of core shapes `out_cores`, of an entry over a batch.
 
     `cores` is the number of core axes of each input. The first input, a vector, carries the whole
-    batch; the others broadcast to it. `size` is how many numbers an instance needs to work in; a
-    `native` one finds its memory itself. Raises DoNotFit if the inputs do not fit together.
+    batch; the others broadcast to it. `work` is how many numbers an instance is gone through in.
+    Raises DoNotFit if the inputs do not fit together.
     """
     batch = inputs[0].shape[:-1]
     outputs = tuple([np.empty((*batch, *core)) for core in out_cores])
-    try:  # scratch memory is about as large as the data of one instance
-        fill_batch(kernel, inputs, cores, outputs, batch, size, None if native else size)
+    try:
+        fill_batch(entry, inputs, cores, outputs, batch, work)
     except TypeError:
         raise _misfit(inputs) from None
     return outputs
@@ -114,24 +89,19 @@ def _misfit(inputs: Sequence[Array]) -> DoNotFit:
 
 
 def fill_batch(
-    kernel: Any,
+    entry: Any,
     inputs: Sequence[Any],
     cores: Sequence[int],
     outputs: Sequence[Array],
     batch: tuple[int, ...],
     work: int,
-    size: int | None = None,
 ) -> None:
-    """Run a kernel into outputs, over a batch of so much work; with memory of so many numbers."""
+    """Run an entry into outputs, over a batch of so much work an instance."""
     parts, threads = _parts(work, batch) if batch else (1, 1)
     if threads < 2:
-        kernel(*inputs, *_memory(size), *outputs)
+        entry(*inputs, *outputs)
     else:
-        _split(kernel, parts, threads, inputs, cores, batch, outputs, size)
-
-
-def _memory(size: int | None) -> tuple[Array, ...]:
-    return () if size is None else (scratch(size),)
+        _split(entry, parts, threads, inputs, cores, batch, outputs)
 
 
 def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
@@ -145,14 +115,13 @@ def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _split(
-    kernel: Any,
+    entry: Any,
     parts: int,
     threads: int,
     inputs: Sequence[Array],
     cores: Sequence[int],
     batch: tuple[int, ...],
     outputs: Sequence[Array],
-    size: int | None,
 ) -> None:
     axis = batch.index(max(batch))
     spread = _spread(inputs, cores, batch)
@@ -161,7 +130,7 @@ def _split(
     def run(part: int) -> None:
         here = (slice(None),) * axis + (slice(edges[part], edges[part + 1]),)
         its = (a if a is None else a[here] for a in spread)
-        kernel(*its, *_memory(size), *(o[here] for o in outputs))
+        entry(*its, *(o[here] for o in outputs))
 
     left = deque(range(parts))
 

@@ -65,5 +65,5 @@ def run_log_capacity(
         constraint.rate, domain.lower, domain.upper,
     )  # fmt: skip
     return run_batch(  # type: ignore[return-value]
-        capacity_step, inputs, CORES, ((p,), (), ()), PASSES * p, native=True
+        capacity_step, inputs, CORES, ((p,), (), ()), PASSES * p
     )

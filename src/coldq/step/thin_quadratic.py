@@ -43,7 +43,7 @@ def one_row(slot: Slot) -> Step:
     prices = np.asarray(alpha), slot.low[..., 0], weights[..., 0]
     x, multiplier, residual = run_batch(
         step, (center, gradient, *prices, *rows, domain.box.lower, domain.box.upper),
-        (1, 1, 0, 0, 0, *cores, 1, 1), ((p,), (), ()), PASSES * p, native=True,
+        (1, 1, 0, 0, 0, *cores, 1, 1), ((p,), (), ()), PASSES * p,
     )  # fmt: skip
     return accepted(Step(x, multiplier[..., None], residual[()]), CURVED_TOLERANCE)
 
