@@ -120,7 +120,7 @@ struct Iterate {
         double total = 0.0, count = 0.0;
         for (Size k = 0; k < m; ++k)
             if (u[k] > 0.0 || v[k] > 0.0) total += absolute(mu[k]), count += 1.0;
-        return smaller(unit, reach * count / larger(total, TINY));
+        return count > 0.0 ? smaller(unit, reach * count / larger(total, TINY)) : unit;
     }
 
     // Set the weight of each row and the stiffness of each coordinate in a step's system. A little
