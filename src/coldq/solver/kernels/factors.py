@@ -7,7 +7,7 @@ from its length alone.
 import math
 
 from coldq.compiled import (
-    address_of, compiled, eight, fourfold, fused, inlined, lane_at, length,
+    address_of, compiled, eight, fourfold, fused, inlined, lane_at,
 )  # fmt: skip
 from coldq.solver.constants import TINY
 
@@ -28,32 +28,6 @@ def product(left, right, count):
     for r in range(count // 8 * 8, count):
         total = fused(lane_at(left, r, total), lane_at(right, r, total), total)
     return total
-
-
-@inlined
-def product_and_size(line, x, sizes, count):
-    """The product of a line with x, and of the sizes of the line's numbers with those of x."""
-    total = 0.0
-    size = 0.0
-    if count >= 8:
-        s = t = u = v = eight()
-        for r in range(0, count // 8 - 1, 2):
-            known, more = lane_at(line, r, s), lane_at(line, r + 1, s)
-            s = fused(known, lane_at(x, r, s), s)
-            t = fused(length(known), lane_at(sizes, r, s), t)
-            u = fused(more, lane_at(x, r + 1, s), u)
-            v = fused(length(more), lane_at(sizes, r + 1, s), v)
-        if count // 8 % 2 == 1:
-            r = count // 8 - 1
-            known = lane_at(line, r, s)
-            s = fused(known, lane_at(x, r, s), s)
-            t = fused(length(known), lane_at(sizes, r, s), t)
-        total, size = fourfold(s + u), fourfold(t + v)
-    for r in range(count // 8 * 8, count):
-        known = lane_at(line, r, total)
-        total = fused(known, lane_at(x, r, total), total)
-        size = fused(abs(known), lane_at(sizes, r, total), size)
-    return total, size
 
 
 @compiled
