@@ -23,7 +23,7 @@ struct Matrices {
         made.n = b.length[0], made.m = P.length[0], made.p = center.length[0];
         made.P = of(P, i), made.A = of(A, i), made.b = of(b, i), made.y = y;
         made.half = scratch.take(made.n * made.p);
-        made.lagrangian = BoxQuadratic::in(scratch, made.p);
+        made.lagrangian = Lagrangian::in(scratch, made.p);
         made.lagrangian.lower = of(lower, i);
         made.lagrangian.upper = of(upper, i);
         return made;
