@@ -14,20 +14,16 @@ double* of(const Operand& operand, Size i) { return operand.at + i * operand.ste
 struct Matrices {
     Operand center, gradient, alpha, floor, weights, P, A, b, lower, upper;
 
-    Size numbers(Size n, Size p) const { return MatrixRows::numbers(n, p); }
+    Size numbers(Size n, Size p) const {
+        return P.length[0] <= n ? MatrixRows::numbers(n, p) : DO_NOT_FIT;
+    }
 
     MatrixRows rows(Size i, const double* y, Scratch& scratch) const {
-        const Size n = b.length[0], p = center.length[0];
-        MatrixRows made{n,
-                        P.length[0],
-                        p,
-                        of(P, i),
-                        of(A, i),
-                        of(b, i),
-                        y,
-                        BoxQuadratic::in(scratch, p),
-                        scratch.take(n * p),
-                        false};
+        MatrixRows made{};
+        made.n = b.length[0], made.m = P.length[0], made.p = center.length[0];
+        made.P = of(P, i), made.A = of(A, i), made.b = of(b, i), made.y = y;
+        made.half = scratch.take(made.n * made.p);
+        made.lagrangian = Lagrangian::in(scratch, made.p);
         made.lagrangian.lower = of(lower, i);
         made.lagrangian.upper = of(upper, i);
         return made;
@@ -39,6 +35,7 @@ struct Thin {
 
     Size numbers(Size n, Size p) const {
         Size square;
+        if (n == 0 && F.length[0] > 0) return DO_NOT_FIT;
         if (__builtin_mul_overflow(F.length[0], 2 * F.length[0], &square)) return -1;
         return ThinRows::numbers(n, p, F.length[0]);
     }
@@ -129,7 +126,8 @@ Size step_scratch(const Operand* operands) {
     const auto& given = reinterpret_cast<const StepOperands<Given>*>(operands)->given;
     const Size n = given.floor.length[0], p = given.center.length[0], own = given.numbers(n, p);
     Size square;
-    if (own < 0 || __builtin_mul_overflow(n, 4 * n, &square)) return -1;
+    if (own < 0) return own;
+    if (__builtin_mul_overflow(n, 4 * n, &square)) return -1;
     return numbers(n, p) + 2 * n * (p + 1) + Multipliers::size(n) + own;
 }
 

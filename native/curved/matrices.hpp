@@ -4,7 +4,7 @@
 // model is v = U^-T J_k over the free coordinates, with B_FF = U'U.
 #pragma once
 
-#include "curved/box_quadratic.hpp"
+#include "curved/lagrangian.hpp"
 #include "curved/rows.hpp"
 
 namespace coldq::COLDQ_LEVEL {
@@ -12,14 +12,14 @@ namespace coldq::COLDQ_LEVEL {
 struct MatrixRows {
     Size n, m, p;
     const double *P, *A, *b, *y;
-    BoxQuadratic lagrangian;
+    Lagrangian lagrangian;
     double* half;  // n times p: the lines of the model
     bool bent;     // whether B is not I
 
-    static Size numbers(Size n, Size p) { return BoxQuadratic::numbers(p) + n * p; }
+    static Size numbers(Size n, Size p) { return Lagrangian::numbers(p) + n * p; }
 
     void minimise(const double* mu, double* x) {
-        BoxQuadratic& of = lagrangian;
+        Lagrangian& of = lagrangian;
         bent = false;
         for (Size i = 0; i < p; ++i) of.c[i] = y[i];
         for (Size k = 0; k < n; ++k) {

@@ -31,6 +31,10 @@ struct ThinRows {
         return (3 + n) * p + (7 + factors + n) * factors;
     }
 
+    Size owner_of(Size j) const {
+        return 0.0 <= owner[j] && owner[j] < double(n) ? Size(owner[j]) : 0;
+    }
+
     void take(Scratch& scratch) {
         double** columns[] = {&stiff, &pull, &weight};
         for (double** line : columns) *line = scratch.take(p);
@@ -113,7 +117,7 @@ struct ThinRows {
             }
         }
         for (Size j = 0; j < factors; ++j) {
-            roots[j] = root(larger(mu[Size(owner[j])], 0.0));
+            roots[j] = root(larger(mu[owner_of(j)], 0.0));
             u[j] = roots[j] * sum[j];
         }
         double worst = place(x), best = INFINITE;
@@ -148,7 +152,7 @@ struct ThinRows {
             of.at.largest[k] = most;
         }
         for (Size j = 0; j < factors; ++j) {
-            double& most = of.at.largest[Size(owner[j])];
+            double& most = of.at.largest[owner_of(j)];
             for (Size i = 0; i < p; ++i)
                 if (F[j * p + i] != 0.0) most = larger(most, size[i]);
         }
@@ -175,7 +179,7 @@ struct ThinRows {
             of.at.size[k] = sum.of[1] + absolute(b[k]);
         }
         for (Size j = 0; j < factors; ++j) {
-            const Size k = Size(owner[j]);
+            const Size k = owner_of(j);
             const double *f = F + j * p, least = ROW_SHARE * of.at.largest[k];
             double *slope = of.at.slope + k * p, *terms = of.at.terms + k * p;
             const auto own = sums_over<2, double>(p, [&](auto read) __attribute__((always_inline)) {

@@ -97,3 +97,14 @@ def test_a_residual_says_how_far_an_answer_is_off() -> None:
     assert residual([0.6, 0.8], 4.4) == pytest.approx(0.4 * 1.2 / 2.0 / 3.6, rel=1e-6)
     assert residual([0.66, 0.88], 4.0) == pytest.approx(0.21 / 2.21, rel=1e-6)  # of the row
     assert np.isnan(residual([np.nan, 0.8], 4.0))
+
+
+def test_more_matrices_than_rows_and_factors_of_no_row_are_refused() -> None:
+    matrices, thin = (curved_drawn(name, 2, 3, 1) for name in NAMES)
+    matrices[5] = np.zeros((1, 3, 3, 3))
+    with pytest.raises(TypeError):
+        _native.quadratic_step(*matrices)
+    thin[10] = np.array([[0.0, np.nan]])  # counts as the first row
+    as_first = [*thin[:10], np.zeros((1, 2)), *thin[11:]]
+    for odd, own in zip(_native.thin_step(*thin), _native.thin_step(*as_first), strict=True):
+        assert odd.tobytes() == own.tobytes()

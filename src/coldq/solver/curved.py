@@ -102,7 +102,7 @@ def is_finite(one: Any) -> bool:
 
 
 def finite(one: Any, x: Array, lam: Array) -> tuple[Array, Array]:
-    """The same, or where they are not finite a point of the box and the least multipliers.
+    """An answer with a point of the box or the least multipliers in place of what is not finite.
 
     Multipliers that ran away until x was lost may still prove that enforced rows are infeasible.
     """

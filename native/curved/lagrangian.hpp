@@ -1,4 +1,5 @@
-// The minimum of x'B x / 2 - c'x over a box, B positive definite.
+// The Lagrangian of rows with matrices: the minimum of x'B x / 2 - c'x over a box, B positive
+// definite.
 //
 // At first the projected Newton method (Bertsekas 1982): all coordinates that no bound holds back
 // are solved for, and the step is shortened where the box cuts it until the value falls. That may
@@ -14,7 +15,7 @@ constexpr double LEAST_FACTOR_PIVOT = 1e-14;                  // of the diagonal
 constexpr double NO_SLOPE = 1e-15, NO_MOVE = 4e-16;           // of their terms, and of x
 constexpr int PROJECTED_STEPS = 20, STEPS = 80, HALVES = 30;  // and 4 p more steps
 
-struct BoxQuadratic {
+struct Lagrangian {
     Size p;
     const double *lower, *upper;
     double *B, *c, *U, *inverse;                 // U over the coordinates that are factored
@@ -23,8 +24,8 @@ struct BoxQuadratic {
 
     static Size numbers(Size p) { return (2 * p + 9) * p; }
 
-    static BoxQuadratic in(Scratch& scratch, Size p) {
-        BoxQuadratic made;
+    static Lagrangian in(Scratch& scratch, Size p) {
+        Lagrangian made;
         made.p = p;
         made.B = scratch.take(p * p);
         made.U = scratch.take(p * p);
