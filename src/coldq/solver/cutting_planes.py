@@ -16,6 +16,7 @@ from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT, ORIGIN_SIZE, ROUNDING
 from coldq.solver.max_affine import (
+    CLEAR,
     HALF,
     Pieces,
     capped_sums,
@@ -57,12 +58,12 @@ def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, 
     either, those of doubles do, for the gap is proven with any multipliers.
     """
     there, mu, nu, worst = solve_pieces(problem)
-    if exactly and not worst <= TOLERANCE:
+    if exactly and not worst <= CLEAR:
         none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
         found = with_more_digits(problem, x, none, plain, np.inf, known=False)
         if found[3] <= TOLERANCE:
             return *found[:3], True
-    return there, mu, nu, worst <= TOLERANCE
+    return there, mu, nu, worst <= CLEAR
 
 
 def gap_above(

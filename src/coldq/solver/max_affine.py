@@ -25,6 +25,7 @@ from coldq.solver.last_resort import on_pieces
 from coldq.solver.problem import AffineProblem, DoNotFit, Part, power, reach_of
 from coldq.solver.threads import fill_batch
 
+CLEAR = 1e-11  # the residual at which the native method found the right set of pieces
 HALF, ONE = np.array(0.5), np.array(1.0)
 
 
@@ -148,9 +149,11 @@ def solve_member(problem: Pieces, x: Array, mu: Array, nu: Array) -> tuple[Array
     instance of which just a guess is known."""
     if not np.isfinite(problem.y).all():
         return problem.y, 0.0 * problem.high, np.nan
-    if pieces_clash(problem):
+    found = residual(problem, x, mu, nu)
+    if not found <= TOLERANCE and pieces_clash(problem):
         return x, capped_sums(problem, mu), np.inf
-    x, mu, nu, found = with_more_digits(problem, x, mu, nu, residual(problem, x, mu, nu))
+    best = with_more_digits(problem, x, mu, nu, np.inf)
+    x, mu, nu, found = (x, mu, nu, found) if found < best[3] else best
     return x, capped_sums(problem, mu), found
 
 

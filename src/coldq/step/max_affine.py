@@ -10,8 +10,8 @@ import numpy as np
 from coldq._values import Array, joined
 from coldq.constraints import Affine, MaxAffine
 from coldq.errors import InvalidInput
-from coldq.solver.answer import TOLERANCE, Step
-from coldq.solver.max_affine import MaxAffineProblem, plain_rows, solve_batch, solve_member
+from coldq.solver.answer import Step
+from coldq.solver.max_affine import CLEAR, MaxAffineProblem, plain_rows, solve_batch, solve_member
 from coldq.solver.problem import HINGE, members
 from coldq.step.residuals import accepted
 from coldq.step.slot import Slot, bounds_of
@@ -38,7 +38,7 @@ def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
         *plain_rows(hard, domain.dim), lower, upper,
     )  # fmt: skip
     x, mu, nu, multipliers, worst = solve_batch(problem)
-    for where, one in members(problem, ~(worst <= TOLERANCE)):
+    for where, one in members(problem, ~(worst <= CLEAR)):
         pieces = one.pieces()
         x[where], total, worst[where] = solve_member(pieces, x[where], mu[where], nu[where])
         multipliers[where] = np.where(total >= pieces.high, one.weights, total * 2.0 * one.alpha)
