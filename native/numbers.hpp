@@ -6,6 +6,9 @@
 
 #include <cmath>
 #include <cstddef>
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 namespace coldq::COLDQ_LEVEL {
 
@@ -158,6 +161,33 @@ template <class T>
 COLDQ_INLINE T load(const double* from) {
     T out;
     __builtin_memcpy(&out, from, sizeof out);
+    return out;
+}
+
+// A mask of the first `count` lanes, or of all if there are fewer.
+template <int W>
+COLDQ_INLINE typename Pack<W>::Mask first_lanes(Size count) {
+    typename Pack<W>::Bits place;
+    for (int lane = 0; lane < W; ++lane) place[lane] = lane;
+    return {(typename Pack<W>::Bits)(place < count)};
+}
+
+// The first `count` numbers, at least one, and zeros behind them.
+template <int W>
+COLDQ_INLINE Pack<W> load_first(const double* from, Size count) {
+    if (count >= W) return load<Pack<W>>(from);
+#ifdef __AVX512F__
+    if constexpr (W == 8)
+        return (typename Pack<W>::Numbers)_mm512_maskz_loadu_pd((1u << count) - 1, from);
+#endif
+#ifdef __AVX__
+    if constexpr (W == 4)
+        return (typename Pack<W>::Numbers)_mm256_maskload_pd(from,
+                                                             (__m256i)first_lanes<W>(count).bits);
+#endif
+    Pack<W> out(0.0);
+    for (int lane = 0; lane < W; ++lane)
+        if (lane < count) out.lanes[lane] = from[lane];
     return out;
 }
 

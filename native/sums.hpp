@@ -24,6 +24,25 @@ COLDQ_INLINE T joined(const T* part) {
            ((part[1] + part[5]) + (part[3] + part[7]));
 }
 
+// The same of partial sums that lie in packs, one after the other.
+template <int W>
+COLDQ_INLINE double joined_steps(const Pack<W>* part) {
+    if constexpr (W == 2) {
+        const Pack<2> two = (part[0] + part[2]) + (part[1] + part[3]);
+        return two.lanes[0] + two.lanes[1];
+    } else {
+        typename Pack<4>::Numbers four;
+        if constexpr (W == 4)
+            four = part[0].lanes + part[1].lanes;
+        else
+            four = __builtin_shufflevector(part[0].lanes, part[0].lanes, 0, 1, 2, 3) +
+                   __builtin_shufflevector(part[0].lanes, part[0].lanes, 4, 5, 6, 7);
+        const auto two =
+            __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+        return two[0] + two[1];
+    }
+}
+
 // The sums of the Terms<T, K> that term(0), ..., term(n - 1) are.
 template <int K, class T, class Term>
 COLDQ_INLINE Terms<T, K> sums(Size n, Term term) {
@@ -80,16 +99,21 @@ COLDQ_INLINE Terms<double, K> sums_over(Size p, Term term) {
                          __attribute__((always_inline)) { return load<Wide>(array + from); });
             for (int k = 0; k < K; ++k) parts[k][s] = parts[k][s] + terms.of[k];
         }
-    double own[K][PARTS];
-    for (int k = 0; k < K; ++k)
-        for (int s = 0; s < STEPS; ++s) store(own[k] + s * WIDEST, parts[k][s]);
-    for (Size i = whole; i < p; ++i) {
-        const Terms<double, K> terms =
-            term([i](const double* array) __attribute__((always_inline)) { return array[i]; });
-        for (int k = 0; k < K; ++k) own[k][i - whole] += terms.of[k];
+    for (int s = 0; s < STEPS; ++s) {
+        const Size from = whole + s * WIDEST, count = p - from;
+        if (count <= 0) break;
+        // The last terms, and zeros behind them: a partial sum plus zero is itself, for it is no
+        // -0.
+        const auto there = first_lanes<WIDEST>(count);
+        const Terms<Wide, K> terms =
+            term([from, count](const double* array) __attribute__((always_inline)) {
+                return load_first<WIDEST>(array + from, count);
+            });
+        for (int k = 0; k < K; ++k)
+            parts[k][s] = parts[k][s] + select(there, terms.of[k], Wide(0.0));
     }
     Terms<double, K> sum;
-    for (int k = 0; k < K; ++k) sum.of[k] = joined(own[k]);
+    for (int k = 0; k < K; ++k) sum.of[k] = joined_steps(parts[k]);
     return sum;
 }
 
