@@ -1,16 +1,15 @@
 """Affine rows in a ball, or in a product with balls in it.
 
 Alone, a ball's multiplier is a monotone root, compiled. In a product the ball is a quadratic row of
-the compiled solver of such rows, with the ball's center for the origin. What these miss is solved
-in double-double arithmetic, with tangents for the balls, which begin where an interior-point method
-leads; or with Newton's method on their multipliers where tangents do not lead there.
+the compiled solver of such rows, with the ball's center for the origin. What these miss goes to the
+last resort, an interior-point method in double-double arithmetic, and from where that leads
+along the balls' tangents.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 from coldq._values import Array
 from coldq.contractions import affine_value, matvec
 from coldq.solver import last_resort
-from coldq.solver.answer import ROUGH, TOLERANCE, Step
+from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import Solution, Status, active_set_extended, affine_residual, ball_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import LEAST_SIZE
@@ -37,13 +36,10 @@ from coldq.solver.threads import run_batch
 
 PASSES = 8  # over the rows: the work of an instance
 ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
+WEIGHINGS = 20  # of balls, of which hard rows miss one or other
+PATIENCE = 3  # steps along tangents that do not halve the residual
 CLOSE = 1e-9  # what is promised of it
-FIRST_GUESSES = 2  # from inside, before a search that takes longer
-LATE = 12  # steps of Newton's method, after which tangents are tried from there
-MOST = 1e40  # as a multiplier nothing
-FAR, NEARER = 1e4, 1e-2  # times 1 + nu, and times nu: the longest steps of a ball's multiplier
 MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
-NEGLIGIBLE = 1e-3  # beside 1, which is what nu is added to
 LOOSE = 1e12  # the share of coordinates that cost nothing
 LITTLE = 1e-10  # of the terms of a hard row: what it may give way for a guess
 LONG = 1e5  # times y: multipliers that cost x five digits
@@ -104,11 +100,7 @@ def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
         for ball in balls:
             middle, radius, _ = member(ball, where, residual.shape)
             held.append(InBall.at(ball.first, middle, radius))
-        guess = None
-        if residual[where] <= ROUGH:
-            radius = np.array([ball.radius for ball in held])
-            guess = x[where], found[where][: len(held)] / (one.alpha * radius), multipliers[where]
-        again = solve_in_balls(one, held, guess)
+        again = solve_in_balls(one, held)
         x[where] = np.minimum(np.maximum(again.x, one.lower), one.upper)
         multipliers[where], residual[where] = again[1:3]
     return Step(x, multipliers, residual)
@@ -181,14 +173,11 @@ def accepted(
 
 
 @on_one_thread
-def solve_in_balls(
-    instance: AffineProblem, balls: list[InBall], guess: tuple[Array, Array, Array] | None = None
-) -> Solution:
+def solve_in_balls(instance: AffineProblem, balls: list[InBall]) -> Solution:
     """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
 
     A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
-    coordinates have the share ``1 / (1 + nu)``. Newton's method on ``1 / |x - c| = 1 / r``, which
-    is nearly linear in nu, from a guess of the balls' and the rows' multipliers, or from none.
+    coordinates have the share ``1 / (1 + nu)``.
     """
     lower, upper = np.array(instance.lower), np.array(instance.upper)
     for ball in balls:
@@ -198,34 +187,19 @@ def solve_in_balls(
     for ball in balls:  # a ball needs no bounds beside it, and in their corners has no curvature
         lower[ball.inside], upper[ball.inside] = -np.inf, np.inf
     instance = instance._replace(lower=lower, upper=upper)
-    if guess is not None and all(np.isfinite(part).all() for part in guess):
-        answer = along_tangents(instance, balls, *guess)
-        if answer.residual <= CLOSE:
-            return answer
     free = active_set_extended(instance)
     if free.infeasible or not np.isfinite(free.residual):
         return free._replace(residual=np.inf if free.infeasible else np.nan)
     if free.residual <= CLOSE and all(ball.reach(free.x) <= ball.radius for ball in balls):
         return free
-    none = np.zeros(len(balls))
-    answer = along_tangents(instance, balls, free.x, none, free.multipliers, patience=1)
-    if answer.residual <= CLOSE:
-        return answer
-    # It is cheaper to know than to search in vain.
-    if hard_rows_clash(boxed) or no_point_in_balls(instance, balls, np.ones(len(balls))):
+    if hard_rows_clash(boxed) or no_point_in_balls(boxed, balls):
         return free._replace(residual=np.inf, status=Status.INFEASIBLE)
-    guesses = from_inside(boxed, balls, free)
-    for guess in islice(guesses, FIRST_GUESSES):
-        answer = along_tangents(instance, balls, *guess)
-        if answer.residual <= CLOSE:
-            return answer
-    answer = Search(instance, balls).run(none, free.multipliers)
-    while not answer.infeasible and not answer.residual <= CLOSE:
-        guess = next(guesses, None)
-        if guess is None:
+    answers = []
+    for guess in from_inside(boxed, balls, free):
+        answers.append(along_tangents(instance, balls, *guess))
+        if answers[-1].residual <= CLOSE:
             break
-        answer = min(answer, along_tangents(instance, balls, *guess), key=attrgetter("residual"))
-    return answer
+    return min(answers, key=attrgetter("residual"))
 
 
 def from_inside(
@@ -255,13 +229,12 @@ def along_tangents(
     x: Array,
     nu: Array,
     multipliers: Array,
-    patience: int = 3,
 ) -> Solution:
     """The answer by Newton's method on all conditions, which may not get there from everywhere.
 
     Each step has a ball's tangent where x is, or nearest to it, for a row, and as much curvature as
-    the ball's multiplier nu gives; the tangent's multiplier is the next nu. It ends after so many
-    steps as `patience` says that do not halve the residual.
+    the ball's multiplier nu gives; the tangent's multiplier is the next nu. It ends after a few
+    steps that do not halve the residual.
     """
     *first, A, b, lower, upper = instance
     center, gradient, alpha, floor, weights, soft = first
@@ -312,142 +285,54 @@ def along_tangents(
         if found.residual < best.residual:
             last = count if found.residual < 0.5 * best.residual else last
             best = found
-        late = count > last + (2 if best.residual <= CLOSE else patience)
+        late = count > last + (2 if best.residual <= CLOSE else PATIENCE)
         if found.residual <= ON_SPHERE or late:
             break
     # Where no digit is left for tangents, what they begin with may be an answer all the same.
     return given if given.residual < best.residual and not best.residual <= CLOSE else best
 
 
-class Search:
-    """The balls' multipliers, by Newton's method; that of a single one is kept in a bracket."""
+def no_point_in_balls(instance: AffineProblem, balls: list[InBall]) -> bool:
+    """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding.
 
-    def __init__(self, instance: AffineProblem, balls: list[InBall]) -> None:
-        self.instance, self.balls = instance, balls
-        self.radius = np.array([ball.radius for ball in balls])
-        self.best: Solution | None = None
-        self.nu = np.zeros(len(balls))  # the multipliers of the balls that the best has
-        p = instance.lower.size
-        self.share, self.middle = np.ones(p), np.zeros(p)
-        for ball in balls:
-            self.middle[ball.inside] = ball.center
-
-    def at(self, nu: Array, start: Array) -> tuple[Solution, Array, Array]:
-        """The answer for these multipliers, how far it reaches, and how far it is from right."""
-        for ball, own in zip(self.balls, nu, strict=True):
-            self.share[ball.inside] = 1.0 / (1.0 + own)
-        answer = active_set_extended(self.instance, start, self.share, self.middle)
-        reach = np.array([ball.reach(answer.x) for ball in self.balls])
-        size, away = np.array([ball.size for ball in self.balls]), reach - self.radius
-        off = np.where(nu > 0.0, np.abs(away), np.maximum(away, 0.0)) / size
-        residual = max(answer.residual, float(off.max()))
-        if self.best is None or residual < self.best.residual:
-            self.best, self.nu = answer._replace(residual=residual), nu.copy()
-        return answer, reach, off
-
-    def run(self, nu: Array, multipliers: Array) -> Solution:
-        """The best answer on the way from these multipliers of the balls and of the rows."""
-        radius = self.radius
-        answer, reach, off = self.at(nu, multipliers)
-        low, high = 0.0, np.inf  # between which a single ball's multiplier lies
-        last = np.inf
-        for k in range(60):
-            worst = float(off.max())
-            if worst <= ON_SPHERE or (k == LATE and self.polished(multipliers)):
-                break
-            wish = self.newton(nu, answer, reach)
-            if nu.size == 1:
-                low, high = (float(nu[0]), high) if reach[0] > radius[0] else (low, float(nu[0]))
-                if (k > 3 and not worst < 0.5 * last) or not low < wish[0] < high:
-                    middle = np.sqrt(max(low, 1e-8 * high) * high)
-                    wish[0] = middle if high < np.inf else FAR * (1.0 + low)
-                if not low < wish[0] < high:
-                    break
-            if (wish == nu).all() or wish.max() > MOST:
-                break
-            # The dual is concave: beyond its maximum along the step, the slope is negative.
-            step, slope = wish - nu, float((wish - nu) @ (reach**2 - radius**2))
-            for _ in range(12):
-                answer, reach, off = self.at(nu + step, answer.multipliers)
-                there = float(step @ (reach**2 - radius**2))
-                if nu.size == 1 or there >= -0.5 * abs(slope):
-                    break
-                step *= min(max(abs(slope) / (abs(slope) - there), 0.05), 0.7)
-            nu, last = nu + step, worst
-        assert self.best is not None
-        missed = not self.polished(multipliers) and nu.max() > 0.0
-        if missed and no_point_in_balls(self.instance, self.balls, nu / nu.max()):
-            return self.best._replace(residual=np.inf, status=Status.INFEASIBLE)
-        return self.best
-
-    def polished(self, multipliers: Array) -> bool:
-        """Whether the best is what it should be, or tangents lead from it, or from none, to that.
-
-        The multipliers of rows are those of no nu.
-        """
-        assert self.best is not None
-        x, nu, rows = self.best.x, self.nu, self.best.multipliers
-        for begin in ((x, nu, rows), (x, 0.0 * nu, multipliers)):
-            if self.best.residual <= CLOSE:
-                break
-            again = along_tangents(self.instance, self.balls, *begin, patience=12)
-            self.best = again if again.residual < self.best.residual else self.best
-        return self.best.residual <= CLOSE
-
-    def newton(self, nu: Array, answer: Solution, reach: Array) -> Array:
-        """The next multipliers of the balls."""
-        _, _, _, floor, weights, _, A, _, lower, upper = self.instance
-        x, share = answer.x, self.share
-        free = (lower < x) & (x < upper)
-        inner = (floor < answer.multipliers) & (answer.multipliers < weights)
-        rows = A[np.ix_(inner, free)] * np.sqrt(share[free])
-        size = np.linalg.norm(rows, axis=1)
-        rows = rows[size > 0.0] / size[size > 0.0, None]
-        away = np.zeros((len(self.balls), x.size))
-        for k, ball in enumerate(self.balls):
-            away[k, ball.inside] = x[ball.inside] - ball.center
-        turned = away[:, free] * np.sqrt(share[free])
-        if len(rows):
-            basis, values, _ = np.linalg.svd(rows.T, full_matrices=False)
-            basis = basis[:, values > 1e-12 * values[0]]
-            turned = turned - (turned @ basis) @ basis.T
-            turned = turned - (turned @ basis) @ basis.T
-        bend = turned @ turned.T
-        on = (nu > 0.0) | (reach > self.radius)
-        wish, far = nu.copy(), FAR * (1.0 + nu)
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(bend)[on], 1e-280))
-        H = bend[np.ix_(on, on)] * unit * unit[:, None]
-        right = unit * (reach**2 * (reach - self.radius) / self.radius)[on]
-        if not (np.isfinite(H).all() and np.isfinite(right).all()):
-            return far  # x is so far away that its square is no number
-        wish[on] = nu[on] + unit * np.linalg.lstsq(H, right, rcond=1e-12)[0]
-        # Where rows hold x the way is longer than it looks; it is gone in large steps then.
-        least = np.where(nu > NEGLIGIBLE, NEARER * nu, 0.0)
-        return np.minimum(np.maximum(wish, least), far)
-
-
-def no_point_in_balls(instance: AffineProblem, balls: list[InBall], weights: Array) -> bool:
-    """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding."""
+    Balls that it is out of get more weight, a few times.
+    """
     hard = instance.hard_rows()
     if hard is None:
         return False
+    weights, radius = np.ones(len(balls)), np.array([ball.radius for ball in balls])
     aim, share = hard.center, np.full(hard.center.size, LOOSE)
-    for ball, weight in zip(balls, weights, strict=True):
+    for ball in balls:
         aim[ball.inside] = ball.center
-        share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
-    found = active_set_extended(hard, None, share, aim)
-    if found.infeasible:  # shares that differ so much may hide a point
-        return False
-    # If x were in all balls the weighted sum would not exceed this.
-    moved = np.abs(found.x - aim) / np.sqrt(share)
-    total, size = 0.0, 0.0
-    for ball, weight in zip(balls, weights, strict=True):
-        total += weight * (ball.reach(found.x) ** 2 - ball.radius**2)
-        size += weight * ball.size * max(ball.reach(found.x), ball.radius)
+    for _ in range(WEIGHINGS):
+        for ball, weight in zip(balls, weights, strict=True):
+            share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
+        found = active_set_extended(hard, None, share, aim)
+        if found.infeasible or not found.residual <= CLOSE:
+            return False  # shares that differ so much may hide a point
+        reach = np.array([ball.reach(found.x) for ball in balls])
+        if is_out_of_reach(hard, balls, found, weights, reach, aim, share):
+            return True
+        if (reach <= radius).all():
+            return False
+        weights *= np.square(np.maximum(reach, 1e-3 * radius) / radius)
+        weights /= weights.max()
+    return False
+
+
+def is_out_of_reach(
+    hard: AffineProblem, balls: list[InBall], found: Solution, weights: Array, reach: Array,
+    aim: Array, share: Array,
+) -> bool:  # fmt: skip
+    """Whether the weighted sum of squared distances is more than that of a point in all balls."""
+    radius, size = (np.array([getattr(b, name) for b in balls]) for name in ("radius", "size"))
+    total = weights @ (np.square(reach) - np.square(radius))
     outside = np.ones(aim.size, bool)
     for ball in balls:
         outside[ball.inside] = False
+    moved = (np.square(found.x - aim) / share)[outside].sum()
     terms = np.abs(hard.A) @ np.abs(found.x) + np.abs(hard.b)
-    gives = 2.0 * CLOSE * float(np.abs(found.multipliers) @ terms)  # if rows do, as answers may
-    most = 2.0 * CLOSE * size + np.square(moved[outside]).sum() + gives
-    return bool(found.residual <= CLOSE and total > most)
+    gives = np.abs(found.multipliers) @ terms  # if rows do, as answers may
+    return bool(
+        total > moved + 2.0 * CLOSE * (weights @ (size * np.maximum(reach, radius)) + gives)
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from coldq.constraints import Affine
 from coldq.domains import Ball, Box
 from coldq.errors import StepFailed
-from coldq.solver.answer import TOLERANCE, Step, new_tuple, raise_if_failed
+from coldq.solver.answer import CURVED_TOLERANCE, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.ball import run_ball, run_balls
 from coldq.solver.cascade import HASTY, HUGE, explained, solve_affine, solve_alone
 from coldq.solver.problem import (
@@ -160,7 +160,7 @@ def solve_ball(slot: Slot) -> Step:
         zeros_of(constraint.n_constraints), constraint.A, constraint.b, domain.center,
         domain.radius,
     )  # fmt: skip
-    return accepted(run_ball(problem))
+    return accepted(run_ball(problem), CURVED_TOLERANCE)
 
 
 def solve_ball_product(slot: Slot) -> Step:
@@ -170,7 +170,7 @@ def solve_ball_product(slot: Slot) -> Step:
     problem = problem._replace(alpha=np.asarray(problem.alpha))
     x, multipliers, residual = run_balls(problem, balls)
     own = np.ascontiguousarray(multipliers[..., : slot.constraint.n_constraints])
-    return accepted(Step(x, own, residual))
+    return accepted(Step(x, own, residual), CURVED_TOLERANCE)
 
 
 def solve_unconstrained(slot: Slot) -> Step:
