@@ -12,7 +12,7 @@
 namespace coldq::COLDQ_LEVEL {
 
 constexpr int PATIENCE = 5;        // rounds in which wrong guesses may not get fewer
-constexpr double MOST_WORK = 3e6;  // systems that correct one guess each, times their rows cubed
+constexpr double MOST_WORK = 3e5;  // systems that correct one guess each, times their rows cubed
 
 struct BoxQuadratic {
     Envelope hessian, factor;

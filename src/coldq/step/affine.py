@@ -182,13 +182,11 @@ def solve_unconstrained(slot: Slot) -> Step:
 def solve_sparse(slot: Slot) -> Step:
     """Sparse rows; small ones, and those beside a domain's own, are solved as dense ones."""
     constraint, domain = slot.constraint, slot.domain
-    on_box, blocks = type(domain) is Box, getattr(domain, "blocks", None)
-    if math.prod(constraint.shape) <= MUCH_SPARSE or not (on_box or blocks is not None):
+    blocks = getattr(domain, "blocks", None)
+    if math.prod(constraint.shape) <= MUCH_SPARSE or not (type(domain) is Box or blocks):
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(slot._replace(constraint=rows))
-    if not on_box:
-        return solve_on_blocks(slot, constraint.A, blocks)
-    return solve_where_entered(slot)
+    return solve_on_blocks(slot, constraint.A, blocks) if blocks else solve_where_entered(slot)
 
 
 def solve_where_entered(slot: Slot) -> Step:
