@@ -135,10 +135,11 @@ class Forecaster:
         """
         recent, lags = Recent.of(kept.recent).recall(np.asarray(t, np.int64), self.back, limits)
         asked = self.asked(recent, t, since, limits.shape)
-        *kept, data, limits = remember_slot(
+        past, levels, terms, coefficients, covariance, data, limits = remember_slot(
             t, since, *kept[:-1], data, limits, usual, float(affine), lags, asked, *self.parts
         )
-        return Kept(*kept, recent), data, limits
+        kept = Kept(past, levels, terms, coefficients, covariance, recent)
+        return kept, data, limits
 
     def asked(self, recent: Any, t: Any, since: Any, shape: tuple[int, ...]) -> Array | None:
         """The limits that functions of the user's own expect, one after the other, if any."""
