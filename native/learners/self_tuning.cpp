@@ -57,8 +57,23 @@ struct ForecastOperands {
                 at(period, i),       season.length[0],      at(season, i),
                 kept.past.length[0], kept.levels.length[0], kept.terms.length[1]};
     }
-    bool fit() const {
-        return table.length[1] == COLUMNS && lags.length[1] == 2 * period.length[0] + 1;
+    // Whether what is kept has a place for what each forecast keeps: a state may be anybody's.
+    bool fit(const KeptOperands& kept) const {
+        const Size rows = kept.past.length[0], terms = kept.terms.length[1];
+        const Size periods = period.length[0], seasons = season.length[0];
+        const Size robust = kept.levels.length[0] - 1 - (terms > 0 ? REGRESSION_LEVELS : 0);
+        bool fits = table.length[1] == COLUMNS && lags.length[1] == 2 * periods + 1 && rows > 0 &&
+                    robust >= 0 && (terms == 0 || terms == OWN_TERMS + 2 * seasons);
+        for (Size j = 0; fits && j < table.length[0]; ++j) {
+            const Forecast kind = Forecast(int(table.at[COLUMNS * j]));
+            const Size place = Size(table.at[COLUMNS * j + 2]);
+            if (kind == AVERAGE || kind == TREND) fits = place < rows;
+            if (kind == ROBUST) fits = place < robust;
+            if (kind == SEASONAL || kind == CHANGE) fits = place < periods;
+            if (kind == OWN) fits = asked.at && place < asked.length[0];
+            if (kind == REGRESSION) fits = terms > 0;
+        }
+        return fits;
     }
 };
 
@@ -157,7 +172,8 @@ struct RememberOperands {
 
 Size remember_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const RememberOperands*>(operands);
-    return of.forecasts.fit() ? 0 : DO_NOT_FIT;
+    const bool sizes = of.usual.length[0] >= of.forecasts.table.length[0];
+    return sizes && of.forecasts.fit(of.before) ? 0 : DO_NOT_FIT;
 }
 
 void remember_slot(const Run& run) {
@@ -262,8 +278,9 @@ struct Update {
 
     bool fit() const {
         return has_gradient(of.linear, of.matrix, of.levels, p) && of.before.fit() &&
-               of.forecasts.fit() && d == n * (p + 1) && j == of.forecasts.table.length[0] + 1 &&
-               of.pool.hedge.length[0] == COUNTS && !of.own_A.at == !of.own_b.at;
+               of.forecasts.fit(of.kept) && d == n * (p + 1) &&
+               j == of.forecasts.table.length[0] + 1 && of.pool.hedge.length[0] == COUNTS &&
+               !of.own_A.at == !of.own_b.at;
     }
 
     double value(const double* row, double limit, const double* x) const {

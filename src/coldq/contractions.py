@@ -28,11 +28,11 @@ class Contraction:
         try:
             return self.native(*arrays)
         except TypeError:  # of another kind, or not as the core wants it in memory
-            sound = [self._sound(array) for array in arrays]
+            sound = [None if array is None else self._sound(array) for array in arrays]
         try:
             return self.native(*sound)
         except TypeError:
-            shapes = " and ".join(str(array.shape) for array in sound)
+            shapes = " and ".join(str(np.shape(array)) for array in sound)
             raise InvalidInput(f"arrays of shapes {shapes} do not fit together") from None
 
     def _sound(self, array: Any) -> Array:

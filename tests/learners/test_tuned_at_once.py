@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,20 @@ def test_what_does_not_belong_together_is_left_to_the_plain_path() -> None:
         other = coldq.Forecast(constraint=capacity)
         learner.update(state, coldq.Feedback(good.loss, good.constraint, forecast=other))
     assert state.t == 1
+
+
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("levels", (1, N)), ("past", (1, N * (P + 1))), ("terms", (N, 3)), ("tally", (3,)),
+     ("covariance", (N, 3, 3)), ("predicted", (3, N)), ("points", (2, P)), ("hedge", (1,))],
+)  # fmt: skip
+def test_a_state_changed_by_hand_that_has_too_little_room_is_refused(
+    name: str, shape: tuple[int, ...], forced: bool
+) -> None:
+    learner, rng = learner_of("rate"), np.random.default_rng(11)
+    revealed, _ = slot(rng, "rate", 0, np.ones(P))
+    state = replace(learner.update(learner.init(N), revealed), **{name: np.zeros(shape)})
+    update = learner._step_by_step if forced else learner.update
+    with pytest.raises(coldq.InvalidInput, match="shape"):
+        update(state, revealed)

@@ -135,10 +135,11 @@ class Forecaster:
         """
         recent, lags = Recent.of(kept.recent).recall(np.asarray(t, np.int64), self.back, limits)
         asked = self.asked(recent, t, since, limits.shape)
-        *kept, data, limits = remember_slot(
+        past, levels, terms, coefficients, covariance, data, limits = remember_slot(
             t, since, *kept[:-1], data, limits, usual, float(affine), lags, asked, *self.parts
         )
-        return Kept(*kept, recent), data, limits
+        kept = Kept(past, levels, terms, coefficients, covariance, recent)
+        return kept, data, limits
 
     def asked(self, recent: Any, t: Any, since: Any, shape: tuple[int, ...]) -> Array | None:
         """The limits that functions of the user's own expect, one after the other, if any."""
@@ -171,11 +172,13 @@ class Forecaster:
 def _asked(own: Own, recent: Any, t: Array, since: Array, shape: tuple[int, ...]) -> Array:
     """The limits that a function of the user's own expects, asked for one member at a time."""
     found, now, start = np.empty(shape), np.asarray(t, np.int64), np.asarray(since)
-    for where in np.ndindex(now.shape):
+    for where in np.ndindex(now.shape) if now.ndim else ((),):
         last = int(now[where])
         first = max(int(start[where]), last - own.slots + 1)
         asked = np.arange(first, last + 1)
-        alone = Recent(tuple(block[where] for block in recent.blocks), recent.shape[-2:])
+        alone = recent
+        if where:
+            alone = Recent(tuple(block[where] for block in recent.blocks), recent.shape[-2:])
         limits = np.ascontiguousarray(alone.recall(now[where], now[where] - asked)[1].T)
         answer = as_array("what a forecast of your own returned", own.function(limits))
         numbers = answer.dtype.kind in "fiu" and answer.shape == shape[-1:]

@@ -224,7 +224,8 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             or own.measured is not None
         ):
             return None
-    forecaster, (n, p) = ahead.forecaster, rows.A.shape[-2:]
+    A: Any = rows.A
+    forecaster, (n, p) = ahead.forecaster, A.shape[-2:]
     if not 0 < n <= FEW_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
         return None
     if feedback.slot is not None:
@@ -245,8 +246,8 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             now, x, state.predicted, state.slopes, state.points, state.tally, state.margin,
             state.ordinary, state.largest, state.record, state.entry, state.highest, state.moments,
             state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
-            state.hedge, state.losses, state.weights, played, vector, matrix, levels, rows.A,
-            rows.b, g, None if own is None else own.A, None if own is None else own.b, lags, asked,
+            state.hedge, state.losses, state.weights, played, vector, matrix, levels, A, rows.b,
+            g, None if own is None else own.A, None if own is None else own.b, lags, asked,
             *forecaster.parts, learner.pool,
             domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip

@@ -75,7 +75,7 @@ def run_batch(
     return outputs
 
 
-def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Array]:
+def _spread(inputs: Sequence[Any], cores: Sequence[int], batch: tuple[int, ...]) -> list[Any]:
     """The inputs with all axes of the batch; nothing is copied."""
     return [
         a if a is None else np.broadcast_to(a, batch + np.shape(a)[np.ndim(a) - c :])
