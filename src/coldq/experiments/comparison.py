@@ -330,7 +330,7 @@ class Comparison(Tabular):
             right.set_xlim(left=-0.3 * floor)  # a point at zero lies beside the axis, not on it
         if asked:
             right.axvline(100.0 * self.rate, color="#888888", linewidth=0.8, linestyle=":")  # type: ignore[operator]
-        names = [one.learner for one in some]
+        names = [one.learner.partition(" (")[0] if one.tuned else one.learner for one in some]
         left.set_yticks(range(len(some)), names, parse_math=False)  # a $ is a dollar
         left.set_ylim(len(some) - 0.4, -0.6)
         return drawn_on(axes, given)
