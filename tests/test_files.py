@@ -126,7 +126,7 @@ def test_a_folder_in_the_place_of_the_file_is_a_sentence(tmp_path):
 # No file may grow beyond the limit: writing fails in the middle, as on a full disk.
 FULL = """
 import resource, sys
-import coldq, coldq.report  # compiled kernels and the list of fonts are kept in files, too
+import coldq, coldq.report  # the list of fonts is kept in a file, too
 from coldq.commands import command
 from coldq.commands.compare import run_compare
 from coldq.commands.rates import measure_tables

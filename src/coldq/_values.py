@@ -145,7 +145,7 @@ def real_points(name: str, x: Any) -> Array:
 
 
 def core_contiguous(array: np.ndarray, core: int) -> bool:
-    """Whether the last `core` axes lie in memory without gaps, as the kernels need them."""
+    """Whether the last `core` axes lie in memory without gaps, as the core needs them."""
     expected = array.itemsize
     for axis in range(1, core + 1):
         length = array.shape[-axis]
@@ -156,7 +156,7 @@ def core_contiguous(array: np.ndarray, core: int) -> bool:
 
 
 def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
-    """A vector as the kernels take it: float64, last axis contiguous and of length `dim`."""
+    """A vector as the core takes it: float64, last axis contiguous and of length `dim`."""
     if (
         type(x) is np.ndarray
         and x.dtype is FLOAT

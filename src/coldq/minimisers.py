@@ -68,7 +68,7 @@ def unit_of(domain: Feasible) -> Any:
 
 
 def on_rows(domain: Feasible) -> TypeGuard[Domain]:
-    """Whether the kernels of affine rows know the domain; else its steps are all there is."""
+    """Whether the step of affine rows knows the domain; else its steps are all there is."""
     return isinstance(domain, Ball) or (isinstance(domain, Domain) and domain.polyhedral)
 
 

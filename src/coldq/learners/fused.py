@@ -55,7 +55,7 @@ class QueueRule(NamedTuple):
 
 AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
 
-# By the kind of a loss, what the kernels take of it: a vector, a matrix and its levels.
+# By the kind of a loss, what the core takes of it: a vector, a matrix and its levels.
 ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     LeastSquares: lambda loss: (None, loss.H, loss.y),
     Linear: lambda loss: (loss.c, None, None),

@@ -50,7 +50,7 @@ class Slot(NamedTuple):
                 raise one_way("quadratic", own)
 
     def misfit(self) -> InvalidInput:
-        """The error for arrays that kernels cannot read, or that do not belong together."""
+        """The error for arrays that the core cannot read, or that do not belong together."""
         center, gradient, _, weights, _, constraint, domain = self
         for name, given in self._asdict().items():
             array = np.asarray(given) if isinstance(given, np.ndarray | np.generic) else None
