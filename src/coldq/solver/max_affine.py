@@ -152,13 +152,19 @@ def solve_member(problem: Pieces, x: Array, mu: Array, nu: Array) -> tuple[Array
     found = residual(problem, x, mu, nu)
     if not found <= TOLERANCE and pieces_clash(problem):
         return x, capped_sums(problem, mu), np.inf
-    best = with_more_digits(problem, x, mu, nu, np.inf)
+    best = with_more_digits(problem, x, mu, nu, np.inf, enough=CLEAR)
     x, mu, nu, found = (x, mu, nu, found) if found < best[3] else best
     return x, capped_sums(problem, mu), found
 
 
 def with_more_digits(
-    problem: Pieces, x: Array, mu: Array, nu: Array, worst: float, known: bool = True
+    problem: Pieces,
+    x: Array,
+    mu: Array,
+    nu: Array,
+    worst: float,
+    known: bool = True,
+    enough: float = TOLERANCE,
 ) -> tuple[Array, Array, Array, float]:
     """The best answer of the last resort, or the one given, which may be known to be near."""
     best = x, mu, nu, worst
@@ -168,7 +174,7 @@ def with_more_digits(
         for answer in on_pieces(problem, unit, *begin, known):
             found = residual(problem, *answer)
             best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
-            if best[3] <= TOLERANCE:
+            if best[3] <= enough:
                 return best
     if problem.b.size == problem.high.size and min(problem.A.shape) <= MANY:
         answer = as_affine_rows(problem)
