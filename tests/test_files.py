@@ -150,7 +150,7 @@ for limit in limits:
 @pytest.mark.parametrize(
     ("what", "names"),
     [
-        ("rates", {200: ".json"}),
+        ("rates", {200: ".parquet"}),
         (
             "compare",
             {
