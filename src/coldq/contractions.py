@@ -28,7 +28,7 @@ class Contraction:
         try:
             return self.native(*arrays)
         except TypeError:  # of another kind, or not as the core wants it in memory
-            sound = [None if array is None else self._sound(array) for array in arrays]
+            sound: list[Any] = [None if a is None else self._sound(a) for a in arrays]
         try:
             return self.native(*sound)
         except TypeError:
