@@ -96,8 +96,8 @@ inline bool set_target(const Price& price, const double* center, const double* g
     across(p, [&]<class T>(T at, Size i) {
         at = load<T>(center + i) - load<T>(gradient + i) * T(half);
         store(y + i, at);
-        sound =
-            sound && all((absolute(at) < T(INFINITE)) & (load<T>(lower + i) <= load<T>(upper + i)));
+        const T low = load<T>(lower + i), high = load<T>(upper + i);
+        sound = sound && all((absolute(at) < T(INFINITE)) & (low <= high));
     });
     return sound;
 }

@@ -68,9 +68,11 @@ def test_what_depends_on_others_changes_nothing() -> None:
 
 
 def test_a_batch_of_max_affine_rows_some_of_them_hard_is_solved() -> None:
-    A, b = RNG.normal(size=(6, 3, 4, 5)), RNG.normal(size=(6, 3, 4)) + 1.0
+    rng = np.random.default_rng(7)
+    A, inside = rng.normal(size=(6, 3, 4, 5)), rng.uniform(-1.0, 1.0, size=5)
+    b = A @ inside + rng.uniform(0.1, 1.0, size=(6, 3, 4))  # a point that keeps all rows
     weights = np.where(np.arange(6) % 3 == 0, np.inf, 2.0)[:, None] * np.ones(3)
-    given = RNG.normal(size=(2, 6, 5))
+    given = rng.normal(size=(2, 6, 5))
     domain, rows = coldq.Box(-3.0, 3.0, dim=5), coldq.MaxAffine(A, b)
     step = solve(given[0], given[1], np.array(1.0), weights, rows, domain)
     assert (np.asarray(step.residual) <= TOLERANCE).all()

@@ -12,10 +12,14 @@ namespace {
 constexpr int STEPS = 60;
 constexpr double CLEAR = 1e-11;  // the residual at which the set of pieces was the right one
 
+// The least power of two above a size, by its bits: clang 22 fails on frexp in a loop at -O3.
 double power_above(double size) {
-    int exponent = 0;
-    if (size > 0.0 && size < INF) __builtin_frexp(size, &exponent);
-    return size > 0.0 ? __builtin_ldexp(1.0, exponent) : 1.0;
+    if (!(size > 0.0 && size < INF)) return 1.0;
+    constexpr double UP = 0x1p54;  // lifts a size whose exponent is not in its bits
+    const bool tiny = size < 0x1p-1000;
+    const auto bits = __builtin_bit_cast(unsigned long long, tiny ? size * UP : size);
+    const double power = 2.0 * __builtin_bit_cast(double, bits & 0x7ff0000000000000ULL);
+    return tiny ? power / UP : power;
 }
 
 // The problem in units in which x and slopes are of size 1: powers of two. Plain rows are hard
