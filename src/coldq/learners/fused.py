@@ -1,4 +1,4 @@
-"""A whole update in one compiled call, where the loss, the rows and the domain are common ones.
+"""A whole update in one native call, where the loss, the rows and the domain are common ones.
 
 The plain path, which reads like a learner's algorithm, says what an update is; this gives the same
 bits in less time. Where anything is out of the ordinary it gives nothing, and the plain path runs:
@@ -63,11 +63,11 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
 }
 
 
-def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
-    """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
+def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any, ...] | None:
+    """What the core takes of a slot with affine rows and a common loss, or None.
 
-    The state has a queue and multipliers; the step starts at x_t, where g_t and the gradient are
-    taken as well, unless another decision was `played`.
+    Where the decision was played, or None for x_t; the loss's arrays; the rows, and their values
+    there if they were measured.
     """
     if (
         type(feedback) is not Feedback
@@ -76,24 +76,38 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     ):
         return None
     loss: Any = feedback.loss
-    rows, domain, x, t = feedback.constraint, learner.domain, state.x, state.t
+    rows: Any = feedback.constraint
+    x = place = state.x
     if type(rows) is not Affine:
         return None
-    if played is None or played is x:
-        place, played = x, None
-    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
-        place = played
-    else:
-        return None
+    if played is not None and played is not x:
+        if type(played) is not np.ndarray or played.shape != x.shape or not all_finite(played):
+            return None
+        place = x if _same(played, x) else played
     kind, g = type(loss), rows.measured
     if arrays := ARRAYS.get(kind):
-        vector, matrix, levels = arrays(loss)
+        parts = arrays(loss)
     elif kind is GradientAt and _same(loss.x, place):
-        vector, matrix, levels = loss.slope, None, None
+        parts = loss.slope, None, None
     else:
         return None
     if g is not None and not _same(rows.measured_at, place):
         return None
+    at = None if place is x else place
+    return at, *parts, rows, g
+
+
+def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
+    """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
+
+    The state has a queue and multipliers; the step starts at x_t, where g_t and the gradient are
+    taken as well, unless another decision was `played`.
+    """
+    revealed = _revealed(learner, state, feedback, played)
+    if revealed is None:
+        return None
+    played, vector, matrix, levels, rows, g = revealed
+    domain, x, t = learner.domain, state.x, state.t
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
     if type(domain) is Box:
@@ -136,7 +150,7 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
 
 
 def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
-    """The same of a single state of a learner that tracks experts, whose pool has a rule."""
+    """The next state of a learner that tracks experts, whose pool has a rule, or None."""
     if (
         type(feedback) is not Feedback
         or type(state) is not learner.state_type
@@ -188,34 +202,13 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
 
 
 def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
-    """The same of SelfTuning's update. Members of a batch to whom the core has no answer, because
-    a row was violated or would be, take the plain path by themselves."""
-    if (
-        type(feedback) is not Feedback
-        or type(state) is not learner.state_type
-        or state.made_by is not learner._maker
-    ):
+    """The next state of SelfTuning, or None. Members of a batch to whom the core has no answer,
+    because a row was violated or would be, take the plain path by themselves."""
+    revealed = _revealed(learner, state, feedback, played)
+    if revealed is None or type(learner.domain) is not Box:
         return None
-    loss: Any = feedback.loss
-    rows, own, domain, x, t = feedback.constraint, None, learner.domain, state.x, state.t
-    if type(rows) is not Affine or type(domain) is not Box:
-        return None
-    if played is None or played is x:
-        place, played = x, None
-    elif type(played) is np.ndarray and played.shape == x.shape and all_finite(played):
-        place = x if (same := _same(played, x)) else played
-        played = None if same else played
-    else:
-        return None
-    kind, g, ahead = type(loss), rows.measured, learner._ahead
-    if arrays := ARRAYS.get(kind):
-        vector, matrix, levels = arrays(loss)
-    elif kind is GradientAt and _same(loss.x, place):
-        vector, matrix, levels = loss.slope, None, None
-    else:
-        return None
-    if g is not None and not _same(rows.measured_at, place):
-        return None
+    played, vector, matrix, levels, rows, g = revealed
+    domain, x, t, own, ahead = learner.domain, state.x, state.t, None, learner._ahead
     if feedback.forecast is not None:
         own = feedback.forecast.constraint
         if (
