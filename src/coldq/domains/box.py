@@ -37,7 +37,6 @@ class Box(Domain):
     lower: Array
     upper: Array
     hard = ()
-    bounds: ClassVar[Array | None]
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
         low = real_array("lower", lower, 0, finite=False)
@@ -68,9 +67,7 @@ class Box(Domain):
                 f"at index {where}"
             )
         both = real_array("bounds", np.stack([low, high]), 2, finite=False)
-        # One box's bounds as one array: how the kernel for a single decision takes them.
-        bounds = None if len(shape) > 1 else both
-        self._set(lower=both[0], upper=both[1], bounds=bounds)
+        self._set(lower=both[0], upper=both[1])
 
     @property
     def dim(self) -> int:
