@@ -279,7 +279,7 @@ inline __attribute__((noinline)) double solve_one(const Instance<double>& of,
     for (int iteration = 0; iteration < last && spent <= limits.systems; ++iteration) {
         formed = false;
         if (mark_moving(at, of.n)) {
-            form_z(of, at);  // Size detours leave rounding in z
+            form_z(of, at);  // long detours leave rounding in z
             formed = true;
             residual = stationarity(of, at);
             const bool shortens = refreshed == 0 && has_long_multiplier(of, at);

@@ -60,7 +60,7 @@ COLDQ_INLINE T stationarity(const Instance<T>& of, const Iterate<T>& at) {
 
 // What |x - clip(z)| is relative to at a bound, so that a coordinate is off by the least of two:
 // its slope x - z relative to the terms of that, or its way to clip(z) relative to its own size. In
-// a box that is small beside the terms, no way is Size beside them.
+// a box that is small beside the terms, no way is long beside them.
 template <class T>
 COLDQ_INLINE T size_at_bound(T x, T z, T y, T terms, T lower, T upper) {
     const T tiny(TINY);

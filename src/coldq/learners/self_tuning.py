@@ -232,7 +232,7 @@ class SelfTuning(Algorithm):
     def _step_by_step(
         self, state: SelfTuningState, feedback: Feedback, played: Place = None
     ) -> SelfTuningState:
-        """The same on any rows and any domain, whatever happens."""
+        """The state of the next slot, on any rows and any domain, whatever happens."""
         gradient = self.gradient_of(state, feedback, played)
         if self._units is not None:
             return self._update_in_units(self._units, state, gradient, feedback, played)

@@ -74,7 +74,7 @@ class InBall(NamedTuple):
 
 
 def run_ball(problem: BallProblem) -> Step:
-    """The kernel, and where it fails double-double arithmetic; an infinite residual is a clash."""
+    """The root, and where it fails double-double arithmetic; an infinite residual is a clash."""
     n, p = problem.A.shape[-2:]
     shapes, work = ((p,), (n,), ()), PASSES * (n + 2) * p + 2 * n * n
     answer = Step(*run_batch(ball_step, problem, problem.cores, shapes, work))

@@ -30,9 +30,9 @@ from coldq.solver.threads import fill_batch
 
 NOTHING = 1e-20  # of a box's width: far less than a rounding of what is in it
 HUGE = 1e8  # a multiplier of hard rows that tie: no price, and what is relative to it says little
-# How many systems the kernel may solve before others take over. Where hard rows of a domain hold
-# blocks of coordinates (simplices beside prices of many magnitudes), one step length for all rows
-# creeps; on a box every answer comes from the kernel that can.
+# How many systems Newton's method may solve before others take over. Where hard rows of a domain
+# hold blocks of coordinates (simplices beside prices of many magnitudes), one step length for all
+# rows creeps.
 PATIENT, HASTY = np.array(np.inf), np.array(24.0)
 FEW_ROWS = 16  # above, it pays to ask which of them hold x back
 FEW_COORDINATES = 48  # in which active sets are small whatever the rows
@@ -141,7 +141,7 @@ def rescue(problem: AffineProblem, answer: Step) -> tuple[Step, np.ndarray]:
 
 
 def rescue_one(one: AffineProblem, found: Step) -> tuple[Step, bool]:
-    """The same of one instance, whose rows may be sparse."""
+    """Solve one instance again, whose rows may be sparse; also, whether enforced rows conflict."""
     n, p = one.A.shape
     if not is_finite(one):
         return found, False
@@ -168,7 +168,7 @@ def solve_alone(one: AffineProblem, near: Step) -> tuple[Step, bool]:
 def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:
     """x and multipliers of one instance.
 
-    None if hard rows have no common point, or if the kernel finds no answer and must not be helped.
+    None if hard rows have no common point, or if there is no answer unless `slowly`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         answer, clash = run_affine(one), False

@@ -28,7 +28,7 @@ Values = tuple[Array, Array, Array, Array]  # of rows, slopes, and the sizes of 
 
 
 class Rows(NamedTuple):
-    """Rows as the kernel takes them: those with a P first; `order` says where each came from."""
+    """Rows as the core takes them: those with a P first; `order` says where each came from."""
 
     P: Array
     A: Array

@@ -82,7 +82,7 @@ def on_quadratic_rows(
     known: bool,
     give: float = GIVE,
 ) -> Iterator[tuple[Array, Array, float]]:
-    """x and multipliers of an instance as the kernel for quadratic rows takes it, from a guess; and
+    """x and multipliers of an instance as the method for quadratic rows takes it, from a guess; and
     what is left of the conditions, before they are rounded to doubles.
 
     `unit` is the size of x.

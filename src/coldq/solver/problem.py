@@ -57,7 +57,7 @@ class DoNotFit(ValueError):
 
 
 class AffineProblem(NamedTuple):
-    """Rows ``A x - b - soft multipliers`` on a box, in the order of the kernel's arguments.
+    """Rows ``A x - b - soft multipliers`` on a box, in the order of the core's arguments.
 
     `soft`, the compliance, is zero but for the rows of a least-squares loss. A may be a sparse
     array of SciPy's, by rows, which the members of a batch share.
@@ -269,7 +269,7 @@ def members(problem: Any, wanted: np.ndarray) -> Iterator[tuple[tuple[int, ...],
 def append(first: Array, second: Array, core: int) -> Array:
     """The rows of two arrays, one after the other; leading axes broadcast.
 
-    Where they do, ``np.concatenate`` would choose an order in memory that the kernel cannot read.
+    Where they do, ``np.concatenate`` would choose an order in memory that the core cannot read.
     """
     if first.ndim == second.ndim == core:
         return np.concatenate((first, second))

@@ -2,7 +2,7 @@
 
 1. The native dual Newton method, for a single step or a batch.
 2. Where rows that cannot all be met leave it very many pieces to go through, an interior-point
-   method, which knows none, tells which multipliers are at a bound; the kernel goes on from there.
+   method, which knows none, tells which multipliers are at a bound; Newton goes on from there.
    A block's sum is a row of its own there, but one that is solved for without a system.
 3. What is left is for the methods that know nothing of blocks (:mod:`coldq.solver.cascade`).
 """
@@ -30,11 +30,10 @@ from coldq.solver.problem import (
 )
 from coldq.solver.threads import fill_batch
 
-STEPS = np.array(200.0)  # Newton steps of the kernel
+STEPS = np.array(200.0)  # of Newton's method
 FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
-TINY_SUM = (
-    30  # rows and coordinates: up to as many, those that know nothing of blocks are soon done
-)
+# Rows and coordinates: up to as many, methods that know nothing of blocks are soon done.
+TINY_SUM = 30
 NEAR = 1e-5  # the residual of an answer on the right piece
 NONE = np.zeros(0)
 NO_ROWS = (NONE,) * 7
@@ -69,7 +68,7 @@ class Blocks(NamedTuple):
 
 
 class BlockProblem(NamedTuple):
-    """Rows ``A x - b`` on blocks, in the order of the kernel's arguments; A dense or sparse, the
+    """Rows ``A x - b`` on blocks, in the order of the core's arguments; A dense or sparse, the
     latter as whole numbers seen as floats."""
 
     center: Array
@@ -135,7 +134,7 @@ def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
 
 
 def entries_of(A: Any) -> tuple[Array, Array, Array]:
-    """The entries of rows as the kernel takes them."""
+    """The entries of rows as the core takes them."""
     if is_sparse(A):
         indices, indptr = (part.astype(np.int64, copy=False) for part in (A.indices, A.indptr))
         return A.data, indices.view(np.float64), indptr.view(np.float64)
@@ -145,7 +144,7 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
 
 
 def steps_for(n: int, p: int, sparse: bool) -> Array:
-    """How many Newton steps the kernel may take from nothing: few where an interior-point method,
+    """How many Newton steps may be taken from nothing: few where an interior-point method,
     which knows no pieces, costs no more."""
     return STEPS if sparse or n + p <= TINY_SUM or n * p > MUCH_DATA else FEWER_STEPS
 
@@ -177,7 +176,7 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
 
 
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
-    """The kernel's answers, and others where theirs have a residual above the tolerance.
+    """Newton's answers, and others where theirs have a residual above the tolerance.
 
     A single step within the tolerance stays one whose residual is a float; what is left of those
     that are not goes on as arrays.
@@ -196,7 +195,7 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
 
 
 def best_of_guesses(one: BlockProblem, best: Step) -> Step:
-    """The kernel's best answer of one instance, from other starts.
+    """Newton's best answer of one instance, from other starts.
 
     Where hard rows have no common point the dual rises for ever, and no start is near an answer.
     """

@@ -100,7 +100,7 @@ def solve_on_blocks(slot: tuple[Any, ...], A: Any, blocks: Blocks) -> Step:
 def better_on_blocks(
     slot: Slot, A: Any, blocks: Blocks, on_blocks: BlockProblem, step: Step
 ) -> Step:
-    """What the kernel found, and more where that is not enough."""
+    """What the first method found, and more where that is not enough."""
     n, floor = A.shape[-2], slot.floor
     step = improve_blocks(on_blocks, step)
     if floor is HINGE and isinstance(step.residual, float):

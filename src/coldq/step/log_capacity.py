@@ -51,7 +51,7 @@ def run_log_capacity(
     constraint: LogCapacity,
     domain: Box,
 ) -> tuple[Array, Any, Any]:
-    """The kernel alone; infinite residuals mean that a hard demand cannot be met."""
+    """The root alone; infinite residuals mean that a hard demand cannot be met."""
     outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
     if outside.any():
         where = first_index(outside)

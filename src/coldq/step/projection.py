@@ -11,7 +11,7 @@ from coldq.errors import Infeasible, name_indices
 from coldq.protocols import Domain
 from coldq.step import solve
 
-VIOLATED = 1e-12  # of a row's scale |b| + |a|'|x|: above what the kernel leaves of a solved row
+VIOLATED = 1e-12  # of a row's scale |b| + |a|'|x|: above what a solved row leaves
 HALF = np.array(0.5)
 
 

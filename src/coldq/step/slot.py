@@ -85,7 +85,7 @@ class Slot(NamedTuple):
         """Affine rows, with those of the domain after them, which have no price, in its box."""
         center, gradient, alpha, weights, floor, constraint, domain = self
         own, box, (n, p) = domain.rows, domain.box, constraint.A.shape[-2:]
-        if p != domain.dim or weights.shape[-1:] != (n,):  # the rest, a kernel looks at
+        if p != domain.dim or weights.shape[-1:] != (n,):  # the core looks at the rest
             raise DoNotFit
         if floor is not HINGE:
             floor = append(np.asarray(floor), own.floor, 1)

@@ -257,7 +257,7 @@ def _arguments(function: Callable[..., Any], skipped: int = 0) -> tuple[str, ...
 
 
 def _problem(thing: Any, folder: Path) -> _Source:
-    """That of a name, a class, a function or a problem."""
+    """The source of a problem: a name, a class, a function or the problem itself."""
     if isinstance(thing, str):
         if is_file(thing):
             return _Source(
@@ -296,7 +296,7 @@ def _playable(problem: Any) -> Any:
 
 
 def _learner(thing: Any) -> _Source:
-    """That of a name, a class, a function of the problem, or a learner."""
+    """The source of a learner: a name, a class, a function of the problem, or the learner."""
     if not isinstance(thing, str | type) and (hasattr(thing, "update") or not callable(thing)):
         require_learner(thing)
         title, said = type(thing).__name__, _described(thing, "learner")
